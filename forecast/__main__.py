@@ -115,7 +115,7 @@ def trust_of(name: str) -> Iterator[None]:
         yield
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Prints one JSON document."""
     say(json_text(document))
 

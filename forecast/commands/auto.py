@@ -139,7 +139,7 @@ class Auto:
         answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
-    def step(self, name: str, what: str, limit: float, **arguments: Any) -> Outcome:
+    def step(self, name: str, what: str, limit: float, **arguments: object) -> Outcome:
         """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
 
         Raises Unusable where the leakage check of its training gives the alarm.
@@ -155,7 +155,7 @@ class Auto:
     def overrides(self, name: str) -> list[str]:
         """Of a member's training, as far as they do not depend on the time."""
         settings = {**self.config["fitted"], **self.config["networks"]}[name]
-        every: dict[str, Any] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
+        every: dict[str, object] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
         if name in self.config["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
             every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
@@ -187,7 +187,7 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            member: dict[str, Any] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            member: dict[str, object] = {"folder": self.members / name, "overrides": self.overrides(name)}
             begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
             if outcome.error and checkpoint_path(self.members / name, "best").is_file():

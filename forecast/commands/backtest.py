@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -133,7 +132,7 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
     """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
     now, key = what_of(cfg), f"hydra.run.dir={folder}"
     try:
-        before = read_json(folder / OF, dict[str, Any]) or {}
+        before = read_json(folder / OF, dict[str, object]) or {}
     except DocumentError:
         before = {"identity": "unreadable"}
     if before and before != now:
@@ -158,7 +157,7 @@ def begin(folder: Path, cfg: DictConfig) -> None:
     (folder / DOCUMENT).unlink(missing_ok=True)
 
 
-def described(checkpoint: Checkpoint) -> dict[str, Any]:
+def described(checkpoint: Checkpoint) -> dict[str, object]:
     """What was looked back on, in the user's names."""
     config, choices = checkpoint.config, checkpoint.record.choices
     target = config.model.target

@@ -14,6 +14,7 @@ from forecast.commands.growth import train_again
 from forecast.commands.inputs import WHOLE_FILE, evaluated_data
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
+from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
@@ -49,7 +50,7 @@ def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
 
 
 def checkpoint_folds(
-    forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Mapping[str, Any] | None = None
+    forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Plain | None = None
 ) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
@@ -149,7 +150,12 @@ def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: 
 
 
 def backtest_table(
-    forecaster: Forecaster, path: Path | str | None, reading: Mapping[str, Any] | None, *, folds: int, step: int | None
+    forecaster: Forecaster,
+    path: Path | str | None,
+    reading: Plain | None,
+    *,
+    folds: int,
+    step: int | None,
 ) -> pd.DataFrame:
     """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on."""
     pred_len = forecaster.checkpoint.config.pred_len

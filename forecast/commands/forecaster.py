@@ -141,7 +141,7 @@ class Forecaster(Automatic, Tunable):
         return run_of(self.checkpoint.path)
 
     @property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, object]:
         """The run's metrics.json. Raises UserError when it is not there."""
         try:
             metrics = read_json(self.folder / METRICS, Metrics)
@@ -164,7 +164,7 @@ class Forecaster(Automatic, Tunable):
         future: Table | None = None,
         level: Sequence[float] | None = None,
         pred_len: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
     ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
@@ -191,7 +191,7 @@ class Forecaster(Automatic, Tunable):
 
     @with_own_classes
     def known_after(
-        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, Any] | None
+        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, object] | None
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
         return future_values(self.checkpoint, source, frame, path, reading)
@@ -235,7 +235,7 @@ class Forecaster(Automatic, Tunable):
         *,
         folds: int = 20,
         step: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
     ) -> pd.DataFrame:
         """What it would have forecast at `folds` origins, `step` rows apart (None: pred_len), the last ones of a table.
 
@@ -249,7 +249,7 @@ class Forecaster(Automatic, Tunable):
             return backtest_table(self, path, layout, folds=folds, step=step)
 
     def evaluate(
-        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None
+        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, object] | None = None
     ) -> pd.DataFrame:
         """The errors of the model and of simple baselines on every window: a row each, the model's first.
 
@@ -278,7 +278,7 @@ class Forecaster(Automatic, Tunable):
         protocol: Protocol,
         protocol_name: str | None = None,
         batch_size: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
         calibration: str | None = None,
         level: Sequence[float] | None = None,
         elsewhere: Elsewhere | None = None,

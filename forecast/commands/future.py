@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def future_values(
     source: Source,
     frame: SeriesFrame,
     path: Path | str | None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
 ) -> FloatArray:
     """The covariates (P, K) at the steps after a history, in original units; of what stays hidden 0.
 
@@ -84,7 +83,7 @@ def panel_future(
 
 
 def future_source(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, object] | None = None
 ) -> CsvSource | None:
     """The file `future` of a panel, read as its history; None where none was named."""
     check_future(checkpoint, path)

@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     return Answer(card)
 
 
-def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
+def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
     record, config, data = checkpoint.record, checkpoint.config, checkpoint.data
     scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)
@@ -69,7 +69,7 @@ def intervals_of(record: Record) -> dict[str, object] | None:
     return record.calibration and {key: value for key, value in record.calibration.items() if key in kept}
 
 
-def run_metrics(path: Path) -> dict[str, Any]:
+def run_metrics(path: Path) -> dict[str, object]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
         return split_errors(read_json(run_of(path) / METRICS, Metrics) or {})

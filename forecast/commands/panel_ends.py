@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def history_source(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: dict[str, Any] | None = None
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: dict[str, object] | None = None
 ) -> CsvSource:
     """The panel that a forecast goes on from: another file, written as that of the training but for `reading`."""
     other = read_source(source, path, reading)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
@@ -89,7 +88,7 @@ def begin(search: Search, cfg: DictConfig) -> None:
     now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
     with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
         try:
-            before: Mapping[str, Any] = read_json(folder / OF, dict[str, Any]) or {}
+            before: Mapping[str, object] = read_json(folder / OF, dict[str, object]) or {}
         except DocumentError:
             before = {"config": "unreadable"}
         if before:

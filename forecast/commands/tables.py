@@ -135,8 +135,8 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
 
 @contextmanager
 def as_file(
-    table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
-) -> Iterator[tuple[Path | str | None, Mapping[str, Any]]]:
+    table: Table | None, source: Source, reading: Mapping[str, object] | None = None
+) -> Iterator[tuple[Path | str | None, Mapping[str, object]]]:
     """(a file with the rows of `table`, the keys of a `Layout` that read it); a path, and None, as they are.
 
     reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.

@@ -31,7 +31,7 @@ class Tunable:
 
     overrides: list[str]
     trust: Sequence[str]
-    study: Mapping[str, Any] | None = None
+    study: Mapping[str, object] | None = None
 
     def fit(self: T, table: pd.DataFrame | None = None) -> T:
         """Trains."""
@@ -45,7 +45,7 @@ class Tunable:
         output: Path | str,
         minutes: float | None = 10.0,
         trials: int | None = None,
-        space: Mapping[str, Any] | Path | str | None = None,
+        space: Mapping[str, object] | Path | str | None = None,
         metric: Literal["mse", "mae"] | None = None,
     ) -> T:
         """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
@@ -70,7 +70,7 @@ class Tunable:
             "tune.space": str(space) if isinstance(space, Path) else space,
             "hydra.run.dir": str(folder),
         }
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, object]] = []
 
         def study(cfg: DictConfig) -> None:
             kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)

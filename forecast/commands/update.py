@@ -214,7 +214,7 @@ def told(given: Given, state: State, folder: Path) -> Answer:
     for sentence in sentences:
         say(sentence)
     log.info("Everything about these updates is in %s", folder)
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "status": "nothing_new" if given.state is not None and not given.new else "updated",
         "folder": str(folder),
         "checkpoint": str(given.checkpoint.path),

@@ -14,7 +14,7 @@ from forecast.evaluation.scored_intervals import interval_metrics
 
 def split_metrics(
     evaluation: Evaluation, data: PreparedData, naive: SeasonalDifferences | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
     own = evaluation.own_scale or {}
     overall, columns = all_metrics(evaluation.errors, data, naive, own.get(MODEL))

@@ -95,7 +95,7 @@ class Calibration:
     blocks: int
     crossed: bool
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Plain values, for a checkpoint."""
         return {
             "levels": list(self.levels),

@@ -1,6 +1,6 @@
 """The documents of an automatic run, of which types they are when a process reads what one before it has written."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 from typing_extensions import NotRequired, TypedDict
@@ -20,7 +20,7 @@ Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 class AutoState(TypedDict):
     """auto.json: what was asked for, and the seconds that it took so far."""
 
-    asked: dict[str, Any]
+    asked: dict[str, object]
     seconds: NotNegative
 
 

@@ -48,13 +48,13 @@ def words(settings: Mapping[Any, int]) -> list[str]:
 
 def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], Any]) -> Any:
     """What a task returns that runs as a training with these overrides does, in a folder."""
-    found: list[Any] = []
+    found: list[object] = []
     folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
     call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
     return found[0]
 
 
-def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, Any]:
+def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, object]:
     """Trains a member, or goes on with its training, judges it, and writes member.json.
 
     allowance: seconds for the training of a network, by which its epochs are counted once; None: a model that is fitted
@@ -66,7 +66,7 @@ def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | N
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
         overrides = [f"ckpt_path={hydra_value(str(last))}", "trainer.enable_progress_bar=false"]
-    done: dict[str, Any] = within(folder, overrides, _train)
+    done: dict[str, object] = within(folder, overrides, _train)
     write_json(folder / MEMBER, done)
     return done
 
@@ -77,11 +77,11 @@ def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> dict[str
     if settings is None:
         raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
     write_json(folder / PACE, settings)
-    found: dict[str, Any] = settings
+    found: dict[str, object] = settings
     return found
 
 
-def _train(cfg: DictConfig) -> dict[str, Any]:
+def _train(cfg: DictConfig) -> dict[str, object]:
     plan, start = make_plan(cfg), time.perf_counter()
     pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
@@ -91,9 +91,9 @@ def _train(cfg: DictConfig) -> dict[str, Any]:
     return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
 
 
-def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, Any]:
+def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
-    model, found = checkpoint.model(), dict[str, Any]()
+    model, found = checkpoint.model(), dict[str, object]()
     options: Any = {"protocol": protocol, "batch_size": checkpoint.config.data.batch_size, "device": CPU}
     for split in SPLITS:
         start = time.perf_counter()
@@ -109,7 +109,7 @@ def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[s
     return found
 
 
-def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, Any]:
+def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, object]:
     """Judges what a training that was stopped after so long has left, and writes member.json.
 
     Raises UserError where that is nothing.
@@ -117,12 +117,12 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
     if not checkpoint_path(folder, "best").is_file():
         raise UserError("there was no time for its first validation")
 
-    def task(cfg: DictConfig) -> dict[str, Any]:
+    def task(cfg: DictConfig) -> dict[str, object]:
         plan = make_plan(cfg)
         data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
         return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
 
-    done: dict[str, Any] = {"seconds": seconds, **within(folder, overrides, task)}
+    done: dict[str, object] = {"seconds": seconds, **within(folder, overrides, task)}
     write_json(folder / MEMBER, done)
     return done
 
@@ -141,7 +141,7 @@ def refit_run(folder: Path, overrides: Sequence[str]) -> float:
     return seconds
 
 
-def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, Any]:
+def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, object]:
     """Trains the ensemble as any model is trained, with all results; returns what its checkpoint says of itself.
 
     level: of the intervals; where the validation windows are too few for one of them, those of a run's config are kept
@@ -192,7 +192,7 @@ def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
     call(look_back, config_name="backtest", overrides=[*overrides, f"hydra.run.dir={hydra_value(str(folder))}"])
 
 
-def forecast_file(overrides: Sequence[str]) -> dict[str, Any]:
+def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints."""
     from forecast.commands import predict
 
@@ -202,5 +202,5 @@ def forecast_file(overrides: Sequence[str]) -> dict[str, Any]:
         found.append(predict.predict(cfg))
 
     call(forecast, config_name="predict", overrides=list(overrides))
-    document: dict[str, Any] = json.loads(json.dumps(found[0].document, default=str))
+    document: dict[str, object] = json.loads(json.dumps(found[0].document, default=str))
     return document

@@ -63,7 +63,7 @@ class Task(NamedTuple):
         """Whether the words name several series."""
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
-    def of(self, settings: Mapping[str, Any], *, roles: bool = True) -> list[str]:
+    def of(self, settings: Mapping[str, object], *, roles: bool = True) -> list[str]:
         """The overrides of a member. roles: whether its model can use columns that have one."""
         kept, settings = self.words, dict(settings)
         if settings.get("model.patch_len") == "season":
@@ -160,7 +160,7 @@ def of_file(
     known["target"] = Text | None
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
     given = typed_settings(ours, "data", known)
-    use: dict[str, Any] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    use: dict[str, object] = {key: given.pop(key) for key in ("features", "target") if key in given}
     roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
     named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
     use["kept"] = [name for names in named.values() for name in names or ()]

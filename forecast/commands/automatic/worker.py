@@ -47,7 +47,7 @@ def begin_server() -> None:
 
 
 def run_step(
-    step: str, arguments: dict[str, Any], *, log: Path, limit: float, tick: Callable[[], None] = lambda: None
+    step: str, arguments: dict[str, object], *, log: Path, limit: float, tick: Callable[[], None] = lambda: None
 ) -> Outcome:
     """Runs a function of STEPS in a process; what it prints goes to the end of a file.
 
@@ -86,7 +86,7 @@ def run_step(
     return Outcome(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 
 
-def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender: Connection) -> None:
+def _perform(module: str, step: str, arguments: dict[str, object], log: str, sender: Connection) -> None:
     """The process: output to the log, its end with that of the process that began it, the step, its outcome."""
     from forecast.evaluation.leakage_windows import NothingShown  # here: the process that begins it needs no torch
 

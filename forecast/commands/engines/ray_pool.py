@@ -113,11 +113,11 @@ class RayPool:
     def __init__(
         self,
         ray: Any,
-        worker: Callable[..., Any],
+        worker: Callable[..., object],
         *,
         cluster: Cluster,
         shared: Shared,
-        given: Callable[[int], Sequence[Any]],
+        given: Callable[[int], Sequence[object]],
     ) -> None:
         """worker: makes one of them, with `ready()`, which answers the name of a file in the shared folder, and `work`.
 
@@ -126,7 +126,7 @@ class RayPool:
         self.ray, self.worker, self.cluster, self.shared, self.given = ray, worker, cluster, shared, given
         self.warned = False
 
-    def begin(self, parts: int) -> list[Any]:
+    def begin(self, parts: int) -> list[object]:
         """As many workers as are wanted, have parts and room, all of which can see the shared folder.
 
         UserError where there is no room, and for what keeps one of them from its work.
@@ -160,7 +160,7 @@ class RayPool:
             self._check_begun(question)
         return list(workers.values())
 
-    def _check_begun(self, question: Any) -> None:
+    def _check_begun(self, question: object) -> None:
         try:
             answer = self.answer(question)
         except WorkerDied as error:
@@ -171,7 +171,7 @@ class RayPool:
             raise UserError(answer.text)
         check_seen(self.shared, answer)
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """See `Pool`."""
         return self.worker()
 
@@ -179,9 +179,9 @@ class RayPool:
         """See `Pool`."""
         return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
 
-    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
+    def first(self, questions: Sequence[object], *, working: bool) -> object:
         """See `Pool`."""
-        done: list[Any] = []
+        done: list[object] = []
         while questions and not done:
             done, _ = self.ray.wait(list(questions), num_returns=1, timeout=LOOK if working else BEGIN)
             if not working:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -59,7 +58,7 @@ def parts(
     one_pass: PanelPass,
     levels: Sequence[float] | None,
     *,
-    ray: Any,
+    ray: object,
     settings: EvaluateSettings,
     protocol: Protocol,
     place: Place,
@@ -80,7 +79,7 @@ def parts(
     return read([path for path, _ in found], one_pass.chunk)
 
 
-def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, Any]:
+def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, object]:
     """What the bits of all parts depend on."""
     data = one_pass.data
     return {
@@ -111,7 +110,7 @@ class Windows:
 
     one_pass: PanelPass
     levels: Sequence[float] | None
-    run: Mapping[str, Any]
+    run: Mapping[str, object]
     batch_size: int
 
     def make(self, path: Path, number: int, of: int) -> Part:

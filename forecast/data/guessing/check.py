@@ -225,7 +225,7 @@ def _advise(check: FileCheck, given: Given) -> None:
     check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
-def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:
+def _settings(check: FileCheck, layout: Layout) -> dict[str, object]:
     """The keys that choose a layout, and what is forecast."""
     settings = {f"data.{key}": value for key, value in settings_of(layout).items()}
     if settings.get("data.separator") == "\t":

@@ -214,7 +214,7 @@ def prepare_panel(
     assert not covariates or frame.columns[-len(covariates) :] == covariates
     rows = panel_cuts(split, frame, pred_len=pred_len)
     context = 1 if pad else seq_len
-    lengths: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len}
+    lengths: dict[str, object] = {"seq_len": seq_len, "pred_len": pred_len}
     options: dict[str, Any] = {"targets": targets, "encoding": encoding, "pad": pad, "season": season, **lengths}
     options |= {"covariates": covariates, "hidden": hidden, "fact_scale": fact_scale}
     data = made_panel(frame, rows, scaling=scaling, **options)

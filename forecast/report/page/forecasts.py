@@ -153,7 +153,7 @@ def _window_names(windows: Mapping[str, npt.NDArray[Any]], shown: Sequence[int],
     return {"label": "Known until", "names": [str(one[last]).removesuffix(":00") for one in stamps]}
 
 
-def _places(times: pd.DatetimeIndex, stride: int, known: int, counted: bool) -> tuple[Any, int]:
+def _places(times: pd.DatetimeIndex, stride: int, known: int, counted: bool) -> tuple[object, int]:
     """Where a window's points lie, every `stride`-th of its past and of its future; and where its origin lies."""
     places = milliseconds(times, counted)
     mark = places[known - 1]
