@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from typing_extensions import TypedDict
 
 from forecast.documents import Array, DocumentError, read_arrays
@@ -48,9 +50,6 @@ def read_part(path: Path) -> pd.DataFrame:
 
 def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
     """Writes all parts below one another into TABLE, with memory for one of them, and yields each."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with replacing(folder / TABLE) as path:
         first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
         with pq.ParquetWriter(path, first.schema) as writer:

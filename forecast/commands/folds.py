@@ -1,9 +1,7 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -177,10 +175,10 @@ def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
 
 def check_folds(forecaster: Forecaster, data: Prepared) -> None:
     """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
-    model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
-    options: Any = {"device": forecaster.torch_device, "split": TEST}
+    device = forecaster.torch_device
+    model = forecaster.checkpoint.model().to(device)
     if isinstance(data, PanelData) or "train" in data.splits:
-        leakage.check_leakage(model, data, **options)
+        leakage.check_leakage(model, data, device=device, split=TEST)
     else:  # of another file: no row of it was fitted
-        leakage.check_forecasts(model, data, **options)
-        check_training_outputs(model, data, **options)
+        leakage.check_forecasts(model, data, device=device, split=TEST)
+        check_training_outputs(model, data, device=device, split=TEST)

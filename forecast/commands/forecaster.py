@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -286,10 +285,18 @@ class Forecaster(Automatic, Tunable):
         """All that an evaluation gives. calibration, level: see `wanted`; the rest: see `evaluate_checkpoint`."""
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
-        how: dict[str, Any] = {"split": split, "protocol": protocol, "protocol_name": protocol_name}
-        how |= {"batch_size": batch_size or source.batch_size, "device": self.torch_device, "elsewhere": elsewhere}
-        how["intervals"] = wanted(self.checkpoint, how=calibration, level=level)
-        return evaluate_checkpoint(self.checkpoint, None if path else source, data, **how)
+        return evaluate_checkpoint(
+            self.checkpoint,
+            None if path else source,
+            data,
+            split=split,
+            protocol=protocol,
+            protocol_name=protocol_name,
+            batch_size=batch_size or source.batch_size,
+            device=self.torch_device,
+            intervals=wanted(self.checkpoint, how=calibration, level=level),
+            elsewhere=elsewhere,
+        )
 
     @property
     def torch_device(self) -> torch.device:

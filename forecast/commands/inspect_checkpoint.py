@@ -2,9 +2,9 @@
 
 import argparse
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from forecast.checkpoint.formats import FORMAT
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -16,7 +16,7 @@ from forecast.data.guessing.train_command import typed
 from forecast.documents import DocumentError, read_json
 from forecast.evaluation.interval_errors import name_of
 from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Figure, Metrics, block_of
 from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> Answer:
 
 def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
-    record, config, data = checkpoint.record, checkpoint.config, checkpoint.data
+    record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
     scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)
     return {
         "file": str(checkpoint.path),
@@ -49,7 +49,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, object]:
         "is_best": checkpoint.is_best,
         "imported": record.imported,
         "best_step": record.best_step,
-        "refit": checkpoint.refit,
+        "refit": refit,
         "data": {
             "features": checkpoint.features,
             **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
@@ -57,7 +57,9 @@ def make_card(checkpoint: Checkpoint) -> dict[str, object]:
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
         "intervals": intervals_of(record),
-        "metrics": split_errors(checkpoint.refit["held_out"]) if checkpoint.refit else run_metrics(checkpoint.path),
+        "metrics": split_errors(cast(Metrics, checkpoint.refit["held_out"]))
+        if checkpoint.refit
+        else run_metrics(checkpoint.path),
         "versions": record.versions,
         "next": next_commands(checkpoint),
     }
@@ -69,7 +71,7 @@ def intervals_of(record: Record) -> dict[str, object] | None:
     return record.calibration and {key: value for key, value in record.calibration.items() if key in kept}
 
 
-def run_metrics(path: Path) -> dict[str, object]:
+def run_metrics(path: Path) -> dict[str, dict[str, Figure]]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
         return split_errors(read_json(run_of(path) / METRICS, Metrics) or {})
@@ -77,10 +79,11 @@ def run_metrics(path: Path) -> dict[str, object]:
         return {}
 
 
-def split_errors(metrics: Any) -> dict[str, Any]:
+def split_errors(metrics: Metrics) -> dict[str, dict[str, Figure]]:
     """Of val and test the windows and the errors; empty where they are not there."""
     try:
-        found = {split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]} for split in SPLIT_NAMES}
+        blocks = {split: block_of(metrics, split) for split in SPLIT_NAMES}
+        found = {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
         return {split: one for split, one in found.items() if None not in (one["mse"], one["mae"])}
     except (KeyError, TypeError):
         return {}
@@ -151,7 +154,7 @@ def row(name: str, text: str) -> str:
     return whole.fill(text)
 
 
-def words(values: dict[str, Any]) -> str:
+def words(values: Mapping[str, object]) -> str:
     """Names and values in one line."""
     return listed(f"{name} {value}" for name, value in values.items())
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +95,14 @@ def page_of(
     series = None
     if "series" in windows:
         blank = {key: [""] for key in SERIES_COLUMNS[1:]}
-        options: Any = {"header": 0, "names": SERIES_COLUMNS, "dtype": {"id": str}, "keep_default_na": False}
-        series = pd.read_csv(place(SERIES_ERRORS), na_values=blank, **options)
+        series = pd.read_csv(
+            place(SERIES_ERRORS),
+            header=0,
+            names=SERIES_COLUMNS,
+            dtype={"id": str},
+            na_values=blank,
+            keep_default_na=False,
+        )
     return run_page(
         json.loads(json_text(metrics)),
         split,

@@ -7,7 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import torch
+from pyarrow import types
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import panel_future
@@ -143,8 +145,6 @@ def _whole_numbers(path: Path) -> list[str]:
     """The columns of a Parquet file that hold whole numbers: as ids they stay numbers in another one."""
     if columnar_kind(path) != PARQUET:
         return []
-    import pyarrow.parquet as pq
-    from pyarrow import types
 
     return [str(field.name) for field in pq.read_schema(path) if types.is_integer(field.type)]
 

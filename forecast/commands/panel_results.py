@@ -4,8 +4,9 @@ import csv
 import io
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -42,20 +43,19 @@ def panel_blocks(
     brief: Sequence[str] = (),
     intervals: Intervals | None = None,
     elsewhere: Elsewhere | None = None,
-) -> tuple[dict[str, Any], PanelEvaluation, dict[str, list[float]]]:
+) -> tuple[Metrics, PanelEvaluation, dict[str, list[float]]]:
     """What a checkpoint is worth on a panel: the blocks of metrics.json, the evaluation, and the errors by step.
 
     As `results.evaluate_checkpoint`, whose metrics the blocks become. elsewhere: see `evaluate_panel`.
     """
     model = checkpoint.model().to(device)
-    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
+    judged = partial(evaluate_panel, model, data, protocol=protocol, batch_size=batch_size, device=device)
     fitted = checkpoint.record.fits
     blocks = {}
     for name in brief:
-        other = evaluate_panel(model, data, split=name, fitted=None, **common)
+        other = judged(split=name, fitted=None)
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
-    of_split: Any = {"intervals": intervals, "elsewhere": elsewhere}
-    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **of_split, **common)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals, elsewhere=elsewhere)
     baselines = panel_baseline_metrics(evaluation, data)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
@@ -73,7 +73,7 @@ def panel_blocks(
         "scaling": data.scaler.how,
         **blocks,
     }
-    return metrics, evaluation, panel_step_errors(evaluation)
+    return cast(Metrics, metrics), evaluation, panel_step_errors(evaluation)
 
 
 def panel_level_shift(data: PanelData, split: str) -> float | None:

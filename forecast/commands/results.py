@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -47,7 +48,7 @@ from forecast.run_folder import (
     WINDOW_ERRORS,
     sha256,
 )
-from forecast.run_folder.shapes import Metrics, Told
+from forecast.run_folder.shapes import Block, Metrics, Told, block_of
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -91,22 +92,32 @@ def evaluate_checkpoint(
     finite.
     """
     if isinstance(data, PanelData):
-        options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
-        options |= {"brief": brief, "intervals": intervals, "elsewhere": elsewhere}
-        blocks, of_panel, by_step = panel_blocks(checkpoint, data, **options)
-        metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
-        metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-        return Result(rounded(metrics), of_panel, data, by_step, split, told_of(checkpoint))
+        of_split, of_panel, by_step = panel_blocks(
+            checkpoint,
+            data,
+            split=split,
+            protocol=protocol,
+            batch_size=batch_size,
+            device=device,
+            brief=brief,
+            intervals=intervals,
+            elsewhere=elsewhere,
+        )
+        block_of(of_split, split).update(
+            use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
+        )
+        of_run = {"status": "finished", **description(checkpoint, protocol_name), **of_split}
+        return Result(rounded(of_run), of_panel, data, by_step, split, told_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
-    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
+    judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
     fitted = checkpoint.record.fits
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        other = evaluate(model, data, split=name, fitted=None, **common)
+        other = judged(split=name, fitted=None)
         overall, _ = all_metrics(other.errors, data, naive, (other.own_scale or {}).get(MODEL))
         blocks[name] = {"windows": other.errors.n_windows, **overall}
-    evaluation = evaluate(model, data, split=split, fitted=fitted, intervals=intervals, **common)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
@@ -116,10 +127,14 @@ def evaluate_checkpoint(
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
-    metrics = {
+    metrics: dict[str, object] = {
         "status": "finished",
         **description(checkpoint, protocol_name),
-        split: {**split_metrics(evaluation, data, naive), "level_shift": level_shift(data, split)},
+        split: {
+            **split_metrics(evaluation, data, naive),
+            "level_shift": level_shift(data, split),
+            **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device),
+        },
         "baselines": baselines,
         "mase_scale": naive
         and {
@@ -128,23 +143,25 @@ def evaluate_checkpoint(
             "columns_without": naive.without(data.target_names),
         },
         "scaling": data.scaler.how,
-        **offset_metrics(model, data, split=split, naive=naive, **common),
+        **offset_metrics(
+            model, data, split=split, naive=naive, protocol=protocol, batch_size=batch_size, device=device
+        ),
         **blocks,
     }
-    metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
     by_step = step_errors(evaluation, best_mse)
     return Result(rounded(metrics), evaluation, data, by_step, split, told_of(checkpoint))
 
 
 def use_of_columns(
     checkpoint: Checkpoint, data: Prepared, *, split: str, protocol: Protocol, device: torch.device
-) -> dict[str, Any]:
+) -> Block:
     """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
     if not names_roles(checkpoint.config.data.node):
         return {}
     roles = roles_of(data)
     model = checkpoint.model().to(device)
-    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
+    found = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
+    return cast(Block, {"covariates": found})
 
 
 def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> SeasonalDifferences | None:

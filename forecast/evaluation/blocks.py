@@ -54,9 +54,9 @@ def baseline_metrics(
     data: PreparedData,
     naive: SeasonalDifferences | None = None,
     own: Mapping[str, OwnScale] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, dict[str, object]]:
     """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`; own: of each."""
-    blocks: dict[str, Any] = {}
+    blocks: dict[str, dict[str, object]] = {}
     for name, sums in baselines.items():
         overall, columns = all_metrics(sums, data, naive, (own or {}).get(name))
         blocks[name] = {**overall, "columns": columns}

@@ -118,7 +118,7 @@ class BoostedTrees(FittedModel):
 
     def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
         """Fits the skip, then the trees to what it leaves. whole: see `refit`."""
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if self.skip is not None:
             options["skip_options"] = self.skip.fit(rows)
         self.choose_rows(rows)

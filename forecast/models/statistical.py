@@ -6,7 +6,7 @@ Values are scaled, so that zero means nothing in them: every component is additi
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,14 @@ ORDERS = ((1, 0, 0), (0, 1, 1), (1, 1, 1), (2, 1, 2))  # (p, d, q)
 TRIED_WINDOWS, TRIED_TARGETS = 6, 5  # on which the orders are compared, evenly spaced
 
 Values = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class StatisticalModel(Protocol):
+    """A model of statsforecast, which is fitted to the series that it forecasts."""
+
+    def forecast(self, y: npt.NDArray[np.float64], h: int) -> dict[str, npt.NDArray[np.float64]]:
+        """The series y (n,) -> "mean" (h,) of the steps after it."""
 
 
 class Statistical(FittedModel):
@@ -66,7 +74,7 @@ class Statistical(FittedModel):
             )
         return {"period": self.period, "look_back": self.rows}
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """A new model of statsforecast, whose `forecast(y=..., h=...)` gives an array "mean"."""
         raise NotImplementedError
 
@@ -107,11 +115,12 @@ class Theta(Statistical):
     Assimakopoulos & Nikolopoulos 2000, "The theta model"; Fiorucci et al. 2016 for the forms.
     """
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """AutoTheta."""
         from statsforecast.models import AutoTheta
 
-        return AutoTheta(season_length=self.period, decomposition_type="additive")
+        model: StatisticalModel = AutoTheta(season_length=self.period, decomposition_type="additive")
+        return model
 
 
 class ETS(Statistical):
@@ -121,12 +130,13 @@ class ETS(Statistical):
     seasons than LONGEST_ETS_SEASON are taken out by STL first.
     """
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """AutoETS, after STL for long seasons."""
         from statsforecast.models import AutoETS
 
         if self.period <= LONGEST_ETS_SEASON:
-            return AutoETS(season_length=self.period, model="AZZ")
+            model: StatisticalModel = AutoETS(season_length=self.period, model="AZZ")
+        return model
         return without_season(AutoETS(model="AZN"), self.period)
 
 
@@ -167,7 +177,7 @@ class ARIMA(Statistical):
         truth = torch.stack([series[origin : origin + self.window.pred_len] for origin in origins])
         return float((self.extend(past) - truth).square().mean())
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """ARIMA of the order, after STL where there is a season."""
         from statsforecast import models
 
@@ -175,7 +185,7 @@ class ARIMA(Statistical):
         return without_season(models.ARIMA(order=self.order, method="ML"), self.period)
 
 
-def without_season(forecaster: Any, period: int) -> Any:
+def without_season(forecaster: StatisticalModel, period: int) -> StatisticalModel:
     """A forecaster of what STL leaves of a season, which is repeated; the forecaster itself without one."""
     from statsforecast.models import MSTL
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from forecast.documents import DocumentError, read_json, read_yaml
 from forecast.run_folder.lock import running_or_killed
@@ -188,13 +188,13 @@ def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int
     As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
     has them.
     """
-    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, Any
+    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, object
     if lines is None:
         lines = read_yaml(folder / OVERRIDES, list[str])
     if lines is None:
         raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
     if "job" not in info:
-        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, Any])
+        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, object])
         for key in ("hydra", "job", "num"):
             job = job.get(key) if isinstance(job, Mapping) else None
     pairs = (line.partition("=") for line in lines)

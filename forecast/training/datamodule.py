@@ -73,11 +73,11 @@ class ForecastDataModule(pl.LightningDataModule):
             return None
         return self.learnt.origin_times("train", self.batches.last_step_windows())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """How far the epoch is."""
         return {} if self.batches is None else dict(self.batches.position)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, object]) -> None:
         """Continues after the batches that were trained on."""
         self.resumed = state_dict
 

@@ -76,7 +76,7 @@ def _wandb_run() -> Any:
 
 
 @rank_zero_only
-def log_figure(logger: Logger, name: str, figure: Any, step: int) -> None:
+def log_figure(logger: Logger, name: str, figure: object, step: int) -> None:
     """A picture of matplotlib's, by loggers that show pictures; nothing by others."""
     match logger:
         case TensorBoardLogger():

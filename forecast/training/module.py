@@ -162,7 +162,7 @@ class ForecastModule(pl.LightningModule):
         check_step(states, weights, self.make_optimizer)
         check_callbacks(self.trainer.callbacks, checkpoint.get("callbacks"))  # type: ignore[attr-defined]
 
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, checkpoint: dict[str, object]) -> None:
         """Adds our part."""
         assert self.record is not None
         checkpoint[RECORD] = complete_record(replace(self.record, best_step=self.best_step), self.model).saved()

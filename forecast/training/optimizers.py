@@ -73,7 +73,7 @@ def _changed(error: Exception) -> UserError:
     )
 
 
-def _fits(name: str, value: Any, weight: Tensor) -> bool:
+def _fits(name: str, value: object, weight: Tensor) -> bool:
     if not isinstance(value, Tensor):
         return False
     if name == "step":
@@ -81,7 +81,7 @@ def _fits(name: str, value: Any, weight: Tensor) -> bool:
     return value.shape == weight.shape and (value.is_contiguous() or value.stride() == weight.stride())
 
 
-def takes(make: Callable[..., Any], name: str) -> bool:
+def takes(make: Callable[..., object], name: str) -> bool:
     """Whether a class or function has a parameter `name`; not where a partial function's keywords give it a value."""
     keywords = getattr(make, "keywords", {})
     return name in inspect.signature(getattr(make, "func", make)).parameters and keywords.get(name) is None

@@ -40,7 +40,7 @@ class Throughput(Callback):
         self.total = self.validating = self.computing = self.waiting = 0.0  # seconds over all legs
         self.samples = 0
         self.counted_until: float | None = None  # no time is counted outside the fit
-        self.step_begin: Any = None
+        self.step_begin: object = None
         self.steps: deque[tuple[Any, Any]] = deque()  # begin and end of those that a GPU may not have passed yet
         self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
 
@@ -49,25 +49,25 @@ class Throughput(Callback):
         """The name under which checkpoints keep it since format 1."""
         return "Cost"
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Starts the clock."""
         self.device = trainer.strategy.root_device
         self.counted_until = self.clock()
         self.last_bar = self.last_epoch = self._so_far()
 
-    def on_train_end(self, *_: Any) -> None:
+    def on_train_end(self, *_: object) -> None:
         """Stops the clock."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self._read_steps()
         self.on_exception()
 
-    def on_exception(self, *_: Any) -> None:
+    def on_exception(self, *_: object) -> None:
         """Stops the clock: what follows an interrupted training is not counted."""
         self._count()
         self.counted_until = None
 
-    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Ends what lay between two steps."""
         self.waiting += getattr(trainer.train_dataloader, "waited", 0.0)
         self.step_begin = self.moment()
@@ -83,13 +83,13 @@ class Throughput(Callback):
             module.log("samples/s", self._rate(self.last_bar), prog_bar=True, logger=False, rank_zero_only=True)
             self.last_bar = self._so_far()
 
-    def on_train_epoch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Logs the rate where no bar shows it."""
         if trainer.is_global_zero and trainer.progress_bar_callback is None:
             log.info("Epoch %d: %.0f samples/s", trainer.current_epoch + 1, self._rate(self.last_epoch))
         self.last_epoch = self._so_far()
 
-    def on_validation_start(self, *_: Any) -> None:
+    def on_validation_start(self, *_: object) -> None:
         """The seconds until `on_validation_end` are a validation's."""
         self._count()
 
@@ -97,7 +97,7 @@ class Throughput(Callback):
         """See `on_validation_start`. A validation's first figures wait for a GPU to finish the steps before it."""
         self.validating += self._count()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """The sums so far."""
         self._count()
         return {
@@ -152,7 +152,7 @@ class Throughput(Callback):
             )
         return sentences
 
-    def moment(self) -> Any:
+    def moment(self) -> object:
         """Now, for the device that computes: seconds on a CPU, an event in the queue of a GPU."""
         if self.device.type != "cuda":
             return self.clock()

@@ -2,16 +2,17 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.automatic.ahead import ahead
+from forecast.commands import Answer
+from forecast.commands.automatic.ahead import AheadOf, ahead
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
 from forecast.commands.automatic.documents import Member, Settings
 from forecast.commands.automatic.pace import measure
@@ -33,22 +34,23 @@ from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Board, Metrics
 from forecast.training.any_model import fit_model
 from forecast.training.refit import refit
 
 SPLITS = ("val", "test")
+T = TypeVar("T")
 CPU = torch.device("cpu")
 
 
-def words(settings: Mapping[Any, int]) -> list[str]:
+def words(settings: Settings) -> list[str]:
     """Overrides as Hydra reads them."""
     return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
 
 
-def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], Any]) -> Any:
+def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], T]) -> T:
     """What a task returns that runs as a training with these overrides does, in a folder."""
-    found: list[object] = []
+    found: list[T] = []
     folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
     call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
     return found[0]
@@ -71,14 +73,13 @@ def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | N
     return done
 
 
-def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> dict[str, Any]:
+def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> Settings:
     pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg)))
     settings = pace.settings(allowance)
     if settings is None:
         raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
     write_json(folder / PACE, settings)
-    found: dict[str, object] = settings
-    return found
+    return settings
 
 
 def _train(cfg: DictConfig) -> dict[str, object]:
@@ -94,14 +95,16 @@ def _train(cfg: DictConfig) -> dict[str, object]:
 def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
     model, found = checkpoint.model(), dict[str, object]()
-    options: Any = {"protocol": protocol, "batch_size": checkpoint.config.data.batch_size, "device": CPU}
+    batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
         start = time.perf_counter()
         if isinstance(data, PanelData):
-            other = evaluate_panel(model, data, split=split, fitted=None, **options)
+            other = evaluate_panel(
+                model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
+            )
             overall = other.errors.overall(other.naive)
         else:
-            one = evaluate(model, data, split=split, fitted=None, **options)
+            one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
             own = (one.own_scale or {}).get(MODEL)
             overall, _ = all_metrics(one.errors, data, saved_naive_errors(checkpoint, data), own)
         found[split] = overall
@@ -159,7 +162,7 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), **(checkpoint.record.stacking or {})}
 
 
-def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] | None) -> None:
+def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
     """Makes the page of a run anew, with the leaderboard and the forecast on it.
 
     board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.
@@ -172,7 +175,7 @@ def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] |
     remake(folder, overwrite=True)
 
 
-def explain(folder: Path) -> dict[str, Any]:
+def explain(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
     checkpoint = chosen_checkpoint(folder)
     source = trained_source(checkpoint, root=None)
@@ -196,7 +199,7 @@ def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints."""
     from forecast.commands import predict
 
-    found: list[Any] = []
+    found: list[Answer] = []
 
     def forecast(cfg: DictConfig) -> None:
         found.append(predict.predict(cfg))

@@ -130,11 +130,11 @@ def check_known(task: Task) -> None:
             "history is written and add future=FILE to the command, or leave data.known out."
         )
     file, book = source.with_file(future, columns=None, drop=()), source.codebook()
-    options: Any = {"columns": known, "history": frame, "steps": steps, "book": book}
     if isinstance(frame, SeriesFrame):
-        read_future(future, file, **options)
+        read_future(future, file, columns=known, history=frame, steps=steps, book=book)
     else:
-        read_panel_future(file, series=np.arange(len(frame)), **options)
+        every = np.arange(len(frame))
+        read_panel_future(file, series=every, columns=known, history=frame, steps=steps, book=book)
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from forecast.report.drawn import STYLES
 from forecast.text.terminal import harmless
@@ -63,7 +63,7 @@ def document(
     subtitle: Sequence[str],
     lead: Sequence[str],
     sections: Sequence[Section],
-    charts: Sequence[Mapping[str, Any]],
+    charts: Sequence[Mapping[str, object]],
 ) -> str:
     """The page. lead: HTML before the first section. charts: what the places made by `chart` draw, in their order.
 
@@ -92,7 +92,7 @@ def text(words: str) -> str:
     return html.escape(harmless(words))
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """JSON that can stand in a script block, whatever it holds."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(ESCAPES)
 
