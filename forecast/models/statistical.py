@@ -134,10 +134,9 @@ class ETS(Statistical):
         """AutoETS, after STL for long seasons."""
         from statsforecast.models import AutoETS
 
-        if self.period <= LONGEST_ETS_SEASON:
-            model: StatisticalModel = AutoETS(season_length=self.period, model="AZZ")
-        return model
-        return without_season(AutoETS(model="AZN"), self.period)
+        short = self.period <= LONGEST_ETS_SEASON
+        model: StatisticalModel = AutoETS(season_length=self.period, model="AZZ") if short else AutoETS(model="AZN")
+        return model if short else without_season(model, self.period)
 
 
 class ARIMA(Statistical):
