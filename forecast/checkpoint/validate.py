@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +174,7 @@ def _check_types(content: dict[str, Any]) -> None:
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
-    lists: dict[str, tuple[Any, tuple[type, ...]]] = {
+    lists: dict[str, tuple[Iterable[object], tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
         "versions": ([*versions, *versions.values()], (str,)),
         "data.splits": (data["splits"], (str,)),

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from omegaconf import OmegaConf
 
@@ -21,7 +21,7 @@ from forecast.commands.automatic.budget import (
     Budget,
     check_folder,
 )
-from forecast.commands.automatic.documents import Member, Outcomes, Weighed
+from forecast.commands.automatic.documents import AutoSettings, Member, Outcomes, Weighed
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, check_known, checksum, find_task
 from forecast.commands.automatic.worker import Outcome, begin_server, run_step
@@ -97,9 +97,8 @@ class Auto:
             release(self.members)
             remove_empty(made)
             raise
-        config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml"))
-        self.names: list[str] = config["presets"][arguments.preset]
-        self.config = config
+        self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml")))
+        self.names = self.settings["presets"][arguments.preset]
         self.progress = Progress(self.budget, self.names)
 
     def run(self) -> Answer:
@@ -154,11 +153,11 @@ class Auto:
 
     def overrides(self, name: str) -> list[str]:
         """Of a member's training, as far as they do not depend on the time."""
-        settings = {**self.config["fitted"], **self.config["networks"]}[name]
+        settings = {**self.settings["fitted"], **self.settings["networks"]}[name]
         every: dict[str, object] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
-        if name in self.config["networks"]:
+        if name in self.settings["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
-            every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
+            every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
         chosen = {word.partition("=")[0] for word in self.task.words}
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
         return self.task.of(settings, roles=name not in SEASON_ALONE)
@@ -177,9 +176,9 @@ class Auto:
             (self.members / name).mkdir(exist_ok=True)
             # the first, a naive forecast, is the answer that there always is
             allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
-            if 1 < number < len(self.names) - 1 and name in self.config["fitted"]:
+            if 1 < number < len(self.names) - 1 and name in self.settings["fitted"]:
                 limit *= FITTED
-            if name in self.config["networks"]:
+            if name in self.settings["networks"]:
                 networks = len(self.names) - number
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
                 if (self.members / name / PACE).is_file():  # it was begun before a kill

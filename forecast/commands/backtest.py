@@ -37,7 +37,7 @@ from forecast.commands.folds import (
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.outputs import keep_others
-from forecast.commands.page import told_of
+from forecast.commands.page import origin_of
 from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.fold_sums import FoldSums
 from forecast.config.check import check_config, read_settings
@@ -101,7 +101,7 @@ def backtest(cfg: DictConfig) -> Answer:
             "by_fold": errors,
         }
     )
-    write_text(folder / PAGE, page_of(folder, document, sums, parts, told_of(checkpoint)))
+    write_text(folder / PAGE, page_of(folder, document, sums, parts, origin_of(checkpoint)))
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
     timed = {**document, **rounded({"seconds": time.perf_counter() - started})}
     write_json(folder / DOCUMENT, timed)

@@ -19,7 +19,7 @@ from forecast.commands.fold_files import (
 )
 from forecast.commands.fold_runs import best_of
 from forecast.commands.outputs import keep_others
-from forecast.commands.page import told_of
+from forecast.commands.page import origin_of
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_sums import FoldSums
@@ -27,14 +27,14 @@ from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, PAGE, sha256
-from forecast.run_folder.shapes import Backtest, Told
+from forecast.run_folder.shapes import Backtest, Origin
 from forecast.text.terminal import say
 
 
-def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], record: Told) -> str:
-    """The page, from backtest.json, sums over all parts, and the parts in the folder. record: see `told_of`."""
+def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], origin: Origin) -> str:
+    """The page, from backtest.json, sums over all parts, and the parts in the folder. origin: see `origin_of`."""
     paths = [part_path(folder, number) for number in parts]
-    return backtest_page(document, sums, partial(map, read_part, paths), record)
+    return backtest_page(document, sums, partial(map, read_part, paths), origin)
 
 
 def remake(folder: Path, *, overwrite: bool) -> Answer:
@@ -64,7 +64,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
         raise UserError(
             f"{folder}: its checkpoint, {checkpoint}, is not there. The same backtest in another folder trains it."
         )
-    record, scales = told_of(load_checkpoint(checkpoint)), saved_scales(folder)
+    origin, scales = origin_of(load_checkpoint(checkpoint)), saved_scales(folder)
     ours = overwrite or PAGE in found[FILES]
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this backtest", fix=fix)
@@ -72,7 +72,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     with fitting(folder):
         for part in map(read_part, needed[2:]):
             sums.add(part, cell_errors(part, scales))
-        page = page_of(folder, found, sums, parts, record)
+        page = page_of(folder, found, sums, parts, origin)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         found[FILES] = {**found[FILES], PAGE: sha256(beside(PAGE))}

@@ -34,7 +34,7 @@ from forecast.run_folder import (
     sha256,
     torn,
 )
-from forecast.run_folder.shapes import Metrics, Told
+from forecast.run_folder.shapes import Metrics, Origin
 from forecast.run_folder.windows import read_windows
 from forecast.text.terminal import say
 
@@ -49,7 +49,7 @@ class Evaluated(TypedDict, total=False):
     ckpt_path: str | None
 
 
-def told_of(checkpoint: Checkpoint) -> Told:
+def origin_of(checkpoint: Checkpoint) -> Origin:
     """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
     record = checkpoint.record
     return {
@@ -81,13 +81,13 @@ def page_of(
     place: Callable[[str], Path],
     metrics: Metrics,
     split: str,
-    record: Told,
+    origin: Origin,
     *,
     ahead: Path | None = None,
 ) -> str:
     """The page, from the files of a run alone: where `place` says that they lie.
 
-    metrics: that become metrics.json; record: see `told_of`. ahead: the file of what is forecast; None without one.
+    metrics: that become metrics.json; origin: see `origin_of`. ahead: the file of what is forecast; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     windows = read_windows(place(FORECASTS))
@@ -111,7 +111,7 @@ def page_of(
         ahead=None if ahead is None else read_windows(ahead, truth=False),
         residuals=residuals,
         series=series,
-        record=json.loads(json_text(record)),
+        origin=json.loads(json_text(origin)),
     )
 
 
@@ -126,13 +126,13 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     split = next((key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
     if split is None:
         raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
-    record = told_of(load_checkpoint(evaluated_checkpoint(run)))
+    origin = origin_of(load_checkpoint(evaluated_checkpoint(run)))
     ours = overwrite or PAGE in metrics.get(FILES, {})
     fix = "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
     with fitting(folder):
-        page = page_of(lambda name: folder / name, metrics, split, record, ahead=ahead)
+        page = page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead)
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(beside(PAGE))}

@@ -12,7 +12,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
-from forecast.commands.page import page_of, told_of, write_residuals
+from forecast.commands.page import origin_of, page_of, write_residuals
 from forecast.commands.panel_results import panel_blocks, write_series
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
@@ -48,7 +48,7 @@ from forecast.run_folder import (
     WINDOW_ERRORS,
     sha256,
 )
-from forecast.run_folder.shapes import Block, Metrics, Told, block_of
+from forecast.run_folder.shapes import Block, Metrics, Origin, block_of
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -59,7 +59,7 @@ class Result:
     """What evaluating a checkpoint on one split gave; split: its name.
 
     metrics: what becomes metrics.json, rounded as there; the commands add to it. by_step: the columns of
-    metrics_by_step.csv, P figures each, scaled units. record: what the page tells of the checkpoint.
+    metrics_by_step.csv, P figures each, scaled units. origin: what the page tells of the checkpoint.
     """
 
     metrics: Metrics
@@ -67,7 +67,7 @@ class Result:
     data: Prepared
     by_step: dict[str, list[float]]
     split: str
-    record: Told
+    origin: Origin
 
 
 def evaluate_checkpoint(
@@ -107,7 +107,7 @@ def evaluate_checkpoint(
             use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
         )
         of_run = {"status": "finished", **description(checkpoint, protocol_name), **of_split}
-        return Result(rounded(of_run), of_panel, data, by_step, split, told_of(checkpoint))
+        return Result(rounded(of_run), of_panel, data, by_step, split, origin_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
     judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
     fitted = checkpoint.record.fits
@@ -149,7 +149,7 @@ def evaluate_checkpoint(
         **blocks,
     }
     by_step = step_errors(evaluation, best_mse)
-    return Result(rounded(metrics), evaluation, data, by_step, split, told_of(checkpoint))
+    return Result(rounded(metrics), evaluation, data, by_step, split, origin_of(checkpoint))
 
 
 def use_of_columns(
@@ -238,7 +238,7 @@ def write_results(folder: Path, result: Result) -> None:
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
         times, signed = window_residuals(result)
         write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"] or "")
-        page = page_of(beside, metrics, result.split, result.record)  # reads what was written so far
+        page = page_of(beside, metrics, result.split, result.origin)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")

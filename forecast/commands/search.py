@@ -66,10 +66,10 @@ def read_search(cfg: DictConfig) -> Search:
     settings = read_settings(OmegaConf.masked_copy(cfg, ["tune"]), TuneSettings).tune
     if settings.minutes is None and settings.trials is None:
         raise UserError("tune.minutes=null: nothing would end the study. Say tune.trials=20, or tune.minutes=10")
-    for key in ("ckpt_path", "refit"):
-        if cfg.get(key):
+    for key, value in (("ckpt_path", cfg.ckpt_path), ("refit", cfg.refit)):
+        if value:
             raise UserError(
-                f"{key}={cfg[key]}: a trial is a new training, for its validation error alone. Leave {key} out here, "
+                f"{key}={value}: a trial is a new training, for its validation error alone. Leave {key} out here, "
                 "and say it to the forecast train that this command ends with"
             )
     folders = users_folders()

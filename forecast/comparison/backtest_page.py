@@ -35,7 +35,7 @@ from forecast.report.page.parts import (
 )
 from forecast.report.page.tables import html_table, plain_table
 from forecast.report.tables import short_number, steps_table
-from forecast.run_folder.shapes import Backtest, Fold, Metrics, Told, errors_in
+from forecast.run_folder.shapes import Backtest, Fold, Metrics, Origin, errors_in
 from forecast.text.terminal import label
 
 MOST_ROWS = 400  # of the table of folds
@@ -61,13 +61,13 @@ class Made(NamedTuple):
     draw: Drawing
 
 
-def backtest_page(found: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], record: Told) -> str:
+def backtest_page(found: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], origin: Origin) -> str:
     """The page, from backtest.json, the sums over its table and the table itself, part by part.
 
-    record: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
+    origin: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
     that looked back.
     """
-    counted, data, draw = is_counted(next(iter(tables()))), record["data"], Drawing()
+    counted, data, draw = is_counted(next(iter(tables()))), origin["data"], Drawing()
     made_from = [moment_name(fold["cutoff"], counted) for fold in found["by_fold"]]
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
@@ -93,7 +93,7 @@ def backtest_page(found: Backtest, sums: FoldSums, tables: Callable[[], Iterable
             Section("intervals", "Intervals", _intervals(of)),
             Section("series", "Series", _series(sums, draw)),
             Section("data", "Data", [facts(data_rows(data, shown, "test")), scaler_part(data)]),
-            Section("run", "How it came about", [*_settings(found), *origin_parts(record)]),
+            Section("run", "How it came about", [*_settings(found), *origin_parts(origin)]),
         ],
         charts=draw.charts,
     )

@@ -184,7 +184,7 @@ def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, obj
     }
 
 
-def panel_baseline_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, Any]:
+def panel_baseline_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, dict[str, object]]:
     """The block `baselines` of metrics.json."""
     naive = evaluation.naive
     blocks: dict[str, Any] = {

@@ -88,7 +88,7 @@ class DataRecord(TypedDict, total=False):
     series: SeriesRead
 
 
-class Told(TypedDict):
+class Origin(TypedDict):
     """What a page tells of how a checkpoint came about."""
 
     config: dict[str, object]

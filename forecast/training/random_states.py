@@ -48,7 +48,7 @@ class RandomStates(Callback):
             states = everyone
         checkpoint[STATES] = states
 
-    def on_load_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, trainer: pl.Trainer, _module: object, checkpoint: dict[str, Any]) -> None:
         """Keeps this process's states for the first batch."""
         states = checkpoint.get(STATES)
         if states is None:

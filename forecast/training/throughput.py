@@ -10,6 +10,7 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from forecast.data.windows import Batch
 from forecast.evaluation.memory import PeakMemory
 from forecast.run_folder.shapes import Cost
 
@@ -73,7 +74,7 @@ class Throughput(Callback):
         self.step_begin = self.moment()
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: Any, batch: Any, *_: Any
+        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: object, batch: Batch, *_: object
     ) -> None:
         """Counts the windows; those of the processes differ by one at most."""
         self.steps.append((self.step_begin, self.moment()))
@@ -93,7 +94,7 @@ class Throughput(Callback):
         """The seconds until `on_validation_end` are a validation's."""
         self._count()
 
-    def on_validation_end(self, *_: Any) -> None:
+    def on_validation_end(self, *_: object) -> None:
         """See `on_validation_start`. A validation's first figures wait for a GPU to finish the steps before it."""
         self.validating += self._count()
 

@@ -17,6 +17,15 @@ PaceKey = Literal[
 Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 
 
+class AutoSettings(TypedDict):
+    """conf/auto.yaml: the models of each preset, and the overrides of each model and of all networks."""
+
+    presets: dict[str, list[str]]
+    fitted: dict[str, dict[str, object]]
+    networks: dict[str, dict[str, object]]
+    every_network: dict[str, object]
+
+
 class AutoState(TypedDict):
     """auto.json: what was asked for, and the seconds that it took so far."""
 

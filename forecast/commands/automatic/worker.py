@@ -20,6 +20,8 @@ LOOK = 0.2  # seconds between two looks
 STEPS = "forecast.commands.automatic.steps"
 ALARM = "leakage check"  # with which all its alarms begin
 
+Context = multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext
+
 
 class Outcome(NamedTuple):
     """What a step gave: its value, or why there is none. leaks: whether that is an alarm of the leakage check."""
@@ -29,7 +31,7 @@ class Outcome(NamedTuple):
     leaks: bool = False
 
 
-def context() -> Any:
+def context() -> Context:
     """Processes that begin with what steps import: made once, by the first of them, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")

@@ -12,7 +12,7 @@ from forecast.report.page.origin import config_rows, scaler_rows
 from forecast.report.page.tables import plain_table
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
-from forecast.run_folder.shapes import DataRecord, Told
+from forecast.run_folder.shapes import DataRecord, Origin
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
 FAR = "A name that is struck out is drawn when it is pressed; its line would squeeze the others."
@@ -85,9 +85,9 @@ def scaler_part(data: DataRecord) -> str:
     return f"<h3>By what values are scaled</h3>\n{table}"
 
 
-def origin_parts(record: Told) -> list[str]:
-    """How a checkpoint came about. record: its `config`, `choices` and `versions`."""
-    versions = [(str(key), str(value)) for key, value in record["versions"].items()]
-    chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]
-    config = facts(config_rows(record["config"]))
+def origin_parts(origin: Origin) -> list[str]:
+    """How a checkpoint came about. origin: its `config`, `choices` and `versions`."""
+    versions = [(str(key), str(value)) for key, value in origin["versions"].items()]
+    chosen = [(str(key), str(value)) for key, value in sorted(origin["choices"].items()) if value is not None]
+    config = facts(config_rows(origin["config"]))
     return ["<h3>Versions</h3>", facts(versions), "<h3>Config</h3>", facts(chosen), folded("every key", config)]

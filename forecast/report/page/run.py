@@ -35,7 +35,7 @@ from forecast.report.tables import (
     steps_table,
 )
 from forecast.report.verdict import verdict
-from forecast.run_folder.shapes import Metrics, Told, block_of
+from forecast.run_folder.shapes import Metrics, Origin, block_of
 from forecast.text.terminal import label
 
 SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
@@ -50,13 +50,13 @@ def run_page(
     ahead: Mapping[str, npt.NDArray[Any]] | None = None,
     residuals: pd.DataFrame,
     series: pd.DataFrame | None,
-    record: Told,
+    origin: Origin,
 ) -> str:
     """The page of a run, from what its files hold.
 
     by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast
     after the data, in the same form, which the page then shows first. residuals: residuals.csv. series:
-    errors_by_series.csv of a panel, whose first column is the id. record: `config`, `choices`, `data` and `versions` of
+    errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and `versions` of
     the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
     draw = Drawing()
@@ -80,8 +80,8 @@ def run_page(
             Section("series", "Series", _series(metrics, split, series, draw)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split, draw)),
             Section("rests_on", "What the forecasts rest on", list(map(html_table, rests_on_tables(metrics)))),
-            Section("data", "Data", [facts(data_rows(record["data"], metrics, split)), scaler_part(record["data"])]),
-            Section("run", "How the run came about", origin_parts(record)),
+            Section("data", "Data", [facts(data_rows(origin["data"], metrics, split)), scaler_part(origin["data"])]),
+            Section("run", "How the run came about", origin_parts(origin)),
         ],
         charts=draw.charts,
     )
