@@ -3,7 +3,7 @@
 import inspect
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -12,7 +12,7 @@ from forecast.bounds import Bound, Digits
 UNIONS = (Union, types.UnionType)
 SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
 # annotation -> the types of YAML that match, and their name. True is an int to Python, but matches bool alone.
-PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
+PLAIN: typing.Mapping[object, tuple[Any, str]] = {
     int: (int, "an integer"),
     float: (int | float, "a number"),
     bool: (bool, "true or false"),
@@ -25,7 +25,7 @@ PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
 }
 
 
-def parameters(target: Any) -> dict[str, inspect.Parameter]:
+def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """The parameters of a class or function; annotations written as text are evaluated where possible."""
     try:
         return dict(inspect.signature(target, eval_str=True).parameters)

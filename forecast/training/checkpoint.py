@@ -4,7 +4,7 @@ import io
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import lightning.pytorch as pl
 import torch
@@ -81,7 +81,7 @@ class CheckpointFiles(Checkpoint):
         """What a checkpoint keeps of this callback."""
         return {"best_mse": self.best_mse}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Continues with the best error of the run that is resumed."""
         self.best_mse = state_dict["best_mse"]
 

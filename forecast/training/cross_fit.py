@@ -74,7 +74,7 @@ class CrossFit(Callback):
         """What a checkpoint keeps of this callback."""
         return dict(self.best)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Continues with the best errors of the run that is resumed."""
         self.best = {half: float(state_dict.get(half, math.inf)) for half in HALVES}
 

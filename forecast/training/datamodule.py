@@ -1,7 +1,6 @@
 """The batches of a training."""
 
 from dataclasses import replace
-from typing import Any
 
 import lightning.pytorch as pl
 import pandas as pd
@@ -48,7 +47,7 @@ class ForecastDataModule(pl.LightningDataModule):
         if windows_per_epoch or ends is not None:
             self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
-        self.resumed: dict[str, Any] = {}
+        self.resumed: dict[str, int] = {}
         self.device_data: Prepared | None = None  # the data on the device that trains
 
     def train_dataloader(self) -> WindowLoader:
@@ -77,7 +76,7 @@ class ForecastDataModule(pl.LightningDataModule):
         """How far the epoch is."""
         return {} if self.batches is None else dict(self.batches.position)
 
-    def load_state_dict(self, state_dict: dict[str, object]) -> None:
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
         """Continues after the batches that were trained on."""
         self.resumed = state_dict
 

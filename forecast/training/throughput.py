@@ -109,10 +109,10 @@ class Throughput(Callback):
             "samples": self.samples,
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Goes on from the sums of the legs before."""
         self.total, self.validating = state_dict["seconds"], state_dict["validation_seconds"]
-        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), state_dict["samples"]
+        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), int(state_dict["samples"])
         # format 1 holds the seconds between steps, the first releases not even those: all counts as spent in steps
         inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
         self.computing = state_dict.get("computing_seconds", inside)

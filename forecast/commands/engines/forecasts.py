@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
 from forecast.commands.engines.ray_parts import made
@@ -38,7 +39,7 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
 
 
 def parts(
-    ray: object, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
+    ray: ModuleType, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
 ) -> list[tuple[Path, Part]]:
     """All parts of a forecast, in their order."""
     del output  # whose pieces are in the place

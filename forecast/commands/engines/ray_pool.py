@@ -5,12 +5,13 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from forecast.commands.engines.share_out import Failed, WorkerDied
@@ -56,7 +57,7 @@ def check_installed(typed: str) -> None:
 
 
 @contextmanager
-def connected(cluster: Cluster) -> Iterator[Any]:
+def connected(cluster: Cluster) -> Iterator[ModuleType]:
     """Ray, with a cluster to talk to. UserError where there is none."""
     address, typed = cluster.address, f"{cluster.key}.address"
     if address.startswith("ray://"):
@@ -69,7 +70,7 @@ def connected(cluster: Cluster) -> Iterator[Any]:
     elif address not in ("auto", "local"):
         raise UserError(f"{typed}={label(address)} is no HOST:PORT. Say {typed}=auto or {typed}=HOST:6379")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # address=local starts a cluster; others have their own
-    ray: Any = import_module("ray")
+    ray = import_module("ray")
     quiet = {"log_to_driver": False, "configure_logging": False, "include_dashboard": False}
     if address != "local":
         del quiet["include_dashboard"]
@@ -112,7 +113,7 @@ class RayPool:
 
     def __init__(
         self,
-        ray: Any,
+        ray: ModuleType,
         worker: Callable[..., object],
         *,
         cluster: Cluster,
@@ -175,7 +176,7 @@ class RayPool:
         """See `Pool`."""
         return self.worker()
 
-    def ask(self, worker: Any, part: int | None) -> Any:
+    def ask(self, worker: Any, part: int | None) -> object:
         """See `Pool`."""
         return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
 
@@ -246,7 +247,7 @@ def check_seen(shared: Shared, name: str) -> None:
         time.sleep(0.1)
 
 
-def check_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def check_same(ours: Mapping[str, object], theirs: Mapping[str, object]) -> None:
     """UserError where what a worker makes would be of something else, or end in other digits."""
     fixes = {
         "torch": f"Install the same there: pip install 'torch=={ours['torch']}'",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -58,7 +59,7 @@ def parts(
     one_pass: PanelPass,
     levels: Sequence[float] | None,
     *,
-    ray: object,
+    ray: ModuleType,
     settings: EvaluateSettings,
     protocol: Protocol,
     place: Place,
