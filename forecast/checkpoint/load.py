@@ -238,7 +238,11 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     content = read_plain(path)
     check_content(path, content)
-    record = read_record(path, content[RECORD])
+    try:
+        check_config_is_plain(content[RECORD]["config"])
+        record = Record.of(content[RECORD])
+    except UserError as error:
+        raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(
         path=path,
@@ -249,15 +253,6 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         is_best=record.best_step == content["global_step"],
         resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
     )
-
-
-def read_record(path: Path, saved: Mapping[str, object]) -> Record:
-    """Our part of a checkpoint. Raises UserError for a config that is refused."""
-    try:
-        check_config_is_plain(saved["config"])
-        return Record.of(saved)
-    except UserError as error:
-        raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
 
 
 def check_config_is_plain(config: object) -> None:

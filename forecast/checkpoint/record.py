@@ -15,6 +15,7 @@ from forecast.config.run_config import Plain, RunConfig
 from forecast.data.scaling import How
 from forecast.run_folder.shapes import DataRecord, Imported
 
+ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
 
 
@@ -60,7 +61,7 @@ class RefitRecord(TypedDict):
 
 
 class Stacking(TypedDict):
-    """How the mean of an ensemble's members was judged, see `training.combined`."""
+    """How the mean of an ensemble's members was judged."""
 
     error: str
     mean: float
@@ -98,16 +99,19 @@ class Record:
 
     def saved(self) -> dict[str, object]:
         """As a checkpoint holds it."""
-        optional = {"stacking": self.stacking, "imported": self.imported, "calibration": self.calibration}
-        return {
+        values = {
             "format": FORMAT,
             "versions": self.versions,
             "config": self.config.plain,
             "choices": self.choices,
             "data": self.data,
-            **({} if self.panel is None else {PANEL: self.panel}),
+            PANEL: self.panel,
             **self.fits,
             "parameters": self.parameters,
             "best_step": self.best_step,
-            **{key: entry for key, entry in {**optional, REFIT: self.refit}.items() if entry is not None},
+            "stacking": self.stacking,
+            "imported": self.imported,
+            "calibration": self.calibration,
+            REFIT: self.refit,
         }
+        return {key: value for key, value in values.items() if value is not None or key in ALWAYS}

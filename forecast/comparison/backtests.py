@@ -96,7 +96,14 @@ def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSumma
     """
     names = [name for name, value in folds[0].items() if isinstance(value, Mapping) and name != "coverage"]
     each = {name: [errors_in(fold, name) for fold in folds] for name in names}
-    overall = {name: mean_errors(errors) for name, errors in each.items()}
+    overall: dict[str, FoldErrors] = {
+        name: {
+            "mse": _mean([fold["mse"] for fold in errors]),
+            "mae": _mean([fold["mae"] for fold in errors]),
+            "mase": _mean([fold["mase"] for fold in errors]),
+        }
+        for name, errors in each.items()
+    }
     coverage = {level: _mean([fold["coverage"][level] for fold in folds]) for level in folds[0]["coverage"]}
     differences: dict[str, FoldDifference] = {}
     for name in names:
@@ -108,15 +115,6 @@ def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSumma
         better = int((pairs[:, 0] < pairs[:, 1]).sum())
         differences[name] = {**found.figures(), "better_in": better, "folds": len(pairs)}
     return {"overall": overall, "coverage": coverage, "differences": differences}
-
-
-def mean_errors(errors: Sequence[FoldErrors]) -> FoldErrors:
-    """Each error's mean over folds."""
-    return {
-        "mse": _mean([one["mse"] for one in errors]),
-        "mae": _mean([one["mae"] for one in errors]),
-        "mase": _mean([one["mase"] for one in errors]),
-    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -67,7 +67,7 @@ def write_experiment(
     before = _of_options(_said(chosen), tuple(folders))
     lines = [f"# {line}" for line in ("@package _global_", *comment)]
     defaults = [*({f"override /{group}": option} for group, option in chosen.items()), "_self_"]
-    keys = _difference(*(plain_values(one.values, resolve=False) for one in (wanted, before)))
+    keys = _difference(*(plain_values(config.values, resolve=False) for config in (wanted, before)))
     text = "\n".join(lines) + "\n" + yaml.safe_dump({"defaults": defaults}, sort_keys=False)
     text += "\n" + yaml.safe_dump(keys, sort_keys=False, allow_unicode=True) if keys else ""
     path = folder / EXPERIMENT / f"{name}.yaml"

@@ -280,7 +280,7 @@ class Board(TypedDict):
     reason: str
 
 
-class Member(TypedDict):
+class EnsembleMember(TypedDict):
     """Of an ensemble."""
 
     model: str
@@ -296,7 +296,7 @@ class Imported(TypedDict):
 
 
 class Metrics(TypedDict, total=False):
-    """metrics.json. The blocks of splits are under their names, see `block_of`."""
+    """metrics.json. The blocks of splits are under their names."""
 
     status: str
     model: str
@@ -332,7 +332,7 @@ class Metrics(TypedDict, total=False):
     refit: RefitBlock | None
     rests_on: dict[str, list[Worth]]
     leaderboard: Board
-    members: list[Member]
+    members: list[EnsembleMember]
     imported: Imported
 
 
@@ -360,7 +360,7 @@ class FoldDifference(MseDifference):
 
 
 class Fold(TypedDict):
-    """The forecasts from one cutoff; the errors of each forecaster are under its name, see `errors_in`."""
+    """The forecasts from one cutoff; the errors of each forecaster are under its name."""
 
     fold: Count
     cutoff: str

@@ -245,8 +245,8 @@ def check_fits(member: Member, record: Record) -> None:
 def scale_of(record: Record) -> list[object]:
     """What brings the targets to scaled units, as plain values."""
     targets = [record.data["columns"].index(name) for name in record.data["targets"]]
-    if record.panel is not None:
-        scale = record.panel["scale"]
+    if panel := record.panel:
+        scale = panel["scale"]
         return [scale["how"], scale["ids"].tolist(), *(scale[key][:, targets].tolist() for key in MOMENTS)]
     return [[record.data["scaler"][key][target] for target in targets] for key in MOMENTS]
 

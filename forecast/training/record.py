@@ -84,7 +84,7 @@ def complete_record(record: Record, model: nn.Module) -> Record:
 def weights_only_content(model: nn.Module, record: Record, *, step: int = 0, epoch: int = 0) -> dict[str, object]:
     """The content of a checkpoint of weights alone, not of a training of ours: no training can go on from it.
 
-    record: see `make_record`. step, epoch: until when the weights were trained.
+    step, epoch: until when the weights were trained.
     """
     return {
         "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},

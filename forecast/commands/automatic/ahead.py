@@ -21,7 +21,7 @@ Ahead = tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
 
 class AheadOf(TypedDict):
-    """What is to be forecast for a page, see `ahead`."""
+    """What is to be forecast for a page: the arguments of `ahead`."""
 
     checkpoint: Path
     future: str | None

@@ -101,7 +101,7 @@ _NAMING = (
 def columns_named(keys: Mapping[str, object]) -> list[str]:
     """All columns that the keys of a layout, or of a source, name to be read."""
     named = [keys.get(key) for key in _NAMING]
-    lists = [[one] if isinstance(one, str) else one for one in named]
+    lists = [[names] if isinstance(names, str) else names for names in named]
     return [str(name) for names in lists if isinstance(names, Iterable) for name in names]
 
 
