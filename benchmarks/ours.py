@@ -18,7 +18,7 @@ from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel, WindowShape
 
 if TYPE_CHECKING:  # scikit-learn: a second in each process that measures
-    from forecast.data.prepare import PreparedData
+    from forecast.data.prepare import Prepared
 
 # The two recipes that have a peer: the authors' model, defects included, and the program's own.
 RECIPES = {"informer2020": ["model=informer2020"], "prob": ["model=informer", "attention=prob"]}
@@ -72,7 +72,7 @@ def random_batch(sizes: Sizes, device: str) -> Batch:
     return Batch(past[..., :c], past[..., c:], future[..., c:], future[..., :c], future[..., :c])
 
 
-def prepared(csv: Path, sizes: Sizes) -> "PreparedData":
+def prepared(csv: Path, sizes: Sizes) -> "Prepared":
     """An hourly ETT file as a training of these sizes reads it."""
     from forecast.commands.training_data import read_series  # lightning: seconds in each process that measures
 

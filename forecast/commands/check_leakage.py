@@ -12,10 +12,10 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import evaluated_data, find_device, trained_source
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
-from forecast.evaluation import leakage, panel_leakage
+from forecast.evaluation import leakage
+from forecast.evaluation.leakage_borders import check_borders
 from forecast.evaluation.leakage_windows import CHECKED_WINDOWS, NothingShown, check_training_outputs
 from forecast.models.base import ForecastModel
 from forecast.text.terminal import say
@@ -36,40 +36,24 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("\n".join(leaks))
 
 
-def series_checks(
-    model: ForecastModel, data: PreparedData, windows: str, *, split: str, device: torch.device
+def claims(
+    model: ForecastModel, data: Prepared, windows: str, *, split: str, device: torch.device
 ) -> list[tuple[str, Callable[[], None]]]:
-    """What is claimed of one series, and the check that shows it. windows: how many of which split."""
+    """What is claimed, and the check that shows it. windows: how many of which split."""
+    train = data.splits["train"]
     return [
         (
-            f"scaler: computed from the {len(data.splits['train'])} train rows",
+            f"scaler: computed from the {int((train.stop - train.first).sum())} train rows",
             partial(leakage.check_scaler, data),
         ),
         (f"splits: no row is forecast in two of {', '.join(data.splits)}", partial(leakage.check_splits, data)),
         (
             "borders: filled, scaled and fitted bitwise the same with noise after each split",
-            partial(leakage.check_borders, data),
-        ),
-        (
-            f"forecasts: of {windows}, bitwise the same with noise after their origins",
-            partial(leakage.check_forecasts, model, data, split=split, device=device),
-        ),
-    ]
-
-
-def panel_checks(
-    model: ForecastModel, data: PanelData, windows: str, *, split: str, device: torch.device
-) -> list[tuple[str, Callable[[], None]]]:
-    """As `series_checks`, of a panel."""
-    return [
-        ("scaler: computed from the train rows of each series", partial(panel_leakage.check_panel_scaler, data)),
-        (
-            f"splits: no row of a series is forecast in two of {', '.join(data.splits)}",
-            partial(panel_leakage.check_panel_splits, data),
+            partial(check_borders, data),
         ),
         (
             f"forecasts: of {windows}, bitwise the same with noise after their origins, in all series",
-            partial(panel_leakage.check_panel_forecasts, model, data, split=split, device=device),
+            partial(leakage.check_forecasts, model, data, split=split, device=device),
         ),
     ]
 
@@ -80,10 +64,7 @@ def run_checks(checkpoint: Checkpoint, data: Prepared, *, split: str) -> list[st
     model = checkpoint.model().to(device)
     assert isinstance(model, ForecastModel)
     windows = f"{min(CHECKED_WINDOWS, len(data.windows(split)))} {split} windows"
-    if isinstance(data, PanelData):
-        checks = panel_checks(model, data, windows, split=split, device=device)
-    else:
-        checks = series_checks(model, data, windows, split=split, device=device)
+    checks = claims(model, data, windows, split=split, device=device)
     claim = f"training: on {windows}, no prediction of a step depends on that step or a later one"
     checks.append((claim, partial(check_training_outputs, model, data, split=split, device=device)))
     leaks = []

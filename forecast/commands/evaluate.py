@@ -4,6 +4,7 @@ import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.commands import Answer
@@ -17,7 +18,6 @@ from forecast.config.build import build
 from forecast.config.check import read_settings
 from forecast.config.job import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
-from forecast.data.prepare import PreparedData
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.memory import PeakMemory
@@ -69,8 +69,9 @@ def evaluate(cfg: DictConfig) -> Answer:
         }
         if settings.data.path:
             result.metrics["evaluated_file"] = result.data.frame.name
-        if settings.split == NEW_ROWS and isinstance(result.data, PreparedData):
-            result.metrics["evaluated_from"] = str(result.data.frame.timestamps[result.data.splits[NEW_ROWS].start])
+        if settings.split == NEW_ROWS:
+            first = result.data.splits[NEW_ROWS].first
+            result.metrics["evaluated_from"] = str(result.data.times_of(first, np.arange(len(first)))[0])
         if forecaster.checkpoint.record.imported is not None:
             result.metrics["imported"] = forecaster.checkpoint.record.imported
         write_results(run_folder(), result)

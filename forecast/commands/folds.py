@@ -1,6 +1,5 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,9 @@ from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
 from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
-from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.read import read_panel
 from forecast.data.panel.splits import PanelRows
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit
 from forecast.errors import UserError
@@ -71,7 +69,6 @@ def checkpoint_folds(
                 "Leave data.path out, or ckpt_path to train on this file."
             )
         data = evaluated_data(checkpoint, source, None, split=TEST)
-        assert isinstance(data, PanelData)
         begin, end = data.frame.offsets[:-1], data.frame.offsets[1:]
         first = np.maximum(split.cuts(data.frame.lengths).test + begin, data.splits["val"].stop)
         seen = data.splits["val"].stop - begin
@@ -79,14 +76,15 @@ def checkpoint_folds(
         rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
         check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
         before = {name: data.splits[name] for name in ("train", "val")}
-        return replace(data, splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
+        return data.but(splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
     one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
-    assert isinstance(one, PreparedData)
-    rows = len(one.frame)
-    learned = int((one.frame.timestamps <= learned_until(checkpoint)).sum())
-    check_room(checkpoint, split, rows=rows, learned=learned, times=one.frame.timestamps)
+    times = one.frame.timestamps(0)
+    rows = len(times)
+    learned = int((times <= learned_until(checkpoint)).sum())
+    check_room(checkpoint, split, rows=rows, learned=learned, times=times)
     learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
-    return replace(one, splits={**learned_from, TEST: range(int(split.cuts(np.array([rows])).test[0]), rows)})
+    test = PanelRows(split.cuts(np.array([rows])).test, np.array([rows]))
+    return one.but(splits={**learned_from, TEST: test})
 
 
 def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
@@ -168,7 +166,7 @@ def backtest_table(
 def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled that begins with this checkpoint."""
     naive = None
-    if isinstance(data, PreparedData):
+    if data.frame.id_column is None:
         naive = saved_naive_errors(checkpoint, data if "train" in data.splits else None)
     return error_scales(data, split=TEST, naive=naive)
 
@@ -177,7 +175,7 @@ def check_folds(forecaster: Forecaster, data: Prepared) -> None:
     """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
     device = forecaster.torch_device
     model = forecaster.checkpoint.model().to(device)
-    if isinstance(data, PanelData) or "train" in data.splits:
+    if "train" in data.splits:
         leakage.check_leakage(model, data, device=device, split=TEST)
     else:  # of another file: no row of it was fitted
         leakage.check_forecasts(model, data, device=device, split=TEST)

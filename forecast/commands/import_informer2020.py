@@ -20,7 +20,7 @@ from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import RunConfig
 from forecast.data.frame import read_columns
 from forecast.data.guessing.train_command import typed
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.sources import FileSource
 from forecast.errors import UserError, closest
 from forecast.evaluation.baselines import fit_baselines
@@ -126,7 +126,7 @@ def check_target(arguments: argparse.Namespace, source: FileSource) -> None:
         )
 
 
-def check_columns(arguments: argparse.Namespace, data: PreparedData) -> None:
+def check_columns(arguments: argparse.Namespace, data: Prepared) -> None:
     """Raises UserError when --enc_in, --dec_in or --c_out is given and the data have another number."""
     for name, actual in column_counts(data).items():
         typed = getattr(arguments, name)
@@ -137,13 +137,13 @@ def check_columns(arguments: argparse.Namespace, data: PreparedData) -> None:
             )
 
 
-def column_counts(data: PreparedData) -> dict[str, int]:
+def column_counts(data: Prepared) -> dict[str, int]:
     """The three numbers that their command gives and the data decide."""
     return {"enc_in": data.n_columns, "dec_in": data.n_columns, "c_out": len(data.targets)}
 
 
 def check_weights(
-    arguments: argparse.Namespace, weights: dict[str, Tensor], model: ForecastModel, data: PreparedData
+    arguments: argparse.Namespace, weights: dict[str, Tensor], model: ForecastModel, data: Prepared
 ) -> None:
     """Raises one UserError with all names that are missing, extra or differ, and the options that look wrong."""
     wrong = differences(model, weights)
@@ -169,7 +169,7 @@ def check_weights(
     raise UserError("\n".join([head, *wrong, *hints]))
 
 
-def write_checkpoint(path: Path, content: dict[str, object], data: PreparedData) -> None:
+def write_checkpoint(path: Path, content: dict[str, object], data: Prepared) -> None:
     """Writes our checkpoint beside its place, forecasts with what was written, and renames it."""
     buffer = io.BytesIO()
     torch.save(content, buffer)

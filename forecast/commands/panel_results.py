@@ -14,7 +14,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
-from forecast.data.panel.prepare import PanelData, series_windows
+from forecast.data.prepare import Prepared, series_windows
 from forecast.data.scaling import cell_means
 from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.evaluate import MODEL, Protocol
@@ -34,7 +34,7 @@ from forecast.run_folder.shapes import Metrics
 
 def panel_blocks(
     checkpoint: Checkpoint,
-    data: PanelData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,
@@ -76,7 +76,7 @@ def panel_blocks(
     return cast(Metrics, metrics), evaluation, panel_step_errors(evaluation)
 
 
-def panel_level_shift(data: PanelData, split: str) -> float | None:
+def panel_level_shift(data: Prepared, split: str) -> float | None:
     """How far the mean of a series' rows in a split lies from what it is scaled by, in standard deviations.
 
     The root mean square over the targets, the median over the series that have such rows.
@@ -99,7 +99,7 @@ def panel_step_errors(evaluation: PanelEvaluation) -> dict[str, list[float]]:
 
 
 def write_series(
-    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: PanelData, metrics: Metrics
+    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: Prepared, metrics: Metrics
 ) -> list[str]:
     """Writes errors_by_window.npz, errors_by_series.csv, forecasts.npz and forecast.png; returns their names.
 
@@ -113,7 +113,7 @@ def write_series(
     return [WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, PICTURE]
 
 
-def save_series_errors(path: Path, evaluation: PanelEvaluation, data: PanelData) -> None:
+def save_series_errors(path: Path, evaluation: PanelEvaluation, data: Prepared) -> None:
     """The errors of each evaluated series as `errors_by_window.npz` has those of each window.
 
     start (E,): the numbers of the series; squared_scaled, absolute_scaled (E, T): their means over windows and steps.
@@ -125,7 +125,7 @@ def save_series_errors(path: Path, evaluation: PanelEvaluation, data: PanelData)
     save_arrays(path, {"start": np.flatnonzero(evaluated), **arrays, **names})
 
 
-def series_csv(evaluation: PanelEvaluation, data: PanelData) -> str:
+def series_csv(evaluation: PanelEvaluation, data: Prepared) -> str:
     """A line for each evaluated series: its id, its windows, its errors, means over the targets that have one."""
     errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
     table = {
@@ -142,7 +142,7 @@ def series_csv(evaluation: PanelEvaluation, data: PanelData) -> str:
     return text.getvalue()
 
 
-def example_series(evaluation: PanelEvaluation, data: PanelData) -> dict[str, np.ndarray]:
+def example_series(evaluation: PanelEvaluation, data: Prepared) -> dict[str, np.ndarray]:
     """The last windows of the worst and the best series in original units, as `results.example_windows` gives windows.
 
     series (W,): their ids. Values that no file held are NaN.

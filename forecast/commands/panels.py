@@ -11,43 +11,61 @@ from forecast.commands.refit import check_later
 from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
+from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import fitted_facts
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.prepare import PanelData, prepare_panel
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.splits import panel_cuts
+from forecast.data.panel.splits import PanelRows, panel_cuts
+from forecast.data.prepare import Prepared, prepare
 from forecast.data.roles import covariates_of
-from forecast.data.sources import CsvSource
+from forecast.data.seasonality import seasonal_period
+from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError, closest
-from forecast.evaluation.baselines import season
-from forecast.evaluation.panel_baselines import panel_season
+from forecast.evaluation.panel_baselines import train_season
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
 
-def training_panel(source: CsvSource, config: RunConfig) -> PanelData:
+def training_panel(source: CsvSource, config: RunConfig) -> Prepared:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
     pred_len = config.pred_len
     if source.has_roles:
         frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
-    options: dict[str, Any] = {
-        "split": source.split,
-        "targets": source.target_columns(frame),
-        "encoding": config.encoding,
-        "pad": source.short == "pad",
-        "seq_len": config.seq_len,
-        "pred_len": pred_len,
-        **covariates_of(source.roles(frame)),
-        "fact_scale": None if frame.facts is None else fitted_facts(frame.facts),
-    }
-    data = prepare_panel(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
-    data = replace(data, season=source.season or panel_season(data))
-    if source.scaling != "season":
-        return data
-    scaled = prepare_panel(frame, scaling="season", **options, season=season(data) or 1)
-    return replace(data, scaler=scaled.scaler)
+    rows = panel_cuts(source.split, frame, pred_len=pred_len)
+    data = prepared_for(source, frame, rows, config, targets=source.target_columns(frame))
+    data.check_enough()
+    return data
+
+
+def prepared_for(
+    source: Source,
+    frame: PanelFrame,
+    rows: dict[str, PanelRows],
+    config: RunConfig,
+    *,
+    targets: tuple[int, ...],
+) -> Prepared:
+    """A frame that is cut, prepared for a training as its source and a config say."""
+    pred_len = config.pred_len
+    filled = filled_within(frame, rows.values())
+    roles: dict[str, Any] = {**covariates_of(source.roles(frame))}
+    period = source.season or train_season(filled, rows["train"], targets, pred_len=pred_len)
+    data = prepare(
+        filled,
+        splits=rows,
+        targets=targets,
+        seq_len=config.seq_len,
+        pred_len=pred_len,
+        encoding=config.encoding,
+        pad=isinstance(source, CsvSource) and source.short == "pad",
+        scaling=source.scaling,
+        season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
+        fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
+        **roles,
+    )
+    return data.but(season=period)
 
 
 def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
@@ -60,7 +78,7 @@ def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
     return frame.of([frame.columns[target]])
 
 
-def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, other_file: bool) -> PanelData:
+def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, other_file: bool) -> Prepared:
     """The panel to evaluate, cut as `source` says and scaled as in training.
 
     source: the file trained on, or another one. Raises UserError for a split that is not there, for other columns, and
@@ -72,31 +90,35 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    data = prepare_panel(
+    scaler = checkpoint.panel_scale.scaler(
+        frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates)
+    )
+    if count := int(scaler.own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+    data = prepare(
         frame,
-        split=source.split,
+        splits=panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len),
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
         fact_scale=checkpoint.fact_scale,
         pad=source.short == "pad",
-        scaling="none",  # replaced by that of the training
-        **checkpoint.config.lengths,
+        scaler=scaler,
+        season=checkpoint.data.get("season"),
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
     )
+    data.check_enough()
     if split not in data.splits:
         names = list(data.splits)
         raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{closest(split, names)}")
     if other_file:
         check_later(checkpoint, split, first_forecast(data, split))
-    together = len(checkpoint.covariates)
-    scaler = checkpoint.panel_scale.scaler(frame, context=checkpoint.config.seq_len, together=together)
-    if count := int(scaler.own.sum()):
-        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
-    return replace(data, scaler=scaler, season=checkpoint.data.get("season"))
+    return data
 
 
-def first_forecast(data: PanelData, split: str) -> pd.Timestamp | None:
+def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:
     """The time of the first row that any window of a split forecasts; None without a window."""
     frame, origins = data.frame, data.origins(split)
     steps = (origins.first - frame.offsets[:-1] + frame.steps)[origins.counts > 0]

@@ -13,11 +13,10 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
 from forecast.commands.page import origin_of, page_of, write_residuals
-from forecast.commands.panel_results import panel_blocks, write_series
+from forecast.commands.panel_results import panel_blocks, panel_level_shift, write_series
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import Prepared, PreparedData, window_values
+from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS
@@ -91,7 +90,7 @@ def evaluate_checkpoint(
     wanted. elsewhere: of a panel, see `evaluate_panel`. Raises UserError when no window counts, or a forecast is not
     finite.
     """
-    if isinstance(data, PanelData):
+    if data.frame.id_column is not None:
         of_split, of_panel, by_step = panel_blocks(
             checkpoint,
             data,
@@ -132,7 +131,7 @@ def evaluate_checkpoint(
         **description(checkpoint, protocol_name),
         split: {
             **split_metrics(evaluation, data, naive),
-            "level_shift": level_shift(data, split),
+            "level_shift": panel_level_shift(data, split),
             **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device),
         },
         "baselines": baselines,
@@ -164,7 +163,7 @@ def use_of_columns(
     return cast(Block, {"covariates": found})
 
 
-def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> SeasonalDifferences | None:
+def saved_naive_errors(checkpoint: Checkpoint, data: Prepared | None) -> SeasonalDifferences | None:
     """By what MASE and RMSSE are scaled: the train rows' errors in the checkpoint.
 
     data: those trained on, None for another file. An older checkpoint has no such errors: then they are those of the
@@ -175,22 +174,11 @@ def saved_naive_errors(checkpoint: Checkpoint, data: PreparedData | None) -> Sea
     return None if data is None else naive_errors(data, "train")
 
 
-def level_shift(data: PreparedData, split: str) -> float:
-    """How far the mean of a split's rows lies from that of the train rows, in the train rows' standard deviations.
-
-    The root mean square over the target columns.
-    """
-    rows = data.splits[split]
-    values = data.frame.values[rows.start : rows.stop, list(data.targets)]
-    shifts = (values.mean(0) - data.target_mean) / data.target_std
-    return float(np.sqrt(np.square(shifts).mean()))
-
-
-def best_reachable(source: Source | None, data: PreparedData) -> np.ndarray | None:
+def best_reachable(source: Source | None, data: Prepared) -> np.ndarray | None:
     """The least MSE any forecaster could reach at each step (P,), mean over columns, scaled units; None if unknown."""
     if not isinstance(source, DemoSource):
         return None
-    mse: np.ndarray = source.best_mse(data.frame, data.targets, data.pred_len) / data.target_std**2
+    mse: np.ndarray = source.best_mse(data.target_names, data.pred_len) / data.target_scale[1] ** 2
     return np.asarray(mse.mean(1))
 
 
@@ -224,11 +212,9 @@ def write_results(folder: Path, result: Result) -> None:
     """
     metrics = result.metrics
     with together(folder) as beside:
-        if isinstance(result.data, PanelData):
-            assert isinstance(result.evaluation, PanelEvaluation)
+        if isinstance(result.evaluation, PanelEvaluation):
             names = write_series(beside, result.evaluation, result.data, metrics)
         else:
-            assert isinstance(result.evaluation, Evaluation)
             names = write_windows(beside, result.evaluation, result.data, metrics)
         if result.evaluation.intervals is not None:
             from forecast.report.reliability import draw_reliability
@@ -249,14 +235,11 @@ def window_residuals(result: Result) -> tuple[np.ndarray, np.ndarray]:
     evaluation, data = result.evaluation, result.data
     if isinstance(evaluation, PanelEvaluation):
         return evaluation.residual_times, evaluation.residuals.signed
-    assert isinstance(data, PreparedData)
     rows = evaluation.starts[evaluation.residuals.numbers] + data.seq_len
-    return data.frame.timestamps[rows].tz_localize(None).to_numpy(), evaluation.residuals.signed
+    return data.times_of(rows, np.zeros_like(rows)).to_numpy(), evaluation.residuals.signed
 
 
-def write_windows(
-    beside: Callable[[str], Path], evaluation: Evaluation, data: PreparedData, metrics: Metrics
-) -> list[str]:
+def write_windows(beside: Callable[[str], Path], evaluation: Evaluation, data: Prepared, metrics: Metrics) -> list[str]:
     """Writes errors_by_window.npz, forecasts.npz and forecast.png where `beside` says, and returns their names."""
     errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
     windows = example_windows(evaluation, data)
@@ -266,13 +249,14 @@ def write_windows(
     return [WINDOW_ERRORS, FORECASTS, PICTURE]
 
 
-def example_windows(evaluation: Evaluation, data: PreparedData) -> dict[str, np.ndarray]:
+def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndarray]:
     """A few fixed windows in original units.
 
     past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T); of intervals levels (A,), lower
     and upper (W, P, T, A); timestamps (W, L + P); columns (T,).
     """
-    values, timestamps = window_values(data, evaluation.starts[evaluation.examples])
+    origins = evaluation.starts[evaluation.examples] + data.seq_len
+    values, timestamps = series_windows(data, np.zeros_like(origins), origins)
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],

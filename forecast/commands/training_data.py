@@ -2,26 +2,26 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
 from forecast.commands.growth import has_grown, what_now
-from forecast.commands.panels import training_panel
+from forecast.commands.panels import prepared_for, training_panel
 from forecast.config.distributed import rank
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.prepare import Prepared, PreparedData, prepare
-from forecast.data.roles import covariates_of, names_roles
+from forecast.data.panel.splits import PanelRows
+from forecast.data.prepare import Prepared
+from forecast.data.roles import names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_baselines, season, train_season
+from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.training.combined import baselines_of, is_combined
@@ -111,17 +111,11 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
     return read_series(source, config)
 
 
-def read_series(source: Source, config: RunConfig) -> PreparedData:
+def read_series(source: Source, config: RunConfig) -> Prepared:
     """`read_data` of one series."""
     frame = source.frame()
     lengths = config.lengths
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
-    roles = covariates_of(source.roles(frame))
-    options: dict[str, Any] = {"splits": splits, "targets": targets, "encoding": config.encoding}
-    options |= roles | lengths
-    data = prepare(frame, scaling="none" if source.scaling == "season" else source.scaling, **options)
-    data = replace(data, season=source.season or train_season(data))
-    if source.scaling != "season":
-        return data
-    return replace(prepare(frame, scaling="season", season=season(data) or 1, **options), season=data.season)
+    rows = {name: PanelRows.of(part) for name, part in splits.items()}
+    return prepared_for(source, frame.as_panel(), rows, config, targets=targets)

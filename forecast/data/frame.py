@@ -75,6 +75,20 @@ class SeriesFrame:
         interpolated = self.missing is not None and self.repair.policy == "interpolate"
         return rows_since_measured(self.missing) if interpolated else None  # type: ignore[arg-type]
 
+    def as_panel(self) -> PanelFrame:
+        """The same as the one series of a panel without ids, by which all that is made of it is made."""
+        return PanelFrame(
+            values=np.ascontiguousarray(self.values),
+            measured=self.measured,
+            offsets=self.offsets,
+            steps=np.array([0]),
+            ids=np.array([""]),
+            first=self.timestamps[0],
+            id_column=None,
+            **{key: getattr(self, key) for key in ("freq", "columns", "name", "repair", "checksum", "time_format")},
+            categories=self.categories,
+        )
+
     def size_of(self, column: str) -> int:
         """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
         return len(self.categories[column]) + 1 if column in self.categories else 0

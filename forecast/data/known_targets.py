@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.signal import correlate
 
 from forecast.data.cells import FloatArray
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.roles import HOLIDAY
 
 SERIES = 100  # of a panel are looked at
@@ -57,20 +57,12 @@ def known_targets(data: Prepared) -> list[KnownTarget]:
 
 
 def train_rows(data: Prepared) -> Iterator[FloatArray]:
-    """Values (n, C) of the train rows, of some series of a panel; NaN where one was made up."""
-    if isinstance(data, PreparedData):
-        rows = data.splits["train"]
-        last = slice(max(rows.start, rows.stop - ROWS), rows.stop)
-        missing = data.frame.missing
-        yield (
-            np.where(missing[last], np.nan, data.frame.values[last]) if missing is not None else data.frame.values[last]
-        )
-        return
+    """Values (n, C) of the train rows of some series; NaN where one was made up."""
     train, frame = data.splits["train"], data.frame
     held = np.flatnonzero(train.stop > train.first)
     for s in held[:: max(1, -(-len(held) // SERIES))]:
         last = slice(int(max(train.first[s], train.stop[s] - ROWS)), int(train.stop[s]))
-        values = frame.values[last].astype(np.float64)
+        values = np.array(frame.values[last])
         if frame.measured is not None:
             values[~frame.measured[last]] = np.nan
         yield values

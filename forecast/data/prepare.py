@@ -1,10 +1,11 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -12,41 +13,45 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.frame import SeriesFrame
-from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.borders import filled_within
+from forecast.data.panel.fact_scale import scaled_facts
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.splits import Origins, PanelRows, check_enough, usable_windows
 from forecast.data.scaling import TOO_FAR, How, Scaler, Scales
-from forecast.data.split import window_rows
-from forecast.data.time_features import feature_names, time_features
-from forecast.data.window_gaps import usable_windows
-from forecast.data.windows import WindowDataset, check_look_back, moved_if_it_fits, stack_series
+from forecast.data.time_features import time_features
+from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
 
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
-_ROWS = 10_000  # made at a time
+_ROWS = 10_000  # made at a time: whole, the steps between would take several times the memory of the rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedData:
-    """A frame, scaled, with its calendar, cut into splits.
+class Prepared:
+    """The rows of S series, their scale and their calendar, cut into splits.
 
-    splits: the target rows of each split. targets: the numbers of the T target columns. encoding: of the calendar.
-    series (N, C + F) float32: scaled values, then known features. device: where batches are wanted, None: where the
-    series lives. season: steps in a season of the targets, None where they have none that is known. covariates: the
-    names of the last of the frame's columns, which are known in advance: the last known features, none of the C.
-    hidden: the last of these, which are observed: at the steps to come a model finds 0 there.
+    splits: the target rows of each. targets: the numbers of the T target columns. encoding: of the calendar. pad:
+    whether a window may begin before its series, whose first row is then repeated. calendar (steps, F) float32. season:
+    steps in a season of the targets, None where they have none that is known. covariates: the names of the last of the
+    frame's columns, which are known in advance: the last of the known features but for the facts of the series, none of
+    the C. hidden: the last of these, which are observed: at the steps to come a model finds 0 there. fact_scale (2, G):
+    mean and deviation of the frame's facts. device: where batches are wanted, None: where the rows are.
     """
 
-    frame: SeriesFrame
-    splits: dict[str, range]
-    scaler: Scaler
+    frame: PanelFrame
+    splits: dict[str, PanelRows]
+    scaler: Scales
     targets: tuple[int, ...]
     seq_len: int
     pred_len: int
     encoding: CalendarEncoding
-    series: Tensor
-    device: torch.device | None = None
+    calendar: Tensor
+    pad: bool = False
     season: int | None = None
     covariates: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    fact_scale: FloatArray | None = None
+    device: torch.device | None = None
 
     @property
     def n_columns(self) -> int:
@@ -54,14 +59,15 @@ class PreparedData:
         return len(self.frame.columns) - len(self.covariates)
 
     @property
-    def covariate_sizes(self) -> tuple[int, ...]:
-        """What the covariates are, see `WindowShape.covariates`."""
-        return tuple(map(self.frame.size_of, self.covariates))
+    def n_known(self) -> int:
+        """F, the flag of padded rows, the covariates and the facts included."""
+        return self.calendar.shape[1] + self.pad + len(self.covariate_sizes)
 
     @property
-    def n_known(self) -> int:
-        """F."""
-        return self.series.shape[1] - self.n_columns
+    def covariate_sizes(self) -> tuple[int, ...]:
+        """What the covariates and the facts are, see `WindowShape.covariates`."""
+        facts = () if self.frame.facts is None else map(self.frame.facts.size_of, self.frame.facts.names)
+        return (*map(self.frame.size_of, self.covariates), *facts)
 
     @property
     def target_names(self) -> list[str]:
@@ -69,35 +75,72 @@ class PreparedData:
         return [self.frame.columns[i] for i in self.targets]
 
     @property
-    def target_std(self) -> np.ndarray:
-        """(T,): scaled errors times this are errors in original units."""
-        std: np.ndarray = self.scaler.std[list(self.targets)]
-        return std
-
-    @property
-    def target_mean(self) -> np.ndarray:
-        """(T,): what a scaled 0 is in original units."""
-        mean: np.ndarray = self.scaler.mean[list(self.targets)]
-        return mean
-
-    @property
     def target_scale(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and std (S, T) of the targets, original units."""
-        return self.target_mean[None], self.target_std[None]
+        """Mean and std (S, T) of the targets, original units: scaled errors times std are errors in these."""
+        columns = list(self.targets)
+        return self.scaler.mean[:, columns], self.scaler.std[:, columns]
+
+    @property
+    def context(self) -> int:
+        """The rows of its series that must lie before a forecast."""
+        return 1 if self.pad else self.seq_len
+
+    @cached_property
+    def kept(self) -> Tensor | None:
+        """The scaled rows of all series, see `scaled_table`; None where they lie in a file that is mapped."""
+        if isinstance(self.frame.values, np.memmap):
+            return None
+        return scaled_table(self.frame, self.scaler, self.calendar, self.n_columns)
+
+    @cached_property
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(self.scaler.mean), torch.from_numpy(self.scaler.std)
+
+    @cached_property
+    def _facts(self) -> Tensor | None:
+        return scaled_facts(self.frame.facts, self.fact_scale)
+
+    def but(self, *, kept: Tensor | None = None, **changes: Any) -> "Prepared":
+        """The same rows in the same scale with other sizes, splits or another device; kept: in place of its own."""
+        changed = replace(self, **changes)
+        if (kept := self.kept if kept is None else kept) is not None:
+            changed.__dict__["kept"] = kept
+        return changed
+
+    def on(self, device: torch.device) -> "Prepared":
+        """The same data with batches on a device. The rows are moved there once, when they fit."""
+        return self.but(kept=None if self.kept is None else moved_if_it_fits(self.kept, device), device=device)
 
     def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
-        """The rows (S,) from and to which the errors on a split are scaled by: the train rows."""
-        del split
-        return np.array([self.splits["train"].start]), np.array([self.splits["train"].stop])
+        """The rows (S,) from and to which the errors on a split are scaled by.
 
-    def windows(self, split: str, *, look_back: int | None = None) -> WindowDataset:
-        """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
-
-        look_back: rows in the past of a batch where they are more than seq_len; the windows are the same.
-        UserError when the gaps leave none.
+        Those before its first forecast; of a file without ids the train rows.
         """
-        windows = self.windows_at(split, 0, look_back=look_back)
-        if windows.left_out and not len(windows):
+        if self.frame.id_column is None and "train" in self.splits:
+            return self.splits["train"].first, self.splits["train"].stop
+        return self.frame.offsets[:-1], self.origins(split).first
+
+    def origins(self, split: str, *, context: int | None = None, offset: int = 0) -> Origins:
+        """Where the forecasts of a split begin. context: rows that must lie before them, None: as these data's.
+
+        Without padding no past reaches before the train rows, which a fold that slides begins with. offset: rows
+        between a past and its targets, which lie in the rows of the split.
+        """
+        train = None if self.pad else self.splits.get("train")
+        begin = self.frame.offsets[:-1] if train is None else train.first
+        return Origins.of(self.splits[split], begin, context=context or self.context, pred_len=self.pred_len + offset)
+
+    def windows(self, split: str, *, look_back: int | None = None, masked: bool = False, offset: int = 0) -> Windows:
+        """All windows whose targets lie in the rows of a split, less those that the gaps forbid; of an offset perhaps
+        none.
+
+        look_back: rows in the past of a batch where they are more than seq_len; the windows are the same. masked:
+        whether their batches also say which cells of the past were measured, see `Batch.learnt`. offset: rows between
+        past and targets. UserError when the gaps leave none.
+        """
+        origins = self.origins(split, offset=offset)
+        windows = self.windows_of(origins, look_back=look_back, masked=masked, offset=offset)
+        if windows.left_out and not len(windows) and not offset:
             raise UserError(
                 f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
                 f"{windows.left_out} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
@@ -105,43 +148,73 @@ class PreparedData:
             )
         return windows
 
-    def windows_at(self, split: str, offset: int, *, look_back: int | None = None) -> WindowDataset:
-        """`windows` with `offset` rows between past and targets, which stay in the rows of the split; perhaps none."""
+    def windows_of(
+        self, origins: Origins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
+    ) -> Windows:
+        """The windows whose forecasts begin there, less those that the gaps forbid. UserError as `check_look_back`."""
         check_look_back(look_back, self.frame.name)
-        first = self.splits["train"].start if "train" in self.splits else 0
-        rows = window_rows(self.splits[split], seq_len=self.seq_len, first=first)
-        lengths = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
-        return WindowDataset(
-            self.series,
-            n_columns=self.n_columns,
-            rows=rows,
+        mean, std = self._scale
+        sizes = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
+        return Windows(
+            self.frame,
+            origins,
+            mean=mean,
+            std=std,
+            calendar=self.calendar,
+            kept=self.kept,
+            chosen=usable_windows(self.frame, origins, told=len(self.covariates), **sizes),
             targets=self.targets,
-            chosen=usable_windows(self.frame, rows, **lengths),
+            n_columns=self.n_columns,
             look_back=look_back,
-            device=self.device,
+            padded=self.pad,
             hidden=len(self.hidden),
-            since=self.frame.since[:, self.n_columns :] if self.covariates and self.frame.since is not None else None,
-            **lengths,
+            facts=self._facts,
+            masked=masked,
+            device=self.device,
+            **sizes,
         )
 
-    def on(self, device: torch.device) -> "PreparedData":
-        """The same data with batches on a device. The series is moved there once, when it fits."""
-        return replace(self, series=moved_if_it_fits(self.series, device), device=device)
+    def original(self, scaled: FloatArray, series: IntArray | None = None) -> FloatArray:
+        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one series."""
+        series = np.zeros(len(scaled), dtype=np.int64) if series is None else series
+        return self.scaler.original(scaled, series, self.targets)
 
-    def original(self, scaled: np.ndarray, series: np.ndarray | None = None) -> np.ndarray:
-        """Target values (..., T) in original units. series: there is one."""
-        del series
-        return self.scaler.inverse(scaled, self.targets)
-
-    def shown(self, split: str, windows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    def shown(self, split: str, windows: Sequence[int]) -> tuple[FloatArray, np.ndarray]:
         """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
-        return window_values(self, self.windows(split).starts[list(windows)])
+        served = self.windows(split)
+        return series_windows(self, served.series_of(windows).numpy(), served.origins_of(windows).numpy())
+
+    def times_of(self, rows: IntArray, series: IntArray) -> pd.DatetimeIndex:
+        """The timestamps (W,) of rows of these series."""
+        times: pd.DatetimeIndex = self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]]
+        return times
 
     def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
         """The last known timestamps of windows of a split, sorted."""
-        rows = self.windows(split).starts[sorted(windows)] + self.seq_len - 1
-        times: pd.DatetimeIndex = self.frame.timestamps[rows]
+        served = self.windows(split)
+        last = served.origins_of(windows).numpy() - 1
+        times: pd.DatetimeIndex = self.times_of(last, served.series_of(windows).numpy()).sort_values()
         return times
+
+    def check_enough(self) -> None:
+        """UserError where train, val or test holds no window of any series."""
+        needs = "1 row before them, since data.short=pad," if self.pad else f"seq_len {self.seq_len}"
+        check_enough(
+            {name: self.origins(name) for name in self.splits},
+            self.frame,
+            needed=self.context + self.pred_len,
+            lengths=f"{needs} + pred_len {self.pred_len}",
+            pad=self.pad,
+        )
+
+    def left_out(self) -> dict[str, list[str]]:
+        """The ids of series without a window, by the reason; those that the reader left out among them."""
+        counts = sum(self.origins(split).counts for split in self.splits)
+        short = self.frame.ids[np.asarray(counts == 0)]
+        reasons = {reason: list(names) for reason, names in self.frame.left_out.items()}
+        if len(short):
+            reasons[f"fewer rows than a window needs, {self.context + self.pred_len}"] = [str(name) for name in short]
+        return reasons
 
 
 def fitted_scaler(
@@ -161,78 +234,116 @@ def fitted_scaler(
 
 
 def prepare(
-    frame: SeriesFrame,
+    frame: SeriesFrame | PanelFrame,
     *,
-    splits: dict[str, range],
+    splits: Mapping[str, range] | Mapping[str, PanelRows],
     targets: tuple[int, ...],
     seq_len: int,
     pred_len: int,
     encoding: CalendarEncoding,
-    scaler: Scaler | None = None,
+    scaler: Scaler | Scales | None = None,
     scaling: How = "series",
     season: int | None = None,
     covariates: tuple[str, ...] = (),
-    hidden: tuple[str, ...] = (),
-) -> PreparedData:
+    **more: Any,
+) -> Prepared:
     """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
-    "season"; a checkpoint's scaler is used as it is, whatever the frame.
-    encoding: how the calendar is given, see `time_features`. covariates: the names of the frame's last columns, where
-    these are known in advance, or `hidden`. UserError for values with which no model can compute.
+    "season"; a checkpoint's scaler is used as it is, whatever the frame. more: what else `Prepared` has. covariates:
+    the names of the frame's last columns. UserError for values with which no model can compute.
     """
-    frame = frame.filled_within(splits)
+    frame = frame.as_panel() if isinstance(frame, SeriesFrame) else frame
+    rows = {name: one if isinstance(one, PanelRows) else PanelRows.of(one) for name, one in splits.items()}
+    assert not covariates or frame.columns[-len(covariates) :] == covariates
+    frame = filled_within(frame, rows.values())
     if scaler is None:
+        train, together = rows["train"], len(covariates)
         try:
-            train, together = splits["train"], len(covariates)
-            scaler = fitted_scaler(frame, train, how=scaling, context=seq_len, period=season, together=together)
+            scaler = Scales.fit(
+                frame, scaling, train.first, train.stop, context=seq_len, period=season, together=together
+            )
         except UserError as error:
             raise UserError(f"{frame.name}: {error}") from error
-    # Some rows at a time: whole, the steps between would take several times the memory of the series.
-    assert not covariates or frame.columns[-len(covariates) :] == covariates
-    n_columns = len(frame.columns) - len(covariates)
-    series = torch.empty((len(frame), len(frame.columns) + len(feature_names(frame.freq, encoding))))
-    for start in range(0, len(frame), _ROWS):
-        rows = slice(start, start + _ROWS)
-        known = time_features(frame.timestamps[rows], frame.freq, encoding=encoding)
-        scaled = scaled_rows(frame, scaler, rows)
-        known = np.concatenate([known, scaled[:, n_columns:]], axis=1)
-        series[rows] = stack_series(scaled[:, :n_columns], known)
-    return PreparedData(
-        frame=frame,
-        splits=splits,
-        scaler=scaler,
-        targets=targets,
-        seq_len=seq_len,
-        pred_len=pred_len,
-        encoding=encoding,
-        series=series,
-        season=season,
-        covariates=covariates,
-        hidden=hidden,
+    elif isinstance(scaler, Scaler):
+        scaler = Scales.of(scaler)
+    sizes: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len, "targets": targets, "covariates": covariates}
+    calendar = frame_calendar(frame, encoding)
+    data = Prepared(
+        frame=frame, splits=rows, scaler=scaler, calendar=calendar, encoding=encoding, season=season, **sizes, **more
     )
+    assert data.kept is None or len(data.kept) == len(frame.values)  # made now, so that it is refused now
+    return data
 
 
-def scaled_rows(frame: SeriesFrame, scaler: Scaler, rows: slice) -> npt.NDArray[np.float64]:
-    """The values of some rows, scaled (n, C). UserError for one that lies too far from the train rows for any model."""
+def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int = 0) -> Tensor:
+    """The known features (steps, F) of each step of a frame, and of `more` after its last, float32."""
+    times = frame.calendar(more)
+    parts = [
+        time_features(times[start : start + _ROWS], frame.freq, encoding=encoding).astype(np.float32)
+        for start in range(0, len(times), _ROWS)
+    ]
+    return torch.from_numpy(np.concatenate(parts))
+
+
+def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int) -> Tensor:
+    """All rows (N, C + F + K) float32, contiguous: the C columns, scaled, the calendar, what is known in advance.
+
+    UserError for a value that lies too far from the train rows for any model.
+    """
+    table = torch.empty((len(frame.values), calendar.shape[1] + len(frame.columns)))
+    for start in range(0, len(table), _ROWS):
+        rows = np.arange(start, min(start + _ROWS, len(table)))
+        table[start : start + _ROWS] = scaled_rows(frame, scaler, calendar, n_columns, rows)
+    return table
+
+
+def scaled_rows(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int, rows: IntArray) -> Tensor:
+    """Some rows (n, C + F + K) of `scaled_table`; UserError as there."""
+    scaled = scaled_values(frame, scaler, rows)
+    series = np.searchsorted(frame.offsets, rows, side="right") - 1
+    known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]
+    parts = [torch.from_numpy(part.astype(np.float32)) for part in (scaled[:, :n_columns], scaled[:, n_columns:])]
+    return torch.cat([parts[0], known, parts[1]], dim=1)
+
+
+def scaled_values(frame: PanelFrame, scaler: Scales, rows: IntArray) -> FloatArray:
+    """The values (n, C) of some rows, scaled. UserError for one that lies too far from the train rows for any model."""
+    series = np.searchsorted(frame.offsets, rows, side="right") - 1
     with np.errstate(over="ignore"):
-        scaled = scaler.transform(frame.values[rows])
+        scaled = (frame.values[rows] - scaler.mean[series]) / scaler.std[series]
         far = np.abs(scaled) > FARTHEST
     if far.any():
         row, column = np.argwhere(far)[0]
+        s = int(series[row])
+        where = "" if frame.id_column is None else f" of series '{frame.ids[s]}'"
         raise UserError(
-            f"{frame.name}: column '{frame.columns[column]}' is {frame.values[rows][row, column]:g} at "
-            f"{frame.timestamps[rows][row]}, {abs(scaled[row, column]):.3g} standard deviations from the mean of the "
-            f"train rows: no model computes with that in float32. {TOO_FAR}"
+            f"{frame.name}: column '{frame.columns[column]}'{where} is {frame.values[rows[row], column]:g} at "
+            f"{frame.timestamps(s)[rows[row] - int(frame.offsets[s])]}, {abs(scaled[row, column]):.3g} standard "
+            f"deviations from the mean of the train rows: no model computes with that in float32. {TOO_FAR}"
         )
     return scaled
 
 
-def window_values(data: PreparedData, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows that start at these rows."""
-    rows = starts[:, None] + np.arange(data.seq_len + data.pred_len)
-    timestamps: np.ndarray = data.frame.timestamps.to_numpy().astype("datetime64[ns]")[rows]
-    return data.frame.values[:, list(data.targets)][rows], timestamps
+def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple[FloatArray, np.ndarray]:
+    """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows, to be looked at.
 
-
-Prepared = PreparedData | PanelData
+    series, origins (W,): as `Windows` has them. NaN before a series begins, and where no file held a value.
+    """
+    frame, columns = data.frame, list(data.targets)
+    values = np.full((len(series), data.seq_len + data.pred_len, len(columns)), np.nan)
+    stamps = []
+    for one, s, origin in zip(values, series, origins, strict=True):
+        begin = int(frame.offsets[s])
+        first = max(begin, int(origin) - data.seq_len)
+        rows = slice(first, int(origin) + data.pred_len)
+        held = frame.values[rows, columns]
+        if frame.measured is not None:
+            held[~frame.measured[rows, columns]] = np.nan
+        missing = len(one) - len(held)
+        one[missing:] = held
+        step = int(first - begin + frame.steps[s])
+        known = frame.calendar()[step : step + len(held)]
+        before = pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing]
+        stamps.append(before.append(known).to_numpy().astype("datetime64[ns]"))
+    return values, np.array(stamps)

@@ -119,6 +119,12 @@ class Scales:
             mean[some], std[some], constant[some] = (part[-together:] for part in (whole, whole_std, of_whole))
         return cls(how, mean, std, few, constant, period)._finished(cells)
 
+    @classmethod
+    def of(cls, scaler: Scaler) -> "Scales":
+        """Those of one series."""
+        none = np.zeros((1, len(scaler.columns)), dtype=np.bool_)
+        return cls(scaler.how, scaler.mean[None], scaler.std[None], none[:, 0], none)
+
     def _finished(self, cells: Cells) -> "Scales":
         """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""
         for name in cells.categories:

@@ -285,7 +285,6 @@ class DemoSource(Source):
         """The seed and the number of rows: they determine all values."""
         return f"demo-seed{self.demo_seed}-rows{self.rows}"
 
-    def best_mse(self, frame: SeriesFrame, targets: Sequence[int], steps: int) -> npt.NDArray[np.float64]:
-        """The best MSE possible for the T columns `targets` of `frame` -> (steps, T), in original units."""
-        columns = [frame.columns[t] for t in targets]
+    def best_mse(self, columns: Sequence[str], steps: int) -> npt.NDArray[np.float64]:
+        """The best MSE possible for T columns -> (steps, T), in original units."""
         return demo.best_mse(seed=self.demo_seed, rows=self.rows, columns=columns, steps=steps)

@@ -1,19 +1,20 @@
-"""Windows of a series, gathered many batches at a time, on the device where the series lives."""
+"""Windows of any number of series: (series, row) found by arithmetic, gathered many batches at a time."""
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from forecast.data.cells import IntArray
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.splits import Origins
 from forecast.errors import UserError
 
-FloatArray = npt.NDArray[np.floating[Any]]
-
-# A series is moved to a GPU when it takes at most so much of the free memory there: the rest is the training's.
+# The rows of all series are moved to a GPU when they take at most so much of the free memory there.
 SERIES_SHARE = 0.25
 MOST_PAST = 10**6  # rows of the past of a window
 
@@ -22,9 +23,9 @@ class Batch(NamedTuple):
     """B windows in float32, scaled. A forecast is made from the first three.
 
     past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T); future (B, P, C): all columns of the
-    forecast steps, for models that learn each step from the true steps before it. Of a panel also series (B,), their
-    numbers, and measured (B, P, T), False where a target was made up; None: none was. learnt (B, L + P, C), for models
-    that learn the steps of the past too: False in what was made up and before a series begins; None: nowhere.
+    forecast steps, for models that learn each step from the true steps before it. series (B,): their numbers. measured
+    (B, P, T): False where a target was made up; None: none was. learnt (B, L + P, C), for models that learn the steps
+    of the past too: False in what was made up and before a series begins; None: nowhere.
     """
 
     past: Tensor
@@ -41,21 +42,11 @@ class Batch(NamedTuple):
         return Batch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
 
 
-def stack_series(values: FloatArray, known: FloatArray) -> Tensor:
-    """The one series that the datasets of all splits share.
-
-    values (N, C), scaled, and known (N, F)  ->  (N, C + F) float32, contiguous
-    """
-    assert values.ndim == known.ndim == 2 and len(values) == len(known)
-    # columns read from a file may lie column by column, and a window is a view of whole rows
-    return torch.from_numpy(np.ascontiguousarray(np.concatenate([values, known], axis=1, dtype=np.float32)))
-
-
-def moved_if_it_fits(series: Tensor, device: torch.device) -> Tensor:
-    """A series (N, C + F) on the device, or where it was when it would fill more than SERIES_SHARE of a GPU's rest."""
-    if device.type == "cuda" and series.device.type == "cpu" and series.nbytes > SERIES_SHARE * free_bytes(device):
-        return series
-    return series.to(device)
+def moved_if_it_fits(rows: Tensor, device: torch.device) -> Tensor:
+    """Rows (N, C + F) on the device, or where they were when they would fill more than SERIES_SHARE of a GPU's rest."""
+    if device.type == "cuda" and rows.device.type == "cpu" and rows.nbytes > SERIES_SHARE * free_bytes(device):
+        return rows
+    return rows.to(device)
 
 
 def free_bytes(device: torch.device) -> int:
@@ -84,130 +75,228 @@ def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:
         part.copy_(torch.where(back <= steps[:, None], last[:, None], part))
 
 
-class WindowDataset(Dataset[Batch]):
-    """All windows of seq_len + pred_len consecutive rows inside `rows`, one starting at each row, less those in gaps.
+class Windows(Dataset[Batch]):
+    """The windows of one split, series after series, each series' in the order of time, less those in gaps.
 
-    With an offset so many rows lie between the past and the forecast steps. A window is a view of the series: batches
-    are one indexing operation, with no Python per sample. The series may be a memory-mapped file: only what
-    the windows hold is read. With a look_back above seq_len a batch's past is longer than the window that counts: it
-    holds so many rows, from wherever before the window, and before the series begins its first row over again.
+    Nothing is stored for a window: its number gives the series and the row, by the counts of `origins`. Where a past
+    begins before its series does, the series' first row is repeated. Batches are gathered in one indexing operation,
+    with no Python per sample: from `kept`, the scaled rows of all series; or, of a file that is mapped, from its rows,
+    of which only what the windows hold is read and scaled, to the same bits.
     """
 
     def __init__(
         self,
-        series: Tensor,
+        frame: PanelFrame,
+        origins: Origins,
         *,
+        mean: Tensor,
+        std: Tensor,
+        calendar: Tensor,
+        targets: Sequence[int],
         n_columns: int,
-        rows: range,
         seq_len: int,
         pred_len: int,
-        targets: Sequence[int],
-        offset: int = 0,
+        kept: Tensor | None = None,
+        chosen: IntArray | None = None,
         look_back: int | None = None,
-        chosen: npt.NDArray[np.int64] | None = None,
-        device: torch.device | None = None,
+        padded: bool = False,
         hidden: int = 0,
-        since: npt.NDArray[np.integer[Any]] | None = None,
+        facts: Tensor | None = None,
+        masked: bool = False,
+        offset: int = 0,
+        device: torch.device | None = None,
     ) -> None:
-        """Windows of a series (N, C + F) made by `stack_series`, on any device.
+        """mean, std (S, C) float64. calendar (steps, F): the known features of each step, up to the last target's.
 
-        n_columns: C. rows: what the windows may touch (`split.window_rows`). targets: T of the C columns.
-        look_back: rows of the past in a batch, None: seq_len.
-        chosen (W,): the numbers of the windows that are served, counted from the first row; None serves all.
-        device: where batches are wanted, None: where the series lives; they are gathered there and copied to it.
-        hidden: how many of the last known features are 0 at the forecast steps, where nobody knows them.
-        since (N, K): see `hold`, of the last K known features; no past that is served ends in a gap.
+        n_columns: C; the K columns of the frame after them are known in advance. kept (N, C + F + K) float32, see
+        `prepare.scaled_table`. chosen (W,): the windows of `origins` that are served, None: all. look_back: rows of the
+        past in a batch, None: seq_len. offset: rows between past and targets. padded: whether the calendar is followed
+        by a feature that is 1 where a row was repeated. hidden: how many of the last columns are 0 at the forecast
+        steps. facts (S, G): the last known features of each step of a series, held once. masked: whether batches have
+        `learnt`. device: where batches are wanted; they are gathered where `kept` is.
         """
-        assert series.ndim == 2 and series.is_contiguous()
-        assert rows.start >= 0 and rows.stop <= len(series) and rows.step == 1
-        assert targets and all(0 <= t < n_columns <= series.shape[1] for t in targets)
-        assert offset >= 0
-        self._hidden = hidden
-        self.home = series.device
-        self.device = series.device if device is None else device
-        self._look_back = look_back = look_back or seq_len
-        assert look_back >= seq_len
-        self._rows, self._n_columns = rows, n_columns
-        self._first_step = look_back + offset
-        self._width = width = series.shape[1]
-        length, count = self._first_step + pred_len, max(0, len(rows) - seq_len - offset - pred_len + 1)
-        first = rows.start + seq_len - look_back
-        self._series, self._last_step = series, rows.start + seq_len + offset + pred_len - 1
-        self._since = None if since is None else torch.as_tensor(since, device=self.home)
-        if first < 0:
-            series, first = torch.cat([series[:1].expand(-first, width), series[: rows.stop]]), 0
-        # Row i of this view is window i, flat: overlapping rows of one memory, each a contiguous piece of it.
-        self._windows = series.as_strided((count, length * width), (width, 1), series.storage_offset() + first * width)
-        self._chosen = chosen
-        self._chosen_at_home = None if chosen is None else torch.as_tensor(chosen, device=self.home)
+        self.home = torch.device("cpu") if kept is None else kept.device
+        self.device = self.home if device is None else device
+        self.origins, self.frame, self.chosen = origins, frame, chosen
+        self.seq_len, self.look_back, self.pred_len = seq_len, look_back or seq_len, pred_len
+        assert self.look_back >= seq_len and offset >= 0
+        self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
+        self._n_columns, self._n_told = n_columns, len(frame.columns) - n_columns
+        self._length = self.look_back + offset + pred_len
+        self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
+
+        def at_home(array: np.ndarray | None) -> Tensor | None:
+            return None if array is None else _as_tensor(array).to(self.home)
+
+        self._measured, self._since = at_home(frame.measured), at_home(frame.since)
+        self._facts = None if facts is None else facts.to(self.home)
+        self._values = None if kept is not None else _as_tensor(frame.values)
+        self._begin = torch.from_numpy(frame.offsets[:-1]).to(self.home)
+        self._steps = torch.from_numpy(frame.steps).to(self.home)
+        self._first = torch.from_numpy(origins.first - (origins.ends - origins.counts)).to(self.home)
+        self._ends = torch.from_numpy(origins.ends).to(self.home)
+        self._chosen = at_home(chosen)
+        self._after = torch.arange(self._length, device=self.home)
+        # Rows of one piece of memory, where no window reaches over the beginning of its series.
+        reaching = (origins.first - frame.offsets[:-1] < self.look_back)[origins.counts > 0]
+        self._whole = not bool(reaching.any())
         # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
-        first, last, columns = targets[0], targets[-1], list(targets)
-        one_piece = columns == list(range(first, last + 1))
-        self._targets = slice(first, last + 1) if one_piece else torch.tensor(columns, device=self.device)
+        columns, one_piece = list(targets), list(targets) == list(range(targets[0], targets[-1] + 1))
+        self._targets = slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=self.home)
+        self._all = columns == list(range(n_columns))
 
     def __len__(self) -> int:
-        return self._windows.shape[0] if self._chosen is None else len(self._chosen)
+        return len(self.origins) if self.chosen is None else len(self.chosen)
 
     @property
     def left_out(self) -> int:
         """How many windows are not served."""
-        return self._windows.shape[0] - len(self)
+        return len(self.origins) - len(self)
+
+    @property
+    def ends(self) -> IntArray:
+        """The served windows of all series up to and with each (S,)."""
+        return self.origins.ends if self.chosen is None else np.searchsorted(self.chosen, self.origins.ends)
+
+    @property
+    def counts(self) -> IntArray:
+        """The served windows of each series (S,)."""
+        return np.diff(self.ends, prepend=0)
+
+    @property
+    def rows(self) -> IntArray:
+        """The row at which the forecast of each window (W,) begins, but for an offset."""
+        rows = self.origins.rows()
+        return rows if self.chosen is None else rows[self.chosen]
 
     @property
     def window_bytes(self) -> int:
         """What one gathered window takes."""
-        return self._windows.shape[1] * self._windows.element_size()
+        known = self._calendar.shape[1] + self._padded + (0 if self._facts is None else self._facts.shape[1])
+        return self._length * (len(self.frame.columns) + known) * torch.float32.itemsize
+
+    def series_of(self, indices: Sequence[int] | Tensor) -> Tensor:
+        """The series (B,) of windows."""
+        return torch.from_numpy(self.origins.series(self._numbers(indices)))
+
+    def origins_of(self, indices: Sequence[int] | Tensor) -> Tensor:
+        """The row (B,) of the frame at which the targets of windows begin, but for an offset."""
+        numbers, origins = self._numbers(indices), self.origins
+        return torch.from_numpy((origins.first - (origins.ends - origins.counts))[origins.series(numbers)] + numbers)
 
     def __getitems__(self, indices: Sequence[int] | Tensor) -> Batch:
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
-        return Batch(*self._cut(self._gathered(indices)))
+        index = torch.as_tensor(indices, dtype=torch.int64, device=self.home)
+        index = index if self._chosen is None else self._chosen.index_select(0, index)
+        series = torch.searchsorted(self._ends, index, right=True)
+        origin = self._first[series] + index
+        start, begin = origin - self.look_back, self._begin[series]
+        before = None  # the rows that lie before their series
+        if not self._whole and (self.home.type != "cpu" or bool((start < begin).any())):
+            before = start[:, None] + self._after < begin[:, None]
+        c, behind = self._n_columns, self._n_columns + self._calendar.shape[1]
+        if self._kept is not None:
+            both = self._held(_rows_of(self._kept, start, begin, self._length, before), self._kept, origin, behind)
+        else:
+            assert self._values is not None
+            values = self._held(_rows_of(self._values, start, begin, self._length, before), self._values, origin, c)
+            values = ((values - self._mean[series][:, None]) / self._std[series][:, None]).float()
+            steps = self._steps[series]
+            known = _rows_of(self._calendar, start - begin + steps, steps, self._length, before)
+            both = torch.cat([values[..., :c], known, values[..., c:]], dim=2)
+        if self._hidden:
+            both[:, self.look_back :, -self._hidden :] = 0
+        batch = self._cut(both[..., :c], self._known(both, series, before), series, origin)
+        batch = batch._replace(learnt=self._learnt(before, origin) if self._masked else None)
+        return batch if self.device == self.home else batch.to(self.device)
 
     def in_batches(self, indices: Sequence[int] | Tensor, size: int) -> list[Batch]:
-        """The windows `indices` in batches of `size`, the last one with the rest.
+        """The windows `indices` in batches of `size`, the last one with the rest; gathered at once.
 
-        They are gathered and cut at once and share one memory: that takes half the time of one by one. A tensor of
-        indices is best on `home`.
+        They share one memory: that takes half the time of one by one. A tensor of indices is best on `home`.
         """
-        past, past_known, future_known, target, future = self._cut(self._gathered(indices))
+        whole = self.__getitems__(indices)
+        count = -(-len(whole.target) // size)
         # three times as fast as split; unsafe with gradients alone, and data have none
-        parts = [part.unsafe_split(size) for part in (past, past_known, future_known, future)]
-        parts.insert(3, parts[3] if target is future else target.unsafe_split(size))
+        parts = [[None] * count if part is None else part.unsafe_split(size) for part in whole]
         return [Batch(*batch) for batch in zip(*parts, strict=True)]
 
     def __getitem__(self, index: int) -> Batch:
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
 
-    @property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """The rows (W,) at which the windows begin; the first target rows are seq_len + offset further."""
-        return self._rows.start + (np.arange(len(self)) if self._chosen is None else self._chosen)
+    def _numbers(self, indices: Sequence[int] | Tensor) -> IntArray:
+        """The numbers among all windows of those that are served."""
+        numbers = torch.as_tensor(indices, dtype=torch.int64).cpu().numpy()
+        return numbers if self.chosen is None else self.chosen[numbers]
 
-    def _gathered(self, indices: Sequence[int] | Tensor) -> Tensor:
-        """(B, L + offset + P, C + F) on the device."""
-        index = torch.as_tensor(indices, dtype=torch.int64, device=self.home)
-        index = index if self._chosen_at_home is None else self._chosen_at_home.index_select(0, index)
-        if self.device.type == "cuda" and self.home.type == "cpu":
-            # only from pinned memory does a copy not wait for the GPU
-            pinned = torch.empty((len(index), self._windows.shape[1]), pin_memory=True)
-            flat = torch.index_select(self._windows, 0, index, out=pinned)
-        else:
-            flat = self._windows.index_select(0, index)
-        both = flat.view(len(index), -1, self._width)
-        if self._since is not None:  # what is known in advance is not known of rows after the horizon
-            known = slice(-self._since.shape[1], None)
-            hold(both[:, self._first_step :, known], index + self._last_step, self._series[:, known], self._since)
-        return both.to(self.device, non_blocking=True)
+    def _held(self, both: Tensor, table: Tensor, origin: Tensor, told: int) -> Tensor:
+        """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value, see `hold`.
 
-    def _cut(self, both: Tensor) -> tuple[Tensor, ...]:
-        """(B, L + offset + P, C + F) -> the fields of a Batch."""
-        past, future = both[:, : self._look_back], both[:, self._first_step :]
-        c, targets = self._n_columns, self._targets
-        target = columns = future[..., :c]
-        if targets != slice(0, c):
-            target = future[..., targets] if isinstance(targets, slice) else future.index_select(2, targets)
-        known = future[..., c:]
-        if self._hidden:
-            known = known.clone()
-            known[..., -self._hidden :] = 0
-        return past[..., :c], past[..., c:], known, target, columns
+        told: the first column of the table that is known in advance: up to the end of the horizon.
+        """
+        if self._since is None:
+            return both
+        c, past = self._n_columns, both[:, : self.look_back]
+        hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c])
+        if self._n_told:
+            hold(past[..., told:], origin - 1, table[:, told:], self._since[:, c:])
+            last = origin + self._offset + self.pred_len - 1
+            hold(both[:, self.look_back + self._offset :, told:], last, table[:, told:], self._since[:, c:])
+        return both
+
+    def _known(self, both: Tensor, series: Tensor, before: Tensor | None) -> Tensor:
+        """The known features (B, D, F): calendar, flag of padded rows, columns that are known in advance, facts."""
+        c, behind = self._n_columns, self._n_columns + self._calendar.shape[1]
+        if not self._padded and self._facts is None:
+            return both[..., c:]
+        parts = [both[..., c:behind]]
+        if self._padded:
+            parts.append(both.new_zeros(*both.shape[:2], 1) if before is None else before.unsqueeze(2).float())
+        parts.append(both[..., behind:])
+        if self._facts is not None:
+            parts.append(self._facts[series][:, None].expand(-1, self._length, -1))
+        return torch.cat(parts, dim=2)
+
+    def _cut(self, values: Tensor, known: Tensor, series: Tensor, origin: Tensor) -> Batch:
+        """Values (B, D, C) and known features (B, D, F) of windows with their offsets -> the fields of a Batch."""
+        past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
+        future, measured = values[:, later], None
+        if self._measured is not None:
+            rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
+            measured = self._measured[rows][..., self._targets]
+        target = future if self._all else future[..., self._targets]
+        return Batch(values[:, past], known[:, past], known[:, later], target, future, series, measured)
+
+    def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
+        """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
+        if self._whole and self._measured is None:
+            return None
+        inside = torch.ones(1, 1, 1, dtype=torch.bool, device=self.home) if before is None else ~before.unsqueeze(2)
+        if self._measured is None:
+            return inside.expand(len(origin), self._length, self._n_columns)
+        rows = ((origin - self.look_back)[:, None] + self._after).clamp_(min=0)
+        return self._measured[rows][..., : self._n_columns] & inside
+
+
+def _rows_of(table: Tensor, start: Tensor, begin: Tensor, length: int, before: Tensor | None) -> Tensor:
+    """The rows (B, length, C) of a table (n, C) from each of `start` (B,) on; those before `begin` (B,): that row.
+
+    before (B, length): where there are such; None: nowhere, so that each window is one piece of memory.
+    """
+    if before is not None:
+        rows = torch.arange(length, device=start.device) + start[:, None]
+        return table[torch.maximum(rows, begin[:, None])]
+    width = table.shape[1]
+    pieces = table.as_strided((max(0, len(table) - length + 1), length * width), (width, 1), table.storage_offset())
+    return pieces.index_select(0, start).view(len(start), length, width)
+
+
+def _as_tensor(array: np.ndarray) -> Tensor:
+    """The same memory; of a file that is mapped for reading nothing is written."""
+    if not array.flags.writeable:
+        array = np.lib.stride_tricks.as_strided(array, writeable=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return torch.from_numpy(array)
+    return torch.from_numpy(array)

@@ -5,20 +5,16 @@ columns that are known in advance too; a look-back longer than seq_len reaches i
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import Prepared, PreparedData
-from forecast.data.seasonality import best_period, calendar_seasons, seasonal_period
-from forecast.evaluation.panel_baselines import gathered, panel_fitting_rows
-from forecast.models.base import FittingRows, ForecastModel, WholeWindows, WindowShape
+from forecast.data.prepare import Prepared
+from forecast.data.seasonality import seasonal_period
+from forecast.evaluation.panel_baselines import rows_to_fit
+from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge, as_rows
@@ -107,30 +103,9 @@ def season(data: Prepared) -> int | None:
     return data.season or seasonal_period(data.frame.freq)
 
 
-def train_season(data: PreparedData) -> int | None:
-    """The period whose repetition errs least on the targets' train rows; None where the calendar has none for them."""
-    train = data.splits["train"]
-    values = data.frame.values[train.start : train.stop, list(data.targets)]
-    return best_period(values, data.frame.freq, pred_len=data.pred_len)
-
-
 def fitting_rows(data: Prepared) -> FittingRows:
     """What a fitted model may see: the scaled targets, and where a forecast may begin."""
-    if isinstance(data, PanelData):
-        return panel_fitting_rows(data, period=season(data))
-
-    def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
-        return replace(data, seq_len=look_back).windows_at(split, 0).starts + look_back
-
-    def windows(split: str, look_back: int) -> WholeWindows:
-        served = replace(data, seq_len=look_back, device=None).windows_at(split, 0)
-        return WholeWindows(
-            np.arange(len(served)), lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets)
-        )
-
-    series = data.series[:, list(data.targets)].cpu().double()
-    seasons = tuple(calendar_seasons(data.frame.freq))
-    return FittingRows(series=series, origins=origins, period=season(data), windows=windows, seasons=seasons)
+    return rows_to_fit(data, period=season(data))
 
 
 def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:

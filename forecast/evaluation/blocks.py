@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forecast.data.differences import SeasonalDifferences
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import MODEL, Evaluation
 from forecast.evaluation.metrics import ErrorSums
@@ -13,7 +13,7 @@ from forecast.evaluation.scored_intervals import interval_metrics
 
 
 def split_metrics(
-    evaluation: Evaluation, data: PreparedData, naive: SeasonalDifferences | None = None
+    evaluation: Evaluation, data: Prepared, naive: SeasonalDifferences | None = None
 ) -> dict[str, object]:
     """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
     own = evaluation.own_scale or {}
@@ -30,13 +30,13 @@ def split_metrics(
         differences = evaluation.differences
         if differences is None and naive is not None:
             differences = naive.absolute
-        scale = None if differences is None else differences * data.target_std
+        scale = None if differences is None else differences * data.target_scale[1]
         found |= interval_metrics(evaluation.intervals, data.target_names, scale)
     return found
 
 
 def all_metrics(
-    errors: ErrorSums, data: PreparedData, naive: SeasonalDifferences | None, own: OwnScale | None
+    errors: ErrorSums, data: Prepared, naive: SeasonalDifferences | None, own: OwnScale | None
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Of a forecaster the metrics overall and by column. own: MASE and RMSSE by each window's own scale, or None."""
     overall, columns = errors.overall(naive), errors.columns(data.target_names, naive)
@@ -51,7 +51,7 @@ def all_metrics(
 
 def baseline_metrics(
     baselines: Mapping[str, ErrorSums],
-    data: PreparedData,
+    data: Prepared,
     naive: SeasonalDifferences | None = None,
     own: Mapping[str, OwnScale] | None = None,
 ) -> dict[str, dict[str, object]]:

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.data.panel.windows import PanelWindows, Windows
 from forecast.data.prepare import Prepared
-from forecast.data.windows import Batch
+from forecast.data.windows import Batch, Windows
 from forecast.evaluation.baselines import season
 from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
 from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, look_back_of
@@ -31,10 +30,8 @@ class Part:
 
 def block_count(windows: Windows, pred_len: int) -> int:
     """How many windows of a split have targets that no other one has."""
-    if isinstance(windows, PanelWindows):
-        counts = windows.origins.counts
-        return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
-    return (len(windows) + pred_len - 1) // pred_len
+    counts = windows.counts
+    return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
 
 
 def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:

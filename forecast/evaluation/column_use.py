@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch
 from forecast.evaluation.baselines import season
@@ -132,7 +131,7 @@ def chosen_windows(
     most = max(2, min(affordable, MOST_BYTES // windows.window_bytes))
     numbers = [number * protocol.stride for number in evenly_spaced(count, most)]
     apart = count * protocol.stride // data.pred_len
-    independent = len(numbers) if isinstance(data, PanelData) else max(2, min(len(numbers), apart))
+    independent = len(numbers) if data.frame.id_column is not None else max(2, min(len(numbers), apart))
     return windows.__getitems__(numbers), independent
 
 
@@ -164,7 +163,7 @@ def roles_of(data: Prepared) -> dict[str, str]:
 
 def facts_of(data: Prepared) -> tuple[str, ...]:
     """The facts of the series of a panel: the last known features."""
-    return data.frame.facts.names if isinstance(data, PanelData) and data.frame.facts is not None else ()
+    return () if data.frame.facts is None else data.frame.facts.names
 
 
 def _exchange(count: int, generator: torch.Generator) -> Tensor:

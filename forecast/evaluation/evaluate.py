@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.scaling import TOO_FAR
-from forecast.data.windows import Batch, WindowDataset
+from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.metrics import ErrorSums
@@ -98,7 +98,7 @@ class Evaluation:
 
 
 def batches(
-    windows: WindowDataset, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK, stride: int = 1
+    windows: Windows, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK, stride: int = 1
 ) -> Iterator[Batch]:
     """`count` windows in order on the device, every `stride`-th, `chunk` at a time; about `batch_size` at once."""
     gathered = max(1, round(batch_size / chunk)) * chunk
@@ -136,7 +136,7 @@ def longest_look_back(forecasters: Iterable[nn.Module], data: Prepared) -> int:
 
 def evaluate(
     model: nn.Module,
-    data: PreparedData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,
@@ -166,8 +166,8 @@ def evaluate(
     scored_intervals = None
     if intervals is not None:
         groups = count if before_each else 1
-        scale = {"mean": data.target_mean, "std": data.target_std}
-        of_groups = {key: np.repeat(one[None], groups, axis=0) for key, one in scale.items()}
+        scale = dict(zip(("mean", "std"), data.target_scale, strict=True))
+        of_groups = {key: np.repeat(one, groups, axis=0) for key, one in scale.items()}
         scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
     residuals = Residuals(count, len(data.targets))
     scored = score(
@@ -180,7 +180,7 @@ def evaluate(
         residuals=residuals,
         grouped=before_each,
     )
-    starts = windows.starts[:: protocol.stride][:count]
+    starts = windows.rows[:: protocol.stride][:count] - data.seq_len
     own_scale, differences = None, None
     if before_each:
         before = errors_before(data, starts + data.seq_len, season(data) or 1)
@@ -209,7 +209,7 @@ class ScoredForecaster:
     keep their memory from being used again.
     """
 
-    def __init__(self, forecaster: nn.Module, data: PreparedData, count: int) -> None:
+    def __init__(self, forecaster: nn.Module, data: Prepared, count: int) -> None:
         self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
         self.errors = ErrorSums(data.pred_len, *data.target_scale)
         self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
@@ -232,7 +232,7 @@ class ScoredForecaster:
         check_finite(forecast, batch.past)
         done = self.errors.n_windows
         now = slice(done, done + len(forecast))
-        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target)
+        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target, batch.measured)
         if examples:
             self.forecasts.append(forecast[examples].cpu().numpy())
         return forecast
@@ -241,7 +241,7 @@ class ScoredForecaster:
 @torch.inference_mode()
 def score(
     forecasters: Mapping[str, nn.Module],
-    data: PreparedData,
+    data: Prepared,
     windows: Iterator[Batch],
     *,
     count: int,

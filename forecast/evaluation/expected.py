@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.evaluate import MODEL, exact_float32, longest_look_back, look_back_of
 from forecast.evaluation.interval_errors import name_of
@@ -30,7 +30,7 @@ class Reference:
 
 @torch.inference_mode()
 def reference(
-    model: ForecastModel, data: PreparedData, *, split: str, device: torch.device, intervals: Intervals | None
+    model: ForecastModel, data: Prepared, *, split: str, device: torch.device, intervals: Intervals | None
 ) -> Reference:
     """What a split has shown of a model and of the better of two naive forecasts, the last value and the last season.
 

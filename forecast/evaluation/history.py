@@ -43,7 +43,7 @@ def report_filled(frame: SeriesFrame, *, seq_len: int) -> None:
     log.warning(
         "%s. data.gaps=%s filled values: %s%s.%s",
         *(rows, policy, ", ".join(filled[:LISTED]), more),
-        " No window of the training touched a filled row: the test error says nothing of such a forecast."
+        " No past of the training held a filled row: the test error says nothing of such a forecast."
         if policy == "mask"
         else "",
     )

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from forecast.data.differences import SeasonalDifferences
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.blocks import baseline_metrics
@@ -26,7 +25,7 @@ def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
 
     A panel has no offsets.
     """
-    if isinstance(data, PanelData):
+    if data.frame.id_column is not None:
         if protocol.stride > 1 or protocol.mase_scale != "train":
             raise UserError(
                 f"{data.frame.name}: protocol.stride={protocol.stride} and protocol.mase_scale={protocol.mase_scale} "
@@ -43,7 +42,7 @@ def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
     longest = len(windows) + windows.left_out - 1  # one window, gaps or not
 
     def counts(offset: int) -> bool:
-        return offset <= longest and protocol.count(len(data.windows_at(split, offset))) > 0
+        return offset <= longest and protocol.count(len(data.windows(split, offset=offset))) > 0
 
     refused = [offset for offset in protocol.horizon_offsets if not counts(offset)]
     if refused:
@@ -53,14 +52,14 @@ def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
         raise UserError(
             f"{data.frame.name}: protocol.horizon_offsets={list(protocol.horizon_offsets)}: at "
             f"{' and '.join(map(str, refused))} steps from its window no forecast of pred_len {data.pred_len} "
-            f"counts in the {len(data.splits[split])} rows of the split {split}: {possible}. "
+            f"counts in the {len(data.splits[split].alone)} rows of the split {split}: {possible}. "
             f"Leave the larger ones out, or choose a shorter pred_len or a longer split."
         )
 
 
 def offset_metrics(
     model: nn.Module,
-    data: PreparedData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,
@@ -93,7 +92,7 @@ def offset_metrics(
     blocks = {}
     for offset in offsets:
         forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
-        windows = data.windows_at(split, offset, look_back=longest_look_back(forecasters.values(), data))
+        windows = data.windows(split, offset=offset, look_back=longest_look_back(forecasters.values(), data))
         count = protocol.count(len(windows))
         every = batches(windows, batch_size, count=count, device=device, stride=protocol.stride)
         scored = score(forecasters, data, every, count=count)

@@ -1,4 +1,4 @@
-"""What the leakage guards of one series and of a panel share: which windows they look at, and the check of training."""
+"""Which windows the leakage guard looks at, and the check of training."""
 
 from typing import Any
 
@@ -10,9 +10,8 @@ from torch import Tensor
 
 from forecast.data.findings import Gaps
 from forecast.data.gaps import filled_cells, rows_since_measured
-from forecast.data.panel.windows import PanelWindows, Windows
-from forecast.data.prepare import Prepared, PreparedData
-from forecast.data.windows import Batch, WindowDataset
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import evenly_spaced, longest_look_back
 from forecast.evaluation.restoring import first_change, repeatable, restored
@@ -46,24 +45,18 @@ def checked_windows(count: int, most: int) -> list[int]:
 
 def windows_in_gaps(data: Prepared, dataset: Windows, most: int) -> list[int]:
     """At most `most` of the windows whose past, or whose last known step, ends in a cell that was made up."""
-    if isinstance(data, PreparedData):
-        assert isinstance(dataset, WindowDataset)
-        missing, origins = data.frame.missing, dataset.starts + data.seq_len
-        missing = np.zeros((len(data.frame), 1), dtype=np.bool_) if missing is None else missing
-        ends = missing[origins - 1].any(1) | missing[origins + data.pred_len - 1, data.n_columns :].any(1)
-        numbers = np.flatnonzero(ends)
-    else:
-        assert isinstance(dataset, PanelWindows)
-        frame, served = data.frame, dataset.origins
-        if frame.measured is None:
-            return []
-        past = np.flatnonzero(~frame.measured.all(1)) + 1
-        known = np.flatnonzero(~frame.measured[:, data.n_columns :].all(1)) + 1 - data.pred_len
-        origins = np.union1d(past, known)
-        series = np.searchsorted(frame.offsets, origins - 1, side="right") - 1
-        place = origins - served.first[series]
-        inside = (place >= 0) & (place < served.counts[series])
-        numbers = ((served.ends - served.counts)[series] + place)[inside]
+    frame, every = data.frame, dataset.origins
+    if frame.measured is None:
+        return []
+    past = np.flatnonzero(~frame.measured.all(1)) + 1
+    known = np.flatnonzero(~frame.measured[:, data.n_columns :].all(1)) + 1 - data.pred_len
+    origins = np.union1d(past, known)
+    series = np.searchsorted(frame.offsets, origins - 1, side="right") - 1
+    place = origins - every.first[series]
+    inside = (place >= 0) & (place < every.counts[series])
+    numbers = ((every.ends - every.counts)[series] + place)[inside]
+    if dataset.chosen is not None:
+        numbers = np.flatnonzero(np.isin(dataset.chosen, numbers))
     return [int(numbers[place]) for place in checked_windows(len(numbers), most)]
 
 
@@ -133,14 +126,9 @@ def check_training_outputs(
 
 
 def origin_name(data: Prepared, dataset: Windows, window: int) -> str:
-    """The last known timestamp of a window, and of a panel its series."""
-    if isinstance(data, PreparedData):
-        assert isinstance(dataset, WindowDataset)
-        return str(data.frame.timestamps[int(dataset.starts[window]) + data.seq_len - 1])
-    assert isinstance(dataset, PanelWindows)
-    series, row = int(dataset.series_of([window])), int(dataset.origins_of([window]))
-    times = data.frame.timestamps(series)
-    return f"{times[row - 1 - int(data.frame.offsets[series])]} of series '{data.frame.ids[series]}'"
+    """The last known timestamp of a window, and its series."""
+    series, row = dataset.series_of([window]).numpy(), dataset.origins_of([window]).numpy() - 1
+    return f"{data.times_of(row, series)[0]}{data.frame.of_series(int(series[0]))}"
 
 
 def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:

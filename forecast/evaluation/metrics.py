@@ -77,7 +77,10 @@ class ErrorSums:
         self.windows.index_add_(0, series, torch.ones_like(series))
         self.by_step += torch.stack([part.sum(0) for part in (squared, absolute, known)]).cpu()
         self.variances += torch.stack([variance(part, measured).sum(0) for part in (predicted, truth)]).cpu()
-        return squared.mean(1).cpu().numpy(), absolute.mean(1).cpu().numpy()
+        if measured is None:
+            return squared.mean(1).cpu().numpy(), absolute.mean(1).cpu().numpy()
+        cells = known.sum(1)  # 0 / 0 is NaN
+        return (squared.sum(1) / cells).cpu().numpy(), (absolute.sum(1) / cells).cpu().numpy()
 
     def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
         """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""

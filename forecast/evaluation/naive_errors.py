@@ -7,7 +7,7 @@ import numpy as np
 
 from forecast.data.cells import Cells, FloatArray, IntArray
 from forecast.data.differences import ROUNDING, SeasonalDifferences, seasonal_differences
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
 
 
@@ -19,13 +19,13 @@ class OwnScale:
     rmsse: list[float | None]
 
 
-def errors_before(data: PreparedData, origins: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
+def errors_before(data: Prepared, origins: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
     """As `naive_errors` of one series, (N, T) twice, over all rows before each origin (N,), those of other splits too.
 
     Made-up cells have no part. Zero where there are no two rows a season apart, or no difference between them.
     """
     rows, columns = slice(int(origins.max())), list(data.targets)
-    values = data.frame.values[rows, columns] / data.target_std
+    values = data.frame.values[rows, columns] / data.target_scale[1]
     size, counted = np.zeros_like(values), np.zeros(values.shape, dtype=np.bool_)
     size[period:] = np.abs(values[period:] - values[:-period])
     size[size <= ROUNDING * np.abs(values).max(0, initial=0.0)] = 0.0

@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import torch
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.prepare import PanelData
+from forecast.data.panel.splits import PanelRows
+from forecast.data.prepare import Prepared
 from forecast.data.seasonality import best_period, calendar_seasons
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows
@@ -26,7 +26,7 @@ VAL_SHARE = 0.9  # of the val windows that a look-back must reach back in: short
 SEED = 0
 
 
-def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
+def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
     """The scaled targets of all series as one array, or of some that are drawn, and where a forecast may begin.
 
     Not where a target was made up: a map would learn how gaps are filled; nor where the past ends in a gap, which was
@@ -40,9 +40,14 @@ def panel_fitting_rows(data: PanelData, *, period: int | None) -> FittingRows:
     if len(chosen) < len(frame):
         log.info("Linear maps are fitted to %d of %d series, %d rows", len(chosen), len(frame), lengths.sum())
     rows = np.repeat(begin - own, lengths) + np.arange(lengths.sum())
-    values = frame.values[rows][:, columns].astype(np.float64)
-    values -= np.repeat(data.scaler.mean[chosen][:, columns], lengths, axis=0)
-    values /= np.repeat(data.scaler.std[chosen][:, columns], lengths, axis=0)
+    if data.kept is not None:
+        values = data.kept[:, columns].cpu().double().numpy()
+        values = values if len(chosen) == len(frame) else values[rows]
+    else:  # scaled as the windows are, which are float32
+        values = frame.values[rows][:, columns]
+        values -= np.repeat(data.scaler.mean[chosen][:, columns], lengths, axis=0)
+        values /= np.repeat(data.scaler.std[chosen][:, columns], lengths, axis=0)
+        values = values.astype(np.float32).astype(np.float64)
 
     chosen_by_gaps: list[str] = []  # the splits of which windows with a made-up target are left out
     copy = 0  # the first row of a copy of all rows, in which gaps hold the last value
@@ -84,7 +89,7 @@ def held(values: npt.NDArray[np.float64], since: npt.NDArray[np.integer[Any]]) -
     return last
 
 
-def whole_windows(data: PanelData) -> Callable[[str, int], WholeWindows]:
+def whole_windows(data: Prepared) -> Callable[[str, int], WholeWindows]:
     """From a split and a look-back to the windows of all series in which no target was made up."""
     frame, made_up = data.frame, None
     if frame.measured is not None:
@@ -92,7 +97,7 @@ def whole_windows(data: PanelData) -> Callable[[str, int], WholeWindows]:
         made_up = np.concatenate([[0], made_up])
 
     def windows(split: str, look_back: int) -> WholeWindows:
-        long = replace(data, seq_len=look_back, device=None)
+        long = data.but(seq_len=look_back, device=None)
         served = long.windows_of(data.origins(split, context=look_back))
         numbers = np.arange(len(served))
         if made_up is not None:
@@ -117,19 +122,19 @@ def fitted_series(frame: PanelFrame, n_targets: int) -> IntArray:
     return np.sort(drawn[: max(1, int(np.searchsorted(cells, FITTED_CELLS, side="right")))])
 
 
-def panel_season(data: PanelData) -> int | None:
+def train_season(frame: PanelFrame, train: PanelRows, targets: Sequence[int], *, pred_len: int) -> int | None:
     """The season that most series show in the train rows of the targets, as `best_period` finds it; None without one.
 
-    Of a panel with many series SEASON_SERIES of those that have train rows are looked at.
+    Of many series SEASON_SERIES of those that have train rows are looked at.
     """
-    frame, train, columns = data.frame, data.splits["train"], list(data.targets)
+    columns = list(targets)
     with_rows = np.flatnonzero(train.stop - train.first)
     votes: Counter[int] = Counter()
     for s in with_rows[:: max(1, -(-len(with_rows) // SEASON_SERIES))]:
         rows = slice(int(train.first[s]), int(train.stop[s]))
-        values = frame.values[rows, columns].astype(np.float64)
+        values = frame.values[rows, columns]
         if frame.measured is not None:
             values[~frame.measured[rows, columns]] = np.nan
-        if period := best_period(values, frame.freq, pred_len=data.pred_len):
+        if period := best_period(values, frame.freq, pred_len=pred_len):
             votes[period] += 1
     return min(votes, key=lambda period: (-votes[period], period), default=None)

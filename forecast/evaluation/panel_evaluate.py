@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from forecast.data.cells import IntArray
 from forecast.data.differences import SeasonalDifferences
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import MODEL, Protocol, check_finite, evenly_spaced, exact_float32, forecast_of
@@ -65,7 +65,7 @@ class PanelEvaluation:
 
 def evaluate_panel(
     model: nn.Module,
-    data: PanelData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,
@@ -133,7 +133,7 @@ def evaluate_panel(
     )
 
 
-def begin_times(data: PanelData, windows: PanelWindows, numbers: IntArray) -> npt.NDArray[np.datetime64]:
+def begin_times(data: Prepared, windows: Windows, numbers: IntArray) -> npt.NDArray[np.datetime64]:
     """When the forecasts of windows (R,) begin."""
     index = torch.from_numpy(numbers)
     series, rows = windows.series_of(index).numpy(), windows.origins_of(index).numpy()
@@ -153,7 +153,7 @@ def ranked(errors: ErrorSums, naive: SeasonalDifferences) -> tuple[IntArray, Int
     return worst, best, others[evenly_spaced(len(others), BETWEEN_SERIES)]
 
 
-def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, object]:
+def panel_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, object]:
     """The block of metrics.json for the evaluated split."""
     errors, naive = evaluation.errors, evaluation.naive
     overall = errors.overall(naive)
@@ -184,7 +184,7 @@ def panel_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, obj
     }
 
 
-def panel_baseline_metrics(evaluation: PanelEvaluation, data: PanelData) -> dict[str, dict[str, object]]:
+def panel_baseline_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, dict[str, object]]:
     """The block `baselines` of metrics.json."""
     naive = evaluation.naive
     blocks: dict[str, Any] = {

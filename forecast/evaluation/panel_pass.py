@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows
-from forecast.data.windows import Batch
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Batch, Windows
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.evaluate import (
     CHUNK,
@@ -30,10 +29,10 @@ class PanelPass:
     windows take whole chunks, counted from the first window.
     """
 
-    data: PanelData
+    data: Prepared
     forecasters: Mapping[str, nn.Module]
     look_backs: Mapping[str, int]
-    windows: PanelWindows
+    windows: Windows
     count: int
     chunk: int
 
@@ -49,7 +48,7 @@ class PanelPass:
 
 def panel_pass(
     model: nn.Module,
-    data: PanelData,
+    data: Prepared,
     *,
     split: str,
     protocol: Protocol,

@@ -9,8 +9,8 @@ from torch import nn
 from forecast.bounds import CalendarEncoding
 from forecast.data.frame import SeriesFrame
 from forecast.data.frequency import future_timestamps
-from forecast.data.prepare import scaled_rows
-from forecast.data.scaling import Scaler
+from forecast.data.prepare import scaled_values
+from forecast.data.scaling import Scaler, Scales
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
@@ -49,8 +49,9 @@ def predict(
     report_filled(frame, seq_len=look_back)
     report_far(frame.values[-look_back:], scaler, where=f"{frame.name}, the last {look_back} rows")
     steps = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
-    past = scaled_rows(frame, scaler, slice(-look_back, None))
-    known = time_features(frame.timestamps[-look_back:].append(steps), frame.freq, encoding=encoding)
+    panel = frame.tail(look_back).as_panel()
+    past = scaled_values(panel, Scales.of(scaler), np.arange(look_back))
+    known = time_features(panel.calendar(pred_len), frame.freq, encoding=encoding)
     if future is not None and future.shape[1]:
         columns = len(frame.columns) - future.shape[1]
         told = scaler.transform(np.concatenate([np.zeros((pred_len, columns)), future], axis=1))

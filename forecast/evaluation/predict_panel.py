@@ -12,12 +12,11 @@ from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.prepare import panel_calendar
 from forecast.data.panel.splits import Origins
-from forecast.data.panel.windows import PanelWindows
 from forecast.data.panel.writing import Ends
+from forecast.data.prepare import frame_calendar
 from forecast.data.scaling import cell_means
-from forecast.data.windows import Batch
+from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
@@ -72,7 +71,7 @@ class PanelForecaster:
     @cached_property
     def calendar(self) -> Tensor:
         """The known features (steps, F) of all steps, those of the longest forecast among them."""
-        return panel_calendar(self.frame, self.encoding, more=self.pred_len)
+        return frame_calendar(self.frame, self.encoding, more=self.pred_len)
 
     @property
     def n_columns(self) -> int:
@@ -100,12 +99,12 @@ class PanelForecaster:
         return ((torch.from_numpy(self.future[series.numpy()]) - mean) / std).float()
 
     @cached_property
-    def _windows(self) -> PanelWindows:
+    def _windows(self) -> Windows:
         """A window a series, without rows to come: none of another series is read in their place."""
         counts = np.zeros(len(self.frame), dtype=np.int64)
         counts[self.series] = 1
         mean, std = self._scale
-        return PanelWindows(
+        return Windows(
             self.frame,
             Origins(self.frame.offsets[1:], counts, np.cumsum(counts)),
             mean=mean,

@@ -10,10 +10,8 @@ from torch import Tensor
 
 from forecast.data.cells import IntArray
 from forecast.data.differences import SeasonalDifferences
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows, Windows
-from forecast.data.prepare import Prepared, PreparedData
-from forecast.data.windows import Batch, WindowDataset
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.evaluate import (
@@ -38,12 +36,12 @@ ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
 class Origins:
     """Windows (W,) of a split by their numbers, fold after fold; the fold, the series and the first row of each.
 
-    series: None of one series. rows: of the frame.
+    rows: of the frame.
     """
 
     numbers: IntArray
     fold: IntArray
-    series: IntArray | None
+    series: IntArray
     rows: IntArray
 
 
@@ -53,18 +51,12 @@ def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, st
     One that lies in a gap, or before its series has seq_len rows, is left out.
     """
     every = np.arange(len(windows))
-    if isinstance(data, PanelData):
-        assert isinstance(windows, PanelWindows)
-        series, rows = windows.origins.series(every), windows.origins.rows()
-        behind = data.splits[split].stop[series] - data.pred_len - rows
-    else:
-        assert isinstance(windows, WindowDataset)
-        series, rows = None, windows.starts + data.seq_len
-        behind = data.splits[split].stop - data.pred_len - rows
+    series, rows = windows.series_of(torch.from_numpy(every)).numpy(), windows.rows
+    behind = data.splits[split].stop[series] - data.pred_len - rows
     fold = folds - 1 - behind // step
     chosen = np.flatnonzero((behind % step == 0) & (fold >= 0))
     chosen = chosen[np.argsort(fold[chosen], kind="stable")]
-    return Origins(every[chosen], fold[chosen], None if series is None else series[chosen], rows[chosen])
+    return Origins(every[chosen], fold[chosen], series[chosen], rows[chosen])
 
 
 @torch.inference_mode()
@@ -150,19 +142,14 @@ def long_table(
     """A row for each window, target and step: fold, cutoff (the last known time), id of a panel, time, target, y.
 
     scaled: forecasts (W, P, T) by column, which become columns in original units; NaN for one that is not there.
-    y is NaN where no file held a value of a panel.
+    y is NaN where no file held a value.
     """
     rows = origins.rows[:, None] + np.arange(-1, data.pred_len)  # (W, 1 + P): with the last known
-    truth = data.frame.values[rows[:, 1:]][..., list(data.targets)].astype(np.float64)
-    if isinstance(data, PanelData):
-        frame, series = data.frame, origins.series
-        assert series is not None
-        if frame.measured is not None:
-            truth[~np.asarray(frame.measured[rows[:, 1:]])[..., list(data.targets)]] = np.nan
-        steps = rows + (frame.steps - frame.offsets[:-1])[series][:, None]
-        times = frame.calendar().to_numpy()[steps]
-    else:
-        times = data.frame.timestamps.to_numpy()[rows]
+    truth = data.frame.values[rows[:, 1:]][..., list(data.targets)]
+    frame, series = data.frame, origins.series
+    if frame.measured is not None:
+        truth[~np.asarray(frame.measured[rows[:, 1:]])[..., list(data.targets)]] = np.nan
+    times = frame.calendar().to_numpy()[rows + (frame.steps - frame.offsets[:-1])[series][:, None]]
     n_windows, pred_len, n_targets = truth.shape
 
     def column(values: np.ndarray) -> np.ndarray:
@@ -175,15 +162,14 @@ def long_table(
         "fold": column(np.broadcast_to(origins.fold[:, None, None], shape)),
         "cutoff": column(np.broadcast_to(times[:, :1, None], shape)),
     }
-    if origins.series is not None:
-        assert isinstance(data, PanelData)
-        table[ID] = column(np.broadcast_to(data.frame.ids[origins.series].astype(object)[:, None, None], shape))
+    if frame.id_column is not None:
+        table[ID] = column(np.broadcast_to(frame.ids[series].astype(object)[:, None, None], shape))
     table["time"] = column(np.broadcast_to(times[:, 1:, None], shape))
     table[TARGET] = column(np.broadcast_to(np.array(data.target_names, dtype=object), shape))
     table["y"] = column(truth)
     for name in columns:
         if name in scaled:
-            table[name] = column(data.original(scaled[name], origins.series))
+            table[name] = column(data.original(scaled[name], series))
         else:
             table[name] = np.full(n_windows * pred_len * n_targets, np.nan)
     made: pd.DataFrame = pd.DataFrame(table)
@@ -197,7 +183,7 @@ def error_scales(data: Prepared, *, split: str, naive: SeasonalDifferences | Non
     of a panel before the split, 0 where there is none.
     """
     targets, std = np.array(data.target_names), data.target_scale[1]
-    if isinstance(data, PreparedData):
+    if data.frame.id_column is None:
         absolute = np.zeros((1, len(targets))) if naive is None else naive.absolute
         return {TARGET: targets, "std": std[0], "naive": absolute[0] * std[0]}
     n_series = len(data.frame)

@@ -1,15 +1,12 @@
 """The batches of a training."""
 
-from dataclasses import replace
-
 import lightning.pytorch as pl
 import pandas as pd
 import torch
 
-from forecast.data.panel.prepare import PanelData
-from forecast.data.panel.windows import PanelWindows, Windows
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Sampling
+from forecast.data.windows import Windows
 from forecast.training.loader import WindowLoader
 from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
@@ -17,10 +14,10 @@ from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, T
 class ForecastDataModule(pl.LightningDataModule):
     """Train windows in an order drawn from `seed`, validation windows in order, none dropped.
 
-    The series is moved to the device that trains once, when it fits there, and batches are gathered on it in the main
+    The rows are moved to the device that trains once, when they fit there, and batches are gathered on it in the main
     process: workers would only copy them about. Several processes share the windows, `batch_size` is that of each.
-    A panel stays in the host's memory. windows_per_epoch: so many windows are drawn for each epoch, None: all;
-    sampling: each window alike, or of a panel each series. masked: whether batches of a panel have `learnt`. look_back:
+    windows_per_epoch: so many windows are drawn for each epoch, None: all; sampling: each window alike, or each series.
+    masked: whether batches have `learnt`. look_back:
     rows that a window's past holds where they are more than seq_len; a train window has them all in its series.
     """
 
@@ -40,10 +37,10 @@ class ForecastDataModule(pl.LightningDataModule):
         self.data = data
         self.batch_size = batch_size
         self.masked = masked
-        self.learnt = replace(data, seq_len=self.look_back)
+        self.learnt = data.but(seq_len=self.look_back)
         windows = self.learnt.windows("train")
         self.order = EpochOrder(len(windows), seed=seed)
-        ends = windows.origins.ends if isinstance(windows, PanelWindows) and sampling == "series" else None
+        ends = windows.ends if sampling == "series" else None
         if windows_per_epoch or ends is not None:
             self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
@@ -97,5 +94,4 @@ class ForecastDataModule(pl.LightningDataModule):
             self.device_data = self.data.on(device)
         if split != "train":
             return self.device_data.windows(split, look_back=self.look_back)
-        learnt = replace(self.device_data, seq_len=self.look_back)
-        return learnt.windows("train", masked=self.masked) if isinstance(learnt, PanelData) else learnt.windows("train")
+        return self.device_data.but(seq_len=self.look_back).windows("train", masked=self.masked)

@@ -6,8 +6,7 @@ from itertools import groupby, islice
 
 import torch
 
-from forecast.data.panel.windows import Windows
-from forecast.data.windows import Batch
+from forecast.data.windows import Batch, Windows
 from forecast.training.samplers import BatchesInOrder, TrainBatches
 
 # So many bytes of batches are gathered at once: enough to share the cost of a call, few enough to stay in the cache.

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import numpy as np
 
-from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.prepare import Prepared
 from forecast.data.time_features import feature_names
 from forecast.training.told_columns import told_columns
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 NAMED = 5  # of the series that were left out
 
 
-def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, object]:
+def describe_panel(data: Prepared, source: dict[str, str | None]) -> dict[str, object]:
     """Where the data came from, what the model must know of them, and which series were left out.
 
     source: name, path and checksum. The scaler is the mean of those of the series, for a reader who asks what size
@@ -57,14 +57,14 @@ def describe_panel(data: PanelData, source: dict[str, str | None]) -> dict[str, 
     }
 
 
-def panel_until(data: PanelData) -> str:
+def panel_until(data: Prepared) -> str:
     """The time of the last train row of any series."""
     frame = data.frame
     ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
     return str(frame.calendar()[max(0, int(ends.max()) - 1)])
 
 
-def panel_entry(data: PanelData) -> dict[str, object]:
+def panel_entry(data: Prepared) -> dict[str, object]:
     """The scale of each series, how a forecast is to be written, and whether windows begin before their series."""
     frame = data.frame
     return {

@@ -22,8 +22,8 @@ from forecast.checkpoint.record import PanelRecord, Record
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
-from forecast.data.panel.prepare import PanelData
-from forecast.data.prepare import Prepared, PreparedData
+from forecast.data.prepare import Prepared
+from forecast.data.scaling import Scaler
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -63,7 +63,7 @@ def make_record(
     """
     described = (
         describe_data(config, source, data)
-        if isinstance(data, PreparedData)
+        if data.frame.id_column is None
         else describe_panel(data, source.describe(data.frame))
     )
     return Record(
@@ -71,7 +71,7 @@ def make_record(
         config=config,
         choices=choices,
         data=cast(DataRecord, described),
-        panel=None if isinstance(data, PreparedData) else cast(PanelRecord, panel_entry(data)),
+        panel=None if data.frame.id_column is None else cast(PanelRecord, panel_entry(data)),
         fits=fitted,
     )
 
@@ -96,19 +96,18 @@ def weights_only_content(model: nn.Module, record: Record, *, step: int = 0, epo
 
 def trained_until(data: Prepared) -> str:
     """The time of the last train row."""
-    if isinstance(data, PanelData):
-        return panel_until(data)
-    return str(data.frame.timestamps[data.splits["train"].stop - 1])
+    return panel_until(data)
 
 
-def describe_data(config: RunConfig, source: Source, data: PreparedData) -> dict[str, object]:
+def describe_data(config: RunConfig, source: Source, data: Prepared) -> dict[str, object]:
     """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
     left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
         log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
-    if data.scaler.constant:
-        log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(data.scaler.constant))
+    scaler = data.scaler
+    if constant := [name for name, flag in zip(data.frame.columns, scaler.constant[0], strict=True) if flag]:
+        log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     return {
         **source.describe(data.frame),
         "columns": list(data.frame.columns),
@@ -118,9 +117,9 @@ def describe_data(config: RunConfig, source: Source, data: PreparedData) -> dict
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,
         "season": data.season,
-        "scaler": data.scaler.state(),
-        "scaling": data.scaler.how,
-        "splits": {name: [rows.start, rows.stop] for name, rows in data.splits.items()},
+        "scaler": Scaler(scaler.mean[0], scaler.std[0], data.frame.columns).state(),
+        "scaling": scaler.how,
+        "splits": {name: [rows.alone.start, rows.alone.stop] for name, rows in data.splits.items()},
         "trained_until": trained_until(data),
         "naive": naive_errors(data, "train").state(),
         "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},

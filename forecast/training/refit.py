@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import lightning.pytorch as pl
+import numpy as np
 from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor, ProgressBar
 from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.checkpoint.record import RefitRecord
-from forecast.data.panel.prepare import PanelData
 from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
@@ -102,16 +102,14 @@ def refit(
 
 
 def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepared, list[str]]:
-    """The data whose train rows are all rows, those after the test of one series included, or those of train and val.
+    """The data whose train rows are all rows, those after the test included, or those of train and val.
 
     And the names of the splits whose rows they are. The other splits stay, and share their rows.
     """
     learnt = ["train", "val"] if rows == "val" else list(data.splits)
-    if isinstance(data, PanelData):
-        train = PanelRows(data.splits["train"].first, data.splits[learnt[-1]].stop)
-        return replace(data, splits={**data.splits, "train": train}), learnt
-    end = max(data.splits[name].stop for name in learnt)
-    return replace(data, splits={**data.splits, "train": range(data.splits["train"].start, end)}), learnt
+    end = np.max([data.splits[name].stop for name in learnt], axis=0)
+    train = PanelRows(data.splits["train"].first, end)
+    return data.but(splits={**data.splits, "train": train}), learnt
 
 
 def fitted_again(

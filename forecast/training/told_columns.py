@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import Prepared
 
 
@@ -10,7 +9,7 @@ def told_columns(data: Prepared) -> dict[str, object]:
     """Nothing where there are none. covariates: of each None for a number, or its words; hidden, facts."""
     frame, found = data.frame, dict[str, object]()
     said = {name: _words(frame.categories.get(name)) for name in data.covariates}
-    if isinstance(data, PanelData) and data.frame.facts is not None:
+    if data.frame.facts is not None:
         facts, scale = data.frame.facts, data.fact_scale
         assert scale is not None
         said |= {name: _words(facts.categories.get(name)) for name in facts.names}

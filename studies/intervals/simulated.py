@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.prepare import PreparedData, prepare
+from forecast.data.prepare import Prepared, prepare
 from forecast.evaluation.calibrate import Part, calibrate
 from forecast.evaluation.conformal import Calibration, outside_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
@@ -111,7 +111,7 @@ def of_levels(kind: Noise, held: npt.NDArray[np.float64]) -> dict[str, Any]:
 def coverage_of(kind: Noise, draws: np.random.Generator) -> Mapping[str, npt.NDArray[np.float64]]:
     """Of one series whether its intervals hold the truth (W, P, K), by the way of following a drift."""
     data = series_data(kind.draw(draws, TRAIN + 2 * ROWS))
-    model = KnownMean(kind.memory, float(data.target_mean[0]), float(data.target_std[0]))
+    model = KnownMean(kind.memory, *(float(part[0, 0]) for part in data.target_scale))
     calibration = calibrate(
         [Part(model=model, windows=range(WINDOWS))], data, levels=LEVELS, batch_size=WINDOWS, device=CPU
     )
@@ -119,7 +119,7 @@ def coverage_of(kind: Noise, draws: np.random.Generator) -> Mapping[str, npt.NDA
     return {how: held_by(model, data, calibration, adaptive=how == "adaptive") for how in ("static", "adaptive")}
 
 
-def series_data(values: npt.NDArray[np.float64]) -> PreparedData:
+def series_data(values: npt.NDArray[np.float64]) -> Prepared:
     """An hourly series, its first rows for training, then as many for validation as for the test."""
     times = pd.date_range("2020-01-01", periods=len(values), freq="h")
     splits = {
@@ -132,16 +132,10 @@ def series_data(values: npt.NDArray[np.float64]) -> PreparedData:
 
 
 @torch.inference_mode()
-def held_by(
-    model: nn.Module, data: PreparedData, calibration: Calibration, *, adaptive: bool
-) -> npt.NDArray[np.float64]:
+def held_by(model: nn.Module, data: Prepared, calibration: Calibration, *, adaptive: bool) -> npt.NDArray[np.float64]:
     """Whether the intervals of each test window hold the truth (W, P, K), 1 or 0."""
-    scored = ScoredIntervals(
-        Intervals(calibration=calibration, asked=LEVELS, adaptive=adaptive),
-        pred_len=PRED_LEN,
-        mean=data.target_mean[None],
-        std=data.target_std[None],
-    )
+    intervals, (mean, std) = Intervals(calibration=calibration, asked=LEVELS, adaptive=adaptive), data.target_scale
+    scored = ScoredIntervals(intervals, pred_len=PRED_LEN, mean=mean, std=std)
     batch = data.windows("test").in_batches(torch.arange(WINDOWS), WINDOWS)[0]
     scored.add(model, batch, SEQ_LEN)
     places = [calibration.levels.index(level) for level in LEVELS]

@@ -157,7 +157,7 @@ def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled
     for words in (
         "history.csv: of the last seq_len = 19 rows, 2022-05-05 20:30:00 to 2022-05-06 01:00:00, 2 were missing",
         "the first at 2022-05-05 21:15:00, the last at 2022-05-05 21:30:00",
-        "data.gaps=mask filled values: 2 of 'load', 2 of 'wind'. No window of the training touched",
+        "data.gaps=mask filled values: 2 of 'load', 2 of 'wind'. No past of the training held",
     ):
         assert words in said, said
     # filled by hand with the last value

@@ -39,42 +39,33 @@ def all_starts(split):
 
 
 def starts(windows):
-    return windows.starts.tolist()
+    return (windows.rows - L).tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("offset", [0, 1, 5])
-@pytest.mark.parametrize("policy", ["mask", "interpolate"])
+@pytest.mark.parametrize("policy", ["mask", "interpolate", "forward_fill"])
 def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbids(policy, split, offset):
-    """mask: any filled row. interpolate: a past that ends in a gap, or targets drawn from rows after the split.
+    """mask: a filled row in the past. What a file did not hold of the targets is marked, and counts nowhere.
 
     Rows 70 and 96 end train and val inside a gap. The rows between past and targets may be filled.
     """
     data = prepared(frame_of(policy))
-    windows = data.windows_at(split, offset) if offset else data.windows(split)
-    after = {"train": {68, 69, 70}, "val": {95, 96}, "test": set()}[split]
-    starts_of_all, expected = all_starts(split)[: -offset or None], []
-    for s in starts_of_all:
-        past, targets = range(s, s + L), range(s + L + offset, s + L + offset + P)
-        if policy == "mask":
-            left = not {*past, *targets} & set(GAPS)
-        else:
-            left = past[-1] not in GAPS and not {*past, *targets} & after
-        expected += [s] if left else []
+    windows = data.windows(split, offset=offset)
+    starts_of_all = all_starts(split)[: -offset or None]
+    expected = [s for s in starts_of_all if policy != "mask" or not set(range(s, s + L)) & set(GAPS)]
     assert starts(windows) == expected
-    assert windows.left_out == len(starts_of_all) - len(expected) > 0
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_forward_fill_leaves_out_no_window(split):
-    windows = prepared(frame_of("forward_fill")).windows(split)
-    assert (starts(windows), windows.left_out) == (list(all_starts(split)), 0)
+    assert windows.left_out == len(starts_of_all) - len(expected)
+    assert (windows.left_out > 0) == (policy == "mask")
+    batch = windows.__getitems__(range(len(windows)))
+    targets = np.array(expected)[:, None] + L + offset + np.arange(P)
+    assert torch.equal(batch.measured, torch.from_numpy(~np.isin(targets, GAPS))[..., None].expand(-1, -1, 2))
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
     data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), missing=None))
-    whole = replace(whole, series=data.series)
+    whole = whole.but(kept=data.kept)
     left, every = data.windows(split), whole.windows(split)
     numbers = [s - all_starts(split).start for s in starts(left)]
     order = [len(left) - 1, 0, len(left) // 2]
@@ -83,22 +74,22 @@ def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("index", [-1, 42])
+@pytest.mark.parametrize("index", [-1, 48])
 def test_a_window_after_the_chosen_ones_is_an_error(index):
     windows = prepared(frame_of("mask", filled=(20, 40))).windows("train")
-    assert len(windows) == 71 - L - P + 1 - 2 * (L + P) == 42
+    assert len(windows) == 71 - L - P + 1 - 2 * L == 48
     with pytest.raises((IndexError, RuntimeError)):
         windows[index]
-    assert len(windows.starts) == 42
+    assert len(windows.rows) == 48
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
 def test_without_gaps_every_policy_serves_the_same_bits_by_the_same_way(policy):
     plain, data = prepared(frame_of("refuse", filled=())), prepared(frame_of(policy, filled=()))
-    assert torch.equal(plain.series, data.series)
+    assert torch.equal(plain.kept, data.kept)
     for split in SPLITS:
         windows = data.windows(split)
-        assert windows._chosen is None and windows.left_out == 0  # no indirection where nothing is left out
+        assert windows.chosen is None and windows.left_out == 0  # no indirection where nothing is left out
         assert len(windows) == len(plain.windows(split))
 
 
@@ -113,12 +104,12 @@ def planted(path, policy, after):
     path.write_text("\n".join(["date,a", *lines]) + "\n")
     frame = read_frame(path, gaps=policy)
     scaler = prepare(frame_of("refuse"), splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF").scaler
-    scaler = replace(scaler, mean=scaler.mean[:1], std=scaler.std[:1], columns=("a",))
+    scaler = Scaler(scaler.mean[0, :1], scaler.std[0, :1], ("a",))
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
-def pasts(data, forbidden=True):
-    data = data if forbidden else replace(data, frame=replace(data.frame, missing=None))
+def pasts(data, held=True):
+    data = data if held else replace(data, frame=replace(data.frame, measured=None))
     windows = data.windows("train")
     rows = np.array(starts(windows))
     return rows, windows.__getitems__(range(len(windows))).past
@@ -136,7 +127,7 @@ def test_no_past_changes_with_a_value_after_its_end(tmp_path, policy):
 
 def test_interpolation_would_leak_without_the_guard(tmp_path):
     (rows, one), (_, other) = (
-        pasts(planted(tmp_path / "my.csv", "interpolate", after), forbidden=False) for after in (1.0, 1001.0)
+        pasts(planted(tmp_path / "my.csv", "interpolate", after), held=False) for after in (1.0, 1001.0)
     )
     changed = (one != other).flatten(1).any(1).numpy()
     leaks = {int(r) + L - 1 for r in rows[changed] if r + L - 1 < 34}
@@ -150,7 +141,7 @@ def test_interpolation_would_leak_without_the_guard(tmp_path):
 def test_the_scaler_is_fitted_without_made_up_cells(policy):
     frame = frame_of(policy)
     scaler = prepared(frame).scaler
-    for column, (mean, std) in enumerate(zip(scaler.mean, scaler.std, strict=True)):
+    for column, (mean, std) in enumerate(zip(scaler.mean[0], scaler.std[0], strict=True)):
         held = [frame.values[row, column] for row in SPLITS["train"] if not frame.missing[row, column]]
         assert len(held) < 71 or column
         np.testing.assert_allclose([mean, std], [np.mean(held), np.std(held)], rtol=1e-12)
@@ -160,10 +151,10 @@ def test_the_scaler_is_fitted_without_made_up_cells(policy):
 
 
 def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
-    data = prepared(frame_of("mask", filled=range(71, 97, 4)))
+    data = prepared(frame_of("mask", filled=range(67, 97, 4)))
     with pytest.raises(UserError, match=r"my.csv: with data.gaps=mask the gaps leave val no window: all 24 of seq_len"):
         data.windows("val")
-    assert len(data.windows("train")) == 62
+    assert len(data.windows("train")) == 61
 
 
 def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
@@ -180,10 +171,10 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_pat
     for after in (1.0, 1001.0):
         part = planted(tmp_path / "my.csv", policy, after).frame
         values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
-        missing = np.concatenate([np.zeros((N, 1), dtype=bool), part.missing], axis=1)
-        frame = replace(part, values=values, columns=("b", "a"), missing=missing)
+        missing = np.concatenate([np.zeros((N, 1), dtype=bool), ~part.measured], axis=1)
+        frame = replace(part, values=values, columns=("b", "a"), measured=~missing)
         scaler = Scaler(np.zeros(2), np.ones(2), ("b", "a"), ())
         windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
         futures.append(windows.__getitems__(range(len(windows))).future_known)
-    early = torch.from_numpy(windows.starts + L + P <= 34)
+    early = torch.from_numpy(windows.rows + P <= 34)
     assert early.sum() > 20 and torch.equal(futures[0][early], futures[1][early])

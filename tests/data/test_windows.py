@@ -4,6 +4,7 @@ import json
 import re
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,20 +12,23 @@ import numpy as np
 import pytest
 import torch
 from copies import Copies
+from evaluation.small_panels import panel, prepared
 from scales import scaler_of
+from tables import stacked, windows_of
 from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
+from forecast.data.gaps import Repair
+from forecast.data.panel.splits import Origins
 from forecast.data.split import RowSplit, split_rows, window_rows
 from forecast.data.time_features import time_features
 from forecast.data.windows import (
     MOST_PAST,
     SERIES_SHARE,
     Batch,
-    WindowDataset,
+    Windows,
     check_look_back,
     moved_if_it_fits,
-    stack_series,
 )
 from forecast.errors import UserError
 
@@ -38,11 +42,11 @@ def as_batch(batch):
 
 # Cell (row, column) holds row + column / 10: each number says where it comes from.
 VALUES, KNOWN = np.add.outer(np.arange(N), np.arange(C) / 10), -np.add.outer(np.arange(N), np.arange(F) / 10)
-SERIES = stack_series(VALUES, KNOWN)
+SERIES = stacked(VALUES, KNOWN)
 
 
 def windows(rows=range(N), targets=(1, 2), series=SERIES, **options):
-    return WindowDataset(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, **options)
+    return windows_of(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, **options)
 
 
 @pytest.mark.parametrize("rows", [range(N), range(23), range(19, 83), range(83, N), range(L + P - 1), range(L + P)])
@@ -56,7 +60,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
     indices = [len(dataset) - 1, 0, len(dataset) // 2]
     batch = dataset.__getitems__(indices)
     for b, index in enumerate(indices):
-        t = int(dataset.starts[index])
+        t = int(dataset.rows[index] - L)
         assert t == rows.start + index
         later = t + L + offset
         past, future = slice(t, t + L), slice(later, later + P)
@@ -68,7 +72,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
 def test_one_item_is_a_batch_of_one_and_no_known_features_are_a_width_of_zero():
     for one, many in zip(windows()[13][:5], windows().__getitems__([13])[:5], strict=True):
         assert torch.equal(one, many)
-    batch = windows(series=stack_series(VALUES, np.empty((N, 0))))[4]
+    batch = windows(series=stacked(VALUES, np.empty((N, 0))))[4]
     assert (batch.past_known.shape, batch.future_known.shape) == ((1, L, 0), (1, P, 0))
 
 
@@ -83,13 +87,13 @@ def test_a_past_that_would_fill_the_memory_is_refused(rows):
 def test_a_longer_look_back_changes_the_past_alone_and_repeats_the_first_row_before_the_series(rows, chosen):
     options = {"chosen": None if chosen is None else np.array(chosen), "offset": 2}
     usual, longer = windows(rows, **options), windows(rows, look_back=37, **options)
-    assert np.array_equal(longer.starts, usual.starts) and len(longer) == len(usual)
+    assert np.array_equal(longer.rows, usual.rows) and len(longer) == len(usual)
     numbers = [0, 1, len(usual) - 1]
     batch, expected = longer.__getitems__(numbers), usual.__getitems__(numbers)
     for name in ("future_known", "target", "future"):
         assert torch.equal(getattr(batch, name), getattr(expected, name)), name
     for b, number in enumerate(numbers):
-        end = usual.starts[number] + L
+        end = usual.rows[number]
         wanted = np.maximum(0, np.arange(end - 37, end))
         assert torch.equal(batch.past[b], torch.tensor(VALUES[wanted], dtype=torch.float32))
         assert torch.equal(batch.past_known[b], torch.tensor(KNOWN[wanted], dtype=torch.float32))
@@ -101,7 +105,7 @@ def test_a_window_that_does_not_exist_is_an_error(index):
     assert len(dataset) == 84
     with pytest.raises((IndexError, RuntimeError)):
         dataset[index]
-    assert len(dataset.starts) == 84
+    assert len(dataset.rows) == 84
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -139,7 +143,7 @@ def test_batches_for_another_device_are_gathered_at_home_and_copied_at_once():
     assert (dataset.home.type, dataset.device.type) == ("cpu", "meta")
     with Copies() as copies:
         batches = dataset.in_batches(torch.arange(26), 13)
-    assert copies.seen == ["meta"]
+    assert set(copies.seen) == {"meta"} and len(copies.seen) <= len(Batch._fields), "once for all batches"
     assert {part.device.type for batch in batches for part in batch[:5]} == {"meta"}
 
 
@@ -152,17 +156,23 @@ def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_a
 
 
 def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
-    rows = 10_000_000
-    mapped = np.memmap(tmp_path / "series.f32", dtype=np.float32, mode="w+", shape=(rows, C + F))
+    rows = 3_000_000
+    mapped = np.memmap(tmp_path / "series.f64", dtype=np.float64, mode="w+", shape=(rows, C))
     late = rows - 23
-    mapped[late : late + L + P] = np.arange((L + P) * (C + F)).reshape(L + P, C + F)
-    series = torch.from_numpy(mapped)
+    mapped[late : late + L + P] = np.arange((L + P) * C).reshape(L + P, C)
+    small = windows()
+    frame = replace(small.frame, values=mapped, offsets=np.array([0, rows]))
+    count = np.array([rows - L - P + 1])
+    origins = Origins(np.array([L]), count, count)
+    sizes = {"n_columns": C, "seq_len": L, "pred_len": P, "targets": (1, 2)}
+    scale = {"mean": torch.zeros(1, C, dtype=torch.float64), "std": torch.ones(1, C, dtype=torch.float64)}
+    calendar = torch.zeros(rows, 0)
     before = resident_bytes()
-    dataset = windows(range(rows), series=series)
+    dataset = Windows(frame, origins, calendar=calendar, **scale, **sizes)
     batch = dataset.__getitems__([late, 5])
     assert len(dataset) == rows - L - P + 1
-    assert batch.past[0, :, 0].tolist() == [(C + F) * row for row in range(L)]
-    assert batch.target[0, 0].tolist() == [(C + F) * L + 1, (C + F) * L + 2]
+    assert batch.past[0, :, 0].tolist() == [C * row for row in range(L)]
+    assert batch.target[0, 0].tolist() == [C * L + 1, C * L + 2]
     assert batch.past[1].abs().max() == 0
     assert resident_bytes() - before < mapped.nbytes / 10
 
@@ -178,7 +188,7 @@ def resident_bytes():
 def test_datasets_share_the_memory_of_the_series():
     assert SERIES.dtype == torch.float32 and SERIES.is_contiguous()
     for rows in (range(53), range(42, N)):
-        assert windows(rows)._windows.untyped_storage().data_ptr() == SERIES.untyped_storage().data_ptr()
+        assert windows(rows)._kept.data_ptr() == SERIES.data_ptr()
 
 
 def test_a_batch_is_a_copy_that_may_be_changed_without_changing_others():
@@ -188,14 +198,14 @@ def test_a_batch_is_a_copy_that_may_be_changed_without_changing_others():
 
 
 def test_scaled_values_are_rounded_to_float32_once():
-    series = stack_series(np.array([[1 / 3], [2 / 3]]), np.array([[0.1], [0.2]]))
+    series = stacked(np.array([[1 / 3], [2 / 3]]), np.array([[0.1], [0.2]]))
     assert series.tolist() == np.array([[1 / 3, 0.1], [2 / 3, 0.2]], dtype=np.float32).tolist()
 
 
 def test_gathering_32_windows_takes_less_than_a_fifth_of_a_millisecond():
     rng = np.random.default_rng(3)
-    series = stack_series(rng.normal(size=(8640, 7)), rng.normal(size=(8640, 4)))
-    dataset = WindowDataset(series, n_columns=7, rows=range(8640), seq_len=96, pred_len=24, targets=range(7))
+    series = stacked(rng.normal(size=(8640, 7)), rng.normal(size=(8640, 4)))
+    dataset = windows_of(series, n_columns=7, rows=range(8640), seq_len=96, pred_len=24, targets=range(7))
     seconds = []
     for _ in range(1000):
         indices = rng.integers(len(dataset), size=32).tolist()
@@ -216,11 +226,11 @@ def test_golden_windows_of_the_ett_loader(case, ett_root):
     np.testing.assert_allclose(scaler.mean, case["scaler/mean"], rtol=1e-12)
     np.testing.assert_allclose(scaler.std, case["scaler/std"], rtol=1e-12)
     n_columns = len(frame.columns)
-    series = stack_series(scaler.transform(frame.values), time_features(frame.timestamps, frame.freq))
+    series = stacked(scaler.transform(frame.values), time_features(frame.timestamps, frame.freq))
     for part in ("train", "val", "test"):
         rows = window_rows(parts[part], seq_len=seq_len)
         lengths = {"seq_len": seq_len, "pred_len": pred_len}
-        dataset = WindowDataset(series, n_columns=n_columns, rows=rows, targets=range(n_columns), **lengths)
+        dataset = windows_of(series, n_columns=n_columns, rows=rows, targets=range(n_columns), **lengths)
         assert len(dataset) == case[f"{part}/count"]
         for which, index in (("first", 0), ("last", len(dataset) - 1)):
             batch = dataset[index]
@@ -236,6 +246,26 @@ def test_golden_windows_of_the_ett_loader(case, ett_root):
 def test_columns_that_lie_column_by_column_make_the_same_series():
     """As pandas hands them out; with one calendar feature (monthly data) nothing else puts them in order."""
     values, known = np.arange(26.0).reshape(13, 2), np.arange(13.0).reshape(13, 1)
-    by_column = stack_series(np.asfortranarray(values), np.asfortranarray(known))
+    by_column = stacked(np.asfortranarray(values), np.asfortranarray(known))
     assert by_column.is_contiguous()
-    assert torch.equal(by_column, stack_series(values, known))
+    assert torch.equal(by_column, stacked(values, known))
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("pad", [False, True])
+@pytest.mark.parametrize("covariates", [(), ("x",)])
+def test_windows_of_a_mapped_file_are_scaled_as_they_are_drawn_to_the_same_bits(gaps, pad, covariates, tmp_path):
+    frame = replace(panel(gaps=gaps), repair=Repair("interpolate"))
+    data = prepared(frame, pad=pad, targets=(0,), covariates=covariates)
+    data.frame.values.tofile(tmp_path / "values")
+    values = np.memmap(tmp_path / "values", dtype=np.float64, mode="r", shape=frame.values.shape)
+    drawn = replace(data, frame=replace(data.frame, values=values))
+    assert data.kept is not None and drawn.kept is None
+    for split in ("train", "val", "test"):
+        for look_back in (None, 2 * data.seq_len):
+            kept, other = (one.windows(split, look_back=look_back, masked=True) for one in (data, drawn))
+            numbers = range(len(kept))
+            for name, one, two in zip(
+                Batch._fields, kept.__getitems__(numbers), other.__getitems__(numbers), strict=True
+            ):
+                assert (one is None) == (two is None) and (one is None or torch.equal(one, two)), name

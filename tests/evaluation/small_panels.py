@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.prepare import prepare_panel
+from forecast.data.panel.splits import panel_cuts
+from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit
 
 LENGTHS = (61, 17, 43, 89, 5, 43)
@@ -36,9 +37,9 @@ def prepared(
     frame, *, seq_len=L, pred_len=P, targets=(0, 2), pad=False, scaling="series", split=None, season=7, covariates=()
 ):
     """Scaled; by default the last two horizons of each series are test, the two before them val."""
-    return prepare_panel(
+    data = prepare(
         frame,
-        split=split or LastSplit(horizon=pred_len, val=2, test=2),
+        splits=panel_cuts(split or LastSplit(horizon=pred_len, val=2, test=2), frame, pred_len=pred_len),
         targets=targets,
         seq_len=seq_len,
         pred_len=pred_len,
@@ -48,3 +49,5 @@ def prepared(
         season=season,
         covariates=covariates,
     )
+    data.check_enough()
+    return data

@@ -21,10 +21,10 @@ from forecast.evaluation.baselines import (
     FittedLinear,
     fit_nlinear,
     make_baselines,
-    train_season,
     window_shape,
 )
 from forecast.evaluation.evaluate import Protocol, evaluate
+from forecast.evaluation.panel_baselines import train_season
 from forecast.models.naive import LastValue
 
 L, P = 11, 7
@@ -104,11 +104,15 @@ def test_the_season_is_that_of_the_train_rows():
     steps = np.arange(1999)
     weekly = np.where(steps % 168 < 120, 1.0, 0.0)[:, None] + 0.1 * np.sin(2 * np.pi * steps / 24)[:, None]
     data = prepared(weekly, train=1409, targets=(0,))
-    assert train_season(data) == 168
+    assert season_of(data) == 168
     after = weekly.copy()
     after[1409:, 0] = np.random.default_rng(0).normal(size=590).cumsum()  # which the day before tells more of
     assert best_period(after, data.frame.freq, pred_len=data.pred_len) == 24
-    assert train_season(prepared(after, train=1409, targets=(0,))) == 168
+    assert season_of(prepared(after, train=1409, targets=(0,))) == 168
+
+
+def season_of(data):
+    return train_season(data.frame, data.splits["train"], data.targets, pred_len=data.pred_len)
 
 
 def published():

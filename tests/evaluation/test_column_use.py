@@ -7,7 +7,7 @@ import torch
 from evaluation.small_panels import panel
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.panel.prepare import prepare_panel
+from forecast.data.panel.splits import panel_cuts
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, split_rows
 from forecast.evaluation.column_use import column_use, past_blocks, rests_on
@@ -91,9 +91,9 @@ def test_the_figures_of_a_column_do_not_depend_on_which_others_are_asked_for(one
 
 
 def test_the_data_are_left_as_they_were(one_series):
-    before = one_series.series.clone()
+    before = one_series.kept.clone()
     column_use(model_for(one_series), one_series, split="test", protocol=Protocol(stride=P), roles=ROLES)
-    assert torch.equal(one_series.series, before)
+    assert torch.equal(one_series.kept, before)
 
 
 def test_series_of_a_panel_exchange_their_columns_too():
@@ -101,9 +101,10 @@ def test_series_of_a_panel_exchange_their_columns_too():
     draws = np.random.default_rng(0)
     values = draws.normal(size=(sum(lengths), 5))
     values[:, 0] = values[:, 2]
-    data = prepare_panel(
-        panel(lengths, columns=COLUMNS, values=values),
-        split=LastSplit(horizon=P, val=3, test=3),
+    frame = panel(lengths, columns=COLUMNS, values=values)
+    data = prepare(
+        frame,
+        splits=panel_cuts(LastSplit(horizon=P, val=3, test=3), frame, pred_len=P),
         targets=(0,),
         seq_len=L,
         pred_len=P,

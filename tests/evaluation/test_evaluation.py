@@ -9,7 +9,9 @@ import torch
 from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
+from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
+from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
 from forecast.evaluation.blocks import split_metrics
@@ -157,7 +159,7 @@ def test_models_are_evaluated_in_exact_float32_whatever_a_training_has_set_which
 
 
 def test_a_protocol_that_counts_no_window_is_refused(data):
-    short = replace(data, splits={**SPLITS, "test": range(131, 131 + P - 1)})
+    short = replace(data, splits={**data.splits, "test": PanelRows.of(range(131, 131 + P - 1))})
     for args, windows in (((data, "val", FULL_BATCHES), 26), ((short, "test", ALL), 0)):
         with pytest.raises(
             UserError, match=f"split {args[1]} has {windows} windows, of which the protocol counts none"
@@ -179,13 +181,14 @@ def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than
 def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(data):
     values = data.frame.values.copy()
     values[-2, 1] = -1e308
-    frame = replace(data.frame, values=values)
+    frame = SeriesFrame(values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
+    scaler = Scaler(data.scaler.mean[0], data.scaler.std[0], frame.columns)
     lengths = {"look_back": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
     with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps[-2]}, .*data.gaps="):
         predict(
             LastValue(window=replace(window_shape(data), targets=(1,))),
             frame,
-            scaler=data.scaler,
+            scaler=scaler,
             targets=[1],
             **lengths,
         )
@@ -199,7 +202,7 @@ def test_a_forecast_that_is_not_finite_is_refused(data):
 def test_the_best_possible_model_has_no_error(data):
     def oracle(past):
         """Knows where it is from the first value of the window."""
-        series = data.series[:, :C]
+        series = data.kept[:, :C]
         starts = [int((series == row[0]).all(1).nonzero()[0]) for row in past]
         return torch.stack([series[s + L : s + L + P] for s in starts])
 

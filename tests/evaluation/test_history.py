@@ -28,7 +28,7 @@ def test_values_filled_among_the_rows_that_are_read_are_said(caplog, policy):
     (text,) = caplog.messages
     rows = "my.csv: of the last seq_len = 7 rows, 2021-03-01 16:00:00 to 2021-03-01 22:00:00, 2 were missing"
     assert text.startswith(rows) and f"data.gaps={policy} filled values: 2 of 'load', 1 of 'wind'." in text
-    assert ("No window of the training touched" in text) == (policy == "mask")
+    assert ("No past of the training held" in text) == (policy == "mask")
 
 
 def test_what_was_filled_before_them_is_not(caplog):

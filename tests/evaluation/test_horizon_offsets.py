@@ -10,6 +10,7 @@ from models.small import WINDOW, informer, window_shape
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
+from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
@@ -75,7 +76,7 @@ def test_the_model_is_given_the_calendar_of_the_steps_that_count(offset):
 
 def by_hand(data, offset, forecast):
     """The errors of every window of test, one by one: forecast(t) -> (P, 2) for the window that begins at row t."""
-    series = data.series.double().numpy()
+    series = data.kept.double().numpy()
     starts = [t for t in range(N) if t + L + offset >= 131 and t >= 131 - L and t + L + offset + P <= N]
     errors = np.array([forecast(t) - series[t + L + offset : t + L + offset + P][:, [2, 0]] for t in starts])
     return len(starts), {
@@ -92,7 +93,7 @@ def equal(actual, expected):
 
 @pytest.mark.parametrize("offset", [1, 7, 31])
 def test_every_figure_is_that_of_a_loop_over_the_windows(data, offset):
-    series = data.series.double().numpy()
+    series = data.kept.double().numpy()
     metrics = figures(Mixed(), data, offset)[str(offset)]
 
     def model(t):
@@ -179,23 +180,23 @@ def test_an_offset_that_the_split_is_too_short_for_is_refused_with_the_largest(d
 
 
 def test_where_no_offset_is_possible_the_refusal_says_so(data):
-    one = replace(data, splits={**SPLITS, "test": range(131, 131 + P)})
+    one = replace(data, splits={**data.splits, "test": PanelRows.of(range(131, 131 + P))})
     check_offsets(one, "test", Protocol())
     with pytest.raises(UserError, match=r"in the 5 rows of the split test: no offset is possible"):
         check_offsets(one, "test", Protocol(horizon_offsets=(1,)))
 
 
-def test_with_gaps_an_offset_must_reach_across_them():
-    """Whole are the rows 102 to 135, for a past that ends from 130 to 135, and 160 to 169, for targets from 160 on."""
-    filled = np.isin(np.arange(N), [*range(136, 160), *range(170, N)])
+def test_with_gaps_a_past_must_be_whole_and_targets_that_were_made_up_count_nowhere():
+    """Whole are the rows up to 135, for a past that ends from 130 to 135; of later ones none is."""
+    filled = np.arange(N) >= 136
     gappy = prepared(np.random.default_rng(0).normal(size=(N, C)), filled=filled)
-    counts = {o: len(gappy.windows_at("test", o)) for o in range(80)}
-    assert [o for o, count in counts.items() if count] == [0, *range(160 - 136, 165 - 131 + 1)]
-    assert sum(counts.values()) == 1 + 6 * 6
-    check_offsets(gappy, "test", Protocol(horizon_offsets=(24, 34)))
-    for refused in (1, 23, 35):
-        with pytest.raises(UserError, match=rf"at {refused} steps from its window .* the largest possible is 34\."):
-            check_offsets(gappy, "test", Protocol(horizon_offsets=(24, refused)))
+    last = N - P - 131
+    counts = {o: len(gappy.windows("test", offset=o)) for o in range(80)}
+    assert counts == {o: min(6, max(0, last - o + 1)) for o in range(80)}
+    assert not gappy.windows("test", offset=7).__getitems__(range(6)).measured.any()
+    check_offsets(gappy, "test", Protocol(horizon_offsets=(24, last)))
+    with pytest.raises(UserError, match=rf"at {last + 1} steps from its window .* the largest possible is {last}\."):
+        check_offsets(gappy, "test", Protocol(horizon_offsets=(24, last + 1)))
 
 
 @pytest.mark.parametrize("offsets", [(3, 5, 3), (1, 1)])

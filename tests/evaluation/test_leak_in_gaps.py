@@ -12,7 +12,7 @@ from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows, window_shape
 from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.panel_borders import refilled
+from forecast.evaluation.leakage_borders import refilled
 from forecast.models.naive import LastValue
 
 N, GAP = 401, range(211, 216)
@@ -33,13 +33,13 @@ def panel_of(frame, **options):
     return prepared(frame, split=ShareSplit(train=0.7, test=0.2), **options)
 
 
-@pytest.mark.parametrize(("covariates", "what"), [((), "past"), (("x",), "future_known")])
+@pytest.mark.parametrize(("covariates", "what"), [((), "column 'y'"), (("x",), "known feature 5")])
 def test_the_guard_finds_a_gap_that_is_filled_towards_rows_that_are_not_known_yet(monkeypatch, covariates, what):
     data = panel_of(with_gap("interpolate"), covariates=covariates, targets=(0,))
     check_leakage(LastValue(window=window_shape(data)), data, device=CPU)
     monkeypatch.setattr(type(data.frame), "since", None)  # by which windows hold the last measured value
     data = panel_of(with_gap("interpolate"), covariates=covariates, targets=(0,))
-    with pytest.raises(UserError, match=f"leakage check, inputs: .* {what} changes when the rows of all series after"):
+    with pytest.raises(UserError, match=f"leakage check, inputs: .* {what} at .* changes with the rows after it"):
         check_leakage(LastValue(window=window_shape(data)), data, device=CPU)
 
 

@@ -17,17 +17,19 @@ from torch import nn
 from forecast.data import prepare as preparing
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
+from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
-from forecast.data.split import ShareSplit, split_rows, window_rows
+from forecast.data.scaling import Scales
+from forecast.data.split import ShareSplit, split_rows
 from forecast.errors import UserError
-from forecast.evaluation import leakage, leakage_windows
+from forecast.evaluation import leakage, leakage_borders, leakage_windows
 from forecast.evaluation.leakage import (
-    check_borders,
     check_forecasts,
     check_leakage,
     check_scaler,
     check_splits,
 )
+from forecast.evaluation.leakage_borders import check_borders
 from forecast.evaluation.leakage_windows import NothingShown, affordable_windows, check_training_outputs
 from forecast.models.base import ForecastModel
 
@@ -143,7 +145,7 @@ def future(model, past, past_known):
 
 
 def last_row(model, past, past_known):
-    return model.data.series[-1, 0]
+    return model.data.kept[-1, 0]
 
 
 def a_bit_of_a_known_feature(model, past, past_known):
@@ -161,14 +163,17 @@ def in_window(number):
 
 FIRST, LAST = "2021-03-01 18:00:00", "2021-03-04 13:00:00"  # origins of train windows, the rows L - 1 and 91 - P - 1
 LEAKS = {
-    "the memory behind its input": (future, f"origin at {FIRST} changes when the rows after it become noise, first"),
-    "and names the step": (future, f"step 1, column 'load'.*Leaky reads the future: .*{SKIP}"),
+    "the memory behind its input": (
+        future,
+        f"origin at {FIRST} changes when the rows of all series after it become noise, first",
+    ),
+    "and names the step": (future, f"step 1, column 'load'.*Leaky reads the future, .*{SKIP}"),
     "a bit of the memory behind a known feature": (a_bit_of_a_known_feature, "first in step 3, column 'wind'"),
     "the last row": (last_row, "reads the future"),
-    "the mean of later rows": (lambda model, *_: model.data.series[60:, 0].mean(), "reads the future"),
+    "the mean of later rows": (lambda model, *_: model.data.kept[60:, 0].mean(), "reads the future"),
     "in the first window alone": (in_window(0), f"origin at {FIRST} "),
     "in the last window alone": (in_window(67), f"origin at {LAST} "),
-    "in evaluation alone": (lambda model, *_: model.data.series[-1, 0] * (not model.training), "reads the future"),
+    "in evaluation alone": (lambda model, *_: model.data.kept[-1, 0] * (not model.training), "reads the future"),
 }
 
 
@@ -180,7 +185,7 @@ def test_a_model_that_reads_the_future_is_caught(kind, data):
 
 def test_the_windows_of_the_split_are_checked(data):
     """The first forecast row of test is what no train or val window has in its future but as a later row."""
-    origin = data.frame.timestamps[data.splits["test"].start - 1]
+    origin = data.times_of(data.splits["test"].first - 1, np.zeros(1, int))[0]
     assert f"a test window with its origin at {origin}" in leak(Leaky(data, future), data, split="test")
 
 
@@ -289,7 +294,7 @@ def test_training_outputs_that_read_the_memory_behind_the_past_are_caught(data):
 
 
 def fitted_on(rows):
-    return lambda data: scaler_of(data.frame.values[:rows], COLUMNS)
+    return lambda data: Scales.of(scaler_of(data.frame.values[:rows], COLUMNS))
 
 
 def with_wrong(what, factor):
@@ -319,59 +324,61 @@ def test_constant_columns_and_large_numbers_pass():
 
 @pytest.mark.parametrize("few_whole", [True, False])
 def test_gaps_filled_over_the_end_of_a_split_are_caught(few_whole, monkeypatch):
-    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
-    what = "the scaled value of column 'wind'"
-    borders = rf"{what} changes when the rows after 2021-03-04 18:00:00, where train ends, become other noise: .*{SKIP}"
+    monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
+    borders = rf"a value of column 'wind' changes when the rows after train become other noise: .*{SKIP}"
     with pytest.raises(UserError, match=f"leakage check, borders: {borders}"):
         check_borders(with_gaps(few_whole=few_whole))
 
 
 def test_a_gap_filled_over_the_end_of_val_is_caught(monkeypatch):
-    honest = SeriesFrame.filled_within
-    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: honest(frame, {"train": splits["train"]}))
-    with pytest.raises(UserError, match=r"the scaled value of column 'sun' .* 2021-03-05 08:00:00, where val ends"):
+    honest = preparing.filled_within
+    monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: honest(frame, [next(iter(splits))]))
+    with pytest.raises(UserError, match=r"a value of column 'sun' changes when the rows after val"):
         check_borders(with_gaps())
 
 
 def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
     with monkeypatch.context() as patch:
-        fit = preparing.fitted_scaler
-        patch.setattr(preparing, "fitted_scaler", lambda frame, train, **options: fit(frame, range(92), **options))
-        with pytest.raises(UserError, match="borders: the scaler's mean of column 'load' changes"):
+        fit = Scales.fit
+        later = lambda frame, how, first, stop, **options: fit(frame, how, first, stop + 1, **options)  # noqa: E731
+        patch.setattr(Scales, "fit", later)
+        with pytest.raises(UserError, match="borders: the scale's mean of column 'load' changes"):
             check_borders(data)
-    honest = leakage.fit_nlinear
-    val_as_train = lambda data: window_rows(data.splits["val"], seq_len=data.seq_len)  # noqa: E731
-    of_val = lambda data: honest(replace(data, splits={"train": val_as_train(data)}))  # noqa: E731
-    monkeypatch.setattr(leakage, "fit_nlinear", of_val)
-    with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after 2021-03-04 18"):
+    honest = leakage_borders.fit_nlinear
+    val = data.splits["val"]
+    late = PanelRows(val.first - L, val.stop)
+    of_val = lambda data: honest(data.but(splits={"train": late}))  # noqa: E731
+    monkeypatch.setattr(leakage_borders, "fit_nlinear", of_val)
+    with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after train"):
         check_borders(data)
 
 
 def test_the_baseline_is_fitted_anew_on_the_last_windows_alone(data):
-    with mock.patch.object(leakage, "fit_nlinear", wraps=leakage.fit_nlinear) as fit:
+    with mock.patch.object(leakage_borders, "fit_nlinear", wraps=leakage_borders.fit_nlinear) as fit:
         check_borders(data)
-    assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage.FITTED_WINDOWS] * 2
+    assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage_borders.FITTED_WINDOWS] * 2
     last = fit.call_args_list[0].args[0].windows("train")
     assert torch.equal(last[63].target, data.windows("train")[67].target)
 
 
 def test_rows_far_from_the_end_of_a_split_are_not_made_anew(data, monkeypatch):
-    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
-    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+    monkeypatch.setattr(leakage_borders, "FITTED_WINDOWS", 1)
+    monkeypatch.setattr(leakage_borders, "NOISY_ROWS", 31)
+    with mock.patch.object(leakage_borders, "prepare", wraps=leakage_borders.prepare) as prepare_again:
         check_borders(with_gaps())
-    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {62, 57}
-    monkeypatch.setattr(leakage, "NOISY_CELLS", 29 * 3)
-    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+    assert {len(call.args[0].values) for call in prepare_again.call_args_list} == {62, 57}
+    monkeypatch.setattr(leakage_borders, "NOISY_CELLS", 29 * 3)
+    with mock.patch.object(leakage_borders, "prepare", wraps=leakage_borders.prepare) as prepare_again:
         check_borders(with_gaps())
-    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {58, 55}
-    monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
+    assert {len(call.args[0].values) for call in prepare_again.call_args_list} == {58, 55}
+    monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
     with pytest.raises(UserError, match="borders"):
         check_borders(with_gaps())
 
 
 def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
     """Scaled by those, its other rows would be farther away than models compute."""
-    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
+    monkeypatch.setattr(leakage_borders, "NOISY_ROWS", 31)
     values = np.random.default_rng(1).normal(size=(N, 3))
     values[50:91, 1] = 1e-20 * values[50:91, 1]
     check_borders(made_data(frame_of(values)))
@@ -379,31 +386,33 @@ def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
 
 def test_splits_that_share_rows_are_caught(data):
     check_splits(data)
-    shared = {"train": range(91), "val": range(88, 105), "test": range(105, N)}
+    rows = {"train": range(91), "val": range(88, 105), "test": range(105, N)}
+    shared = {name: PanelRows.of(part) for name, part in rows.items()}
     message = "splits: 3 rows, 2021-03-04 16:00:00 to 2021-03-04 18:00:00, are forecast in "
     with pytest.raises(UserError, match=message):
         check_splits(replace(data, splits=shared))
 
 
 def test_a_known_feature_made_of_values_is_caught(data, plain):
-    series = data.series.clone()
+    series = data.kept.clone()
     series[:-1, 3] = series[1:, 0]  # the first feature is the next value
-    message = leak(plain, replace(data, series=series))
+    message = leak(plain, data.but(kept=series))
     assert "inputs: " in message and "known feature 1 at 2021-03-01 00:00:00 is not made of the frame's" in message
 
 
 def test_a_calendar_that_reads_values_is_caught(data, plain, monkeypatch):
     """Were `prepare` to make known features of values, the guard would see it."""
-    honest = leakage.prepare
+    honest = leakage.scaled_rows
 
-    def leaky(frame, **settings):
-        prepared = honest(frame, **settings)
-        prepared.series[:, 4] += torch.from_numpy(frame.values[:, 0]).float().flip(0).cumsum(0).flip(0)
-        return prepared
+    def leaky(frame, scaler, calendar, n_columns, rows):
+        table = honest(frame, scaler, calendar, n_columns, rows)
+        table[:, 4] += float(frame.values[:, 0].sum())
+        return table
 
-    monkeypatch.setattr(leakage, "prepare", leaky)
-    calendar = leaky(data.frame, splits=data.splits, targets=(0, 1, 2), encoding="timeF", scaler=data.scaler, **LENGTHS)
-    assert "known feature 2 at" in leak(plain, replace(data, series=calendar.series))
+    for module in (leakage, preparing):
+        monkeypatch.setattr(module, "scaled_rows", leaky)
+    message = leak(plain, made_data())
+    assert "known feature 2 at" in message and "changes with the rows after it" in message
 
 
 @pytest.mark.parametrize("kind", ["scaler", "splits", "borders", "forecasts", "training"])
@@ -412,10 +421,10 @@ def test_all_checks_are_made(kind, data, plain, monkeypatch):
     if kind == "scaler":
         data = made_data(scaler=scaler_of(data.frame.values, COLUMNS))
     if kind == "borders":
-        monkeypatch.setattr(SeriesFrame, "filled_within", lambda frame, splits: frame)
+        monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
         data = with_gaps(few_whole=False)
     if kind == "splits":
-        data = replace(data, splits=data.splits | {"val": range(90, 105)})
+        data = replace(data, splits=data.splits | {"val": PanelRows.of(range(90, 105))})
     assert leak(model, data, check_leakage).startswith(f"leakage check, {kind}: ")
 
 
@@ -428,29 +437,29 @@ def test_model_data_and_random_generators_are_left_as_they_were(model, data):
     checked.get_submodule(next(name for name, _ in checked.named_children())).eval()
     modes = [part.training for part in checked.modules()]
     state = {key: value.clone() for key, value in checked.state_dict().items()}
-    series, values = data.series.clone(), data.frame.values.copy()
+    series, values = data.kept.clone(), data.frame.values.copy()
     drawn = torch.get_rng_state()
     check_leakage(checked, data, device=CPU)
     assert [part.training for part in checked.modules()] == modes
     assert all(torch.equal(value, state[key]) for key, value in checked.state_dict().items())
-    assert torch.equal(data.series, series) and np.array_equal(data.frame.values, values)
+    assert torch.equal(data.kept, series) and np.array_equal(data.frame.values, values)
     assert torch.equal(torch.get_rng_state(), drawn)
     assert all(p.grad is None for p in checked.parameters())
 
 
 def test_the_series_is_restored_when_the_model_fails_or_leaks(data):
-    series = data.series.clone()
+    series = data.kept.clone()
 
     def fail(*_):
-        if not torch.equal(data.series, series):
+        if not torch.equal(data.kept, series):
             raise RuntimeError("failed in the noise")
         return 0.0
 
     with pytest.raises(RuntimeError, match="failed in the noise"):
         check_forecasts(Leaky(data, fail), data, device=CPU)
-    assert torch.equal(data.series, series)
+    assert torch.equal(data.kept, series)
     leak(Leaky(data, last_row), data)
-    assert torch.equal(data.series, series)
+    assert torch.equal(data.kept, series)
 
 
 def test_a_model_can_be_trained_after_the_check(data):
@@ -464,9 +473,9 @@ def test_a_model_can_be_trained_after_the_check(data):
 
 def test_rows_far_after_the_origin_are_not_made_anew(monkeypatch, plain, data):
     monkeypatch.setattr(leakage, "NOISY_ROWS", 7)
-    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
+    with mock.patch.object(leakage, "scaled_rows", wraps=leakage.scaled_rows) as scaled_again:
         check_forecasts(plain, data, device=CPU)
-    assert {len(call.args[0]) for call in prepare_again.call_args_list} == {L + 7}
+    assert {len(call.args[4]) for call in scaled_again.call_args_list} == {L + P, 7}
     assert "reads the future" in leak(Leaky(data, future), data)
 
 
@@ -494,22 +503,22 @@ def test_what_is_known_of_steps_after_the_horizon_has_no_part():
 
     class Peeking(ForecastModel):
         def forecast(self, past, past_known, future_known):
-            row = int((data.series[:, :1] == past[0, -1]).flatten().nonzero()[0])
-            return future_known[..., -1:] + data.series[min(row + P + 1, N - 1), -1]
+            row = int((data.kept[:, :1] == past[0, -1]).flatten().nonzero()[0])
+            return future_known[..., -1:] + data.kept[min(row + P + 1, N - 1), -1]
 
-    assert "the rows after it become noise" in leak(Peeking(window_shape(**sizes)), data)
+    assert "after it become noise" in leak(Peeking(window_shape(**sizes)), data)
 
 
 def test_a_known_column_that_is_smoothed_with_later_rows_is_caught(monkeypatch, plain):
     data, _ = known_in_advance()
-    honest = preparing.scaled_rows
+    honest = preparing.scaled_values
 
     def smoothed(frame, scaler, rows):
-        scaled = honest(frame, scaler, rows)
-        scaled[:-1, 2] = (scaled[:-1, 2] + scaled[1:, 2]) / 2
+        scaled, later = honest(frame, scaler, rows), honest(frame, scaler, (rows + 1).clip(max=N - 1))
+        scaled[:, 2] = (scaled[:, 2] + later[:, 2]) / 2
         return scaled
 
-    monkeypatch.setattr(preparing, "scaled_rows", smoothed)
+    monkeypatch.setattr(preparing, "scaled_values", smoothed)
     data, sizes = known_in_advance()
     model = small_model("informer", window=sizes)
     assert "changes with the rows after it" in leak(model, data)

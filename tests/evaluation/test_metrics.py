@@ -155,8 +155,8 @@ def test_mase_is_scaled_by_the_season_of_the_train_rows_alone():
     data = prepared(values)
     errors = naive_errors(data, "test")
     steps = np.array([values[row, [2, 0]] - values[row - PERIOD, [2, 0]] for row in range(2 + PERIOD, 61)])
-    np.testing.assert_allclose(errors.absolute[0] * data.target_std, np.abs(steps).mean(0))
-    np.testing.assert_allclose(errors.squared[0] * data.target_std**2, np.square(steps).mean(0))
+    np.testing.assert_allclose(errors.absolute[0] * data.target_scale[1][0], np.abs(steps).mean(0))
+    np.testing.assert_allclose(errors.squared[0] * data.target_scale[1][0] ** 2, np.square(steps).mean(0))
     later = values.copy()
     later[:2] = later[61:] = 1e6
     assert naive_errors(prepared(later), "test").state() == errors.state()
@@ -171,7 +171,7 @@ def test_cells_that_were_filled_in_do_not_calm_the_season():
     for place, column in enumerate((2, 0)):
         kept = [row for row in range(3, 61) if not missing[row - 1 : row + 1, column].any()]
         steps = np.abs([values[row, column] - values[row - 1, column] for row in kept]).mean()
-        assert naive_errors(data, "test").absolute[0, place] * data.target_std[place] == pytest.approx(steps)
+        assert naive_errors(data, "test").absolute[0, place] * data.target_scale[1][0, place] == pytest.approx(steps)
 
 
 def test_before_each_window_made_up_cells_do_not_calm_the_season_either():
@@ -184,7 +184,8 @@ def test_before_each_window_made_up_cells_do_not_calm_the_season_either():
         for number, origin in enumerate(origins):
             kept = [row for row in range(PERIOD, origin) if not missing[[row - PERIOD, row], column].any()]
             steps = (
-                np.array([values[row, column] - values[row - PERIOD, column] for row in kept]) / data.target_std[place]
+                np.array([values[row, column] - values[row - PERIOD, column] for row in kept])
+                / data.target_scale[1][0, place]
             )
             assert absolute[number, place] == pytest.approx(np.abs(steps).mean())
             assert squared[number, place] == pytest.approx(np.square(steps).mean())

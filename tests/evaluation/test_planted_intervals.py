@@ -48,13 +48,14 @@ def calibrated(model, data):
 
 
 def known_mean(data):
-    return KnownMean(0.0, float(data.target_mean[0]), float(data.target_std[0]))
+    return KnownMean(0.0, *(float(part[0, 0]) for part in data.target_scale))
 
 
 def scored_on_test(model, data, calibration, *, adaptive=False):
     """The sums over the test windows, and the intervals of each (W, P, T, K)."""
     intervals = Intervals(calibration=calibration, asked=LEVELS, adaptive=adaptive)
-    scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=data.target_mean[None], std=data.target_std[None])
+    mean, std = data.target_scale
+    scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=mean, std=std)
     windows = data.windows("test")
     with torch.inference_mode():
         batch = windows.in_batches(torch.arange(len(windows)), len(windows))[0]
@@ -136,9 +137,9 @@ def test_the_plain_margins_are_the_residuals_of_their_rank():
     data = series_data(noise(TRAIN + 2 * ROWS))
     model = known_mean(data)
     margins = plain_calibration(model, data, LEVELS).margins  # (K, P, 1)
-    truth = data.original(data.series[TRAIN : TRAIN + ROWS, :1].numpy())[:, 0]
+    truth = data.original(data.kept[TRAIN : TRAIN + ROWS, :1].numpy()[None])[0, :, 0]
     for step in range(data.pred_len):
         residuals = sorted(abs(truth[step : step + ROWS - data.pred_len + 1]))
         for level, margin in zip(LEVELS, margins[:, step, 0], strict=True):
             rank = round((len(residuals) + 1) * level / 100)
-            assert float(margin * data.target_std[0]) == pytest.approx(residuals[rank - 1], rel=1e-5)
+            assert float(margin * data.target_scale[1][0, 0]) == pytest.approx(residuals[rank - 1], rel=1e-5)

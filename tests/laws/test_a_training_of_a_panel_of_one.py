@@ -103,12 +103,10 @@ def test_weights_that_a_gradient_found_without_gaps(trained):
     same(*map(weights, trained(WHOLE, "dlinear", "calibration=none")), within=FLOAT32)
 
 
-@not_yet(3, "they are fitted to scaled values of other precision")
 def test_weights_to_the_last_bit(trained):
     same(*map(weights, trained(WHOLE)))
 
 
-@not_yet(4, "each kind has its own windows that a model is fitted to")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_weights_with_a_gap(policy, trained):
     same(*map(weights, trained(CELL.with_keys(gaps=policy))), within=FLOAT32)
@@ -165,12 +163,10 @@ def test_margins_without_gaps(trained):
     same(*map(margins, trained(WHOLE)), within=FLOAT32)
 
 
-@not_yet(4, "they are margins on values of other precision")
 def test_margins_to_the_last_bit(trained):
     same(*map(margins, trained(WHOLE)))
 
 
-@not_yet(4, "each kind has its own val windows")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_margins_with_a_gap(policy, trained):
     same(*map(margins, trained(CELL.with_keys(gaps=policy))), within=FLOAT32)
@@ -239,7 +235,6 @@ def test_backtests_without_gaps(trained):
     same(*map(backtest, trained(WHOLE)), within=ROUNDED)
 
 
-@not_yet(4, "each kind has its own rule of the past")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_backtests_with_a_gap(policy, trained):
     same(*map(backtest, trained(CELL.with_keys(gaps=policy))), within=ROUNDED)
@@ -279,7 +274,6 @@ def test_updates(trained):
     ] == [False, False]
 
 
-@not_yet(4, "each kind has its own rule of the past")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_residuals_with_a_gap(policy, trained):
     same(*(cells(folder / "residuals.csv") for folder in trained(CELL.with_keys(gaps=policy))), within=ROUNDED)

@@ -155,14 +155,12 @@ def test_windows_of_a_high_level():
     same_made(all_windows, *both(File(level=1e6)), within=FLOAT32)
 
 
-@not_yet(3, "each kind has its own rule of the past of a window")
 @pytest.mark.parametrize("file", [GAP, CELL], ids=["row", "cell"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_windows_with_a_gap(policy, file):
     same_made(all_windows, *both(with_policy(file, policy)), within=FLOAT32)
 
 
-@not_yet(3, "each kind has its own rule of the past of a window")
 @pytest.mark.parametrize("policy", POLICIES)
 @some(10)
 @given(file=files_with_gaps())
@@ -303,12 +301,10 @@ def test_baselines_without_gaps(file):
     same_made(fits_of, *both(file), within=FLOAT32)
 
 
-@not_yet(3, "they are fitted to scaled values of other precision")
 def test_baselines_to_the_last_bit():
     same_made(fits_of, *both(File(rows=67, columns=1)))
 
 
-@not_yet(4, "each kind has its own windows that a map is fitted to")
 @pytest.mark.parametrize("policy", POLICIES)
 @some(5)
 @given(file=files_with_gaps())
@@ -326,12 +322,10 @@ def test_errors_without_gaps(file):
     same_made(errors_of, *both(file), within=FLOAT32)
 
 
-@not_yet(4, "they are errors on values of other precision")
 def test_errors_to_the_last_bit():
     same_made(errors_of, *both(File(rows=67, columns=1)))
 
 
-@not_yet(4, "each kind has its own windows and its own rule of what counts")
 @pytest.mark.parametrize("policy", POLICIES)
 @some(5)
 @given(file=files_with_gaps())

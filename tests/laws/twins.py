@@ -17,7 +17,6 @@ from config.composed import run_config
 from hypothesis import strategies as st
 
 from forecast.commands.training_data import read_data
-from forecast.data.panel.prepare import PanelData
 from forecast.data.sources import CsvSource
 from forecast.data.split import DateSplit, FoldSplit, LastSplit, RowSplit, ShareSplit
 from forecast.errors import UserError
@@ -115,7 +114,7 @@ def both(file):
 
 
 def is_panel(data):
-    return isinstance(data, PanelData)
+    return data.frame.id_column is not None
 
 
 def windows_of(data, split, series=0):
@@ -125,12 +124,9 @@ def windows_of(data, split, series=0):
     """
     windows = data.windows(split)
     numbers = np.arange(len(windows))
-    if is_panel(data):
-        numbers = np.flatnonzero(windows.series_of(numbers).numpy() == series)
-        rows = windows.origins_of(numbers).numpy()
-        times = data.frame.calendar()[rows - data.frame.offsets[series] + data.frame.steps[series]]
-    else:
-        times = data.frame.timestamps[windows.starts + data.seq_len]
+    numbers = np.flatnonzero(windows.series_of(numbers).numpy() == series)
+    rows = windows.origins_of(numbers).numpy()
+    times = data.frame.calendar()[rows - data.frame.offsets[series] + data.frame.steps[series]]
     if not len(numbers):
         return {}
     batch = windows.__getitems__(numbers)
@@ -141,8 +137,7 @@ def windows_of(data, split, series=0):
 
 def scale_of(data, series=0):
     """Mean and deviation (2, C)."""
-    parts = data.scaler.mean, data.scaler.std
-    return np.stack([part[series] if is_panel(data) else part for part in parts])
+    return np.stack([data.scaler.mean[series], data.scaler.std[series]])
 
 
 def naive_of(data, series=0):

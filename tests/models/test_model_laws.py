@@ -8,11 +8,11 @@ import torch
 from config.composed import composed
 from models.small import window_shape
 from omegaconf import OmegaConf
+from tables import stacked, windows_of
 
 from forecast.attention.base import Mechanism
 from forecast.config.build import build
 from forecast.config.values import options
-from forecast.data.windows import WindowDataset, stack_series
 from forecast.models.base import ForecastModel
 
 # Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.
@@ -113,9 +113,9 @@ def test_noise_in_place_of_all_values_after_the_origin_changes_no_bit_of_the_for
     values, known = rng.normal(size=(40, w.n_columns)).cumsum(0), rng.random((40, w.n_known)) - 0.5
 
     def forecast(values):
-        series = stack_series(values, known)
+        series = stacked(values, known)
         sizes = {"n_columns": w.n_columns, "seq_len": w.seq_len, "pred_len": w.pred_len, "targets": w.targets}
-        batch = WindowDataset(series, rows=range(40), **sizes).__getitems__([3])
+        batch = windows_of(series, rows=range(40), **sizes).__getitems__([3])
         return model(batch.past, batch.past_known, batch.future_known), batch.target
 
     noisy = values.copy()

@@ -4,8 +4,8 @@ import pytest
 import torch
 from models.small import FULL, SIZES, window_shape
 from models.test_model_laws import ATTENDING, inputs, small_model
+from tables import windows_of
 
-from forecast.data.windows import WindowDataset
 from forecast.export.program import trace
 from forecast.layers.embedding import CovariateEmbedding
 from forecast.models.informer import Informer
@@ -95,7 +95,7 @@ def test_what_is_known_of_steps_after_the_horizon_changes_no_bit(name):
 
     def forecast(known):
         sizes = {"n_columns": w.n_columns, "seq_len": w.seq_len, "pred_len": w.pred_len, "targets": w.targets}
-        batch = WindowDataset(torch.cat([values, known], 1), rows=range(40), **sizes).__getitems__([3])
+        batch = windows_of(torch.cat([values, known], 1), rows=range(40), **sizes).__getitems__([3])
         return model(*batch[:3])
 
     later = known.clone()
@@ -178,7 +178,7 @@ def learned_error(make, series, *, with_known):
     torch.manual_seed(1)
     model = make(window)
     ends = ((0, len(data) - 100), (len(data) - 100, len(data)))
-    train, test = (WindowDataset(data.contiguous(), rows=range(*rows), **sizes) for rows in ends)
+    train, test = (windows_of(data.contiguous(), rows=range(*rows), **sizes) for rows in ends)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(200):
         batch = train.__getitems__(torch.randint(len(train), (32,)))

@@ -9,7 +9,7 @@ from program import BRIEF, ONE_COLUMN, TINY, call
 from training.test_processes import DDP, PLAIN, checkpoint, largest_difference, metrics, only_run, torchrun
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.prepare import PreparedData
+from forecast.data.prepare import Prepared
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.refit import StopAt, with_more_rows
@@ -83,7 +83,7 @@ def test_a_new_training_in_the_folder_removes_the_refit_of_the_one_before(tmp_pa
 
 def test_the_rows_after_the_test_are_learned_from_too():
     splits = {"train": range(9), "val": range(9, 13), "test": range(13, 20), "tail": range(20, 31)}
-    data = mock.Mock(spec=PreparedData, splits=splits)
+    data = mock.Mock(spec=Prepared, splits=splits)
     with mock.patch("forecast.training.refit.replace", lambda _, splits: splits):
         for rows, end, names in ((True, 31, [*splits]), ("val", 13, ["train", "val"])):
             made, learnt = with_more_rows(data, rows)

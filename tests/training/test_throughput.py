@@ -9,7 +9,7 @@ import pytest
 import torch
 from program import TINY, call
 
-from forecast.data.windows import WindowDataset
+from forecast.data.windows import Windows
 from forecast.training.loader import WindowLoader
 from forecast.training.module import ForecastModule
 from forecast.training.throughput import Throughput
@@ -231,7 +231,7 @@ def test_a_gpu_waited_for_data_as_long_as_it_stood_idle_at_most(on_gpu):
 def test_a_run_prints_its_speed_and_the_hint_once_and_writes_the_limit(tmp_path, capsys, monkeypatch):
     """A training whose windows take long to gather: their time is in the line, whatever the machine does."""
     clock = Clock()
-    gather, train = WindowDataset.in_batches, ForecastModule.training_step
+    gather, train = Windows.in_batches, ForecastModule.training_step
 
     def slow(self, *arguments):
         clock.advance(60.0)
@@ -241,7 +241,7 @@ def test_a_run_prints_its_speed_and_the_hint_once_and_writes_the_limit(tmp_path,
         clock.advance(5.0)
         return train(self, batch)
 
-    monkeypatch.setattr(WindowDataset, "in_batches", slow)
+    monkeypatch.setattr(Windows, "in_batches", slow)
     monkeypatch.setattr(ForecastModule, "training_step", quick)
     monkeypatch.setattr("forecast.training.any_model.Throughput", partial(Throughput, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))

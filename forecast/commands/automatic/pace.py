@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 
 from forecast.commands.automatic.documents import Settings
 from forecast.commands.training_data import begin
-from forecast.data.panel.prepare import PanelData
 from forecast.training.fit import Plan, checked_model, make_batches
 
 LONGEST, FEWEST = 1.5, 3  # seconds and steps of a trial
@@ -76,7 +75,7 @@ def measure(plan: Plan) -> Pace:
         batch_size=batch_size,
         seconds=OVERHEAD * seconds,
         validation=OVERHEAD * once * windows / len(first.past) + 0.1,
-        panel=isinstance(data, PanelData),
+        panel=data.frame.id_column is not None,
     )
 
 

@@ -24,7 +24,6 @@ from forecast.commands.train import make_plan, train
 from forecast.commands.training_data import begin, read_data
 from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.prepare import PanelData
 from forecast.data.prepare import Prepared
 from forecast.documents import read_json
 from forecast.errors import UserError
@@ -98,7 +97,7 @@ def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[s
     batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
         start = time.perf_counter()
-        if isinstance(data, PanelData):
+        if data.frame.id_column is not None:
             other = evaluate_panel(
                 model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
             )

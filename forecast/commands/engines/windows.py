@@ -24,7 +24,6 @@ from forecast.commands.intervals import wanted
 from forecast.commands.predict_panel import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
-from forecast.data.panel.prepare import PanelData
 from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
 from forecast.evaluation.evaluate import Protocol
@@ -132,7 +131,6 @@ def begun(settings: EvaluateSettings, protocol: Protocol) -> Windows:
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     reading, path = settings.data.reading(), settings.data.path
     data = evaluated_data(checkpoint, source, path, split=settings.split, reading=reading)
-    assert isinstance(data, PanelData)
     intervals = wanted(checkpoint, how=settings.calibration, level=settings.level)
     levels = None if intervals is None else intervals.calibration.levels
     device, fitted = forecaster.torch_device, checkpoint.record.fits

@@ -29,7 +29,8 @@ def filled_within(frame: PanelFrame, splits: Iterable[PanelRows]) -> PanelFrame:
     values = private(frame.values)
     for last_row, column in found:
         row = last_row
-        while not frame.measured[row, column]:  # the first row of a series is measured
+        begin_row = int(begin[np.searchsorted(begin, row, side="right") - 1])
+        while not frame.measured[row, column] and row > begin_row:
             row -= 1
         values[row + 1 : last_row + 1, column] = values[row, column]
     return replace(frame, values=values)

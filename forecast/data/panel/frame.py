@@ -49,10 +49,11 @@ class PanelFrame:
     filled; None: all were. offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1]. steps (S,): how many
     steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
     freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
-    forecast calls them. numbers: of steps without a calendar that of the step `first`, and how far apart they are in
-    the file. repair: by which rule cells were filled. left_out: ids of series that were not taken, by the
-    reason. checksum: of all bytes that were read. time_format: see `Table`. categories: of columns whose values are
-    numbers of words, from 1 on, the words; 0 is another one. facts: of the series.
+    forecast calls them; None, of the ids, where a file without any is one series, whose id is empty. numbers: of steps
+    without a calendar that of the step `first`, and how far apart they are in the file. repair: by which rule cells
+    were filled. left_out: ids of series that were not taken, by the reason. checksum: of all bytes that were read.
+    time_format: see `Table`. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is
+    another one. facts: of the series.
     """
 
     values: FloatArray
@@ -64,7 +65,7 @@ class PanelFrame:
     columns: tuple[str, ...]
     name: str
     measured: npt.NDArray[np.bool_] | None = None
-    id_column: str = "unique_id"
+    id_column: str | None = "unique_id"
     time_column: str = "date"
     numbers: tuple[int, int] = (1, 1)
     repair: Repair = field(default_factory=Repair)
@@ -98,7 +99,15 @@ class PanelFrame:
 
     def calendar(self, more: int = 0) -> pd.DatetimeIndex:
         """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
-        steps = int((self.steps + self.lengths).max()) + more
+        if not more:
+            return self._calendar
+        steps = len(self._calendar) + more
+        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
+        return calendar
+
+    @cached_property
+    def _calendar(self) -> pd.DatetimeIndex:
+        steps = int((self.steps + self.lengths).max())
         calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
         return calendar
 
@@ -111,6 +120,10 @@ class PanelFrame:
     def rows(self, series: int) -> FloatArray:
         """The values (n, C) of one series."""
         return self.values[self.offsets[series] : self.offsets[series + 1]]
+
+    def of_series(self, series: int) -> str:
+        """Of series 'ID', for a message; nothing where the file has no ids."""
+        return "" if self.id_column is None else f" of series '{self.ids[series]}'"
 
     def between(self, first: int, stop: int) -> "PanelFrame":
         """Some series alone, whose rows are the same memory."""

@@ -23,6 +23,17 @@ class PanelRows:
     first: IntArray
     stop: IntArray
 
+    @classmethod
+    def of(cls, rows: range) -> "PanelRows":
+        """Those of one series."""
+        return cls(np.array([rows.start]), np.array([rows.stop]))
+
+    @property
+    def alone(self) -> range:
+        """Those of the one series."""
+        (first,), (stop,) = self.first.tolist(), self.stop.tolist()
+        return range(first, stop)
+
 
 def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, PanelRows]:
     """The target rows of "train", "val", "test" and, when those of a series can hold a window, "tail" in each series.
@@ -78,6 +89,26 @@ class Origins:
     def rows(self) -> IntArray:
         """The origin of every window (W,), in order."""
         return np.repeat(self.first - (self.ends - self.counts), self.counts) + np.arange(len(self))
+
+
+def usable_windows(
+    frame: PanelFrame, origins: Origins, *, seq_len: int, pred_len: int, offset: int = 0, told: int = 0
+) -> IntArray | None:
+    """The numbers (W,) of the windows that the gaps leave; None when they leave all.
+
+    data.gaps=mask forbids a window with a made-up cell in its past, or in what it is told of its horizon: the last
+    `told` columns. offset: rows between past and targets.
+    """
+    if frame.measured is None or frame.repair.policy != "mask":
+        return None
+    series, rows = origins.series(np.arange(len(origins))), origins.rows()
+    first = np.maximum(rows - seq_len, frame.offsets[series])
+    made_up = np.concatenate([[0], np.cumsum(~frame.measured.all(axis=1))])
+    shut = made_up[rows] > made_up[first]
+    if told:
+        of_told = np.concatenate([[0], np.cumsum(~frame.measured[:, -told:].all(axis=1))])
+        shut |= of_told[rows + offset + pred_len] > of_told[rows + offset]
+    return np.flatnonzero(~shut) if shut.any() else None
 
 
 def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: int, lengths: str, pad: bool) -> None:

@@ -113,7 +113,7 @@ class LongTable:
         if len(names) > 1 and all(name.count(JOINT) == len(names) - 1 for name in ids):
             parts = zip(*(name.split(JOINT) for name in ids), strict=True)
             return {name: np.array(cells, dtype=object) for name, cells in zip(names, parts, strict=True)}
-        return {self.frame.id_column: np.array(ids, dtype=object)}
+        return {str(self.frame.id_column): np.array(ids, dtype=object)}
 
     def _steps(self, series: IntArray) -> IntArray:
         """The steps (B * P,) after `frame.first` of the rows of forecasts."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 from panels import LENGTHS, made_panel
 
-from forecast.data.panel.prepare import prepare_panel
+from forecast.data.prepare import prepare_panel
 from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
