@@ -207,7 +207,8 @@ def read_member(run: Path) -> Member:
         )
     checkpoint = load_checkpoint(path)
     if is_combined(checkpoint.config.model):
-        raise UserError(f"model.runs: {run} is an ensemble itself. Name its members: {typed_runs(checkpoint)}")
+        runs = hydra_value(list(map(str, runs_of(checkpoint.config.model))))
+        raise UserError(f"model.runs: {run} is an ensemble itself. Name its members: model.runs={runs}")
     if spread_of(checkpoint.config.loss) is not None:
         loss = checkpoint.record.choices.get("loss")
         raise UserError(
@@ -215,11 +216,6 @@ def read_member(run: Path) -> Member:
             "step. Train it with loss=mse or loss=mae; the ensemble gets intervals of its own"
         )
     return Member(run, checkpoint, chosen_weights(run))
-
-
-def typed_runs(checkpoint: Checkpoint) -> str:
-    """The runs of an ensemble, as one types them."""
-    return f"model.runs={hydra_value(list(map(str, runs_of(checkpoint.config.model))))}"
 
 
 def check_fits(member: Member, record: Record) -> None:
