@@ -17,6 +17,7 @@ from forecast.commands import predict_panel as command
 from forecast.commands.training_data import read_data
 from forecast.data.catalog import file_md5
 from forecast.data.panel.parts import beside
+from forecast.data.sources import CsvSource
 from forecast.evaluation import predict_panel as core
 from forecast.training.calibrated import add_calibration
 
