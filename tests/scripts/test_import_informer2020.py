@@ -152,7 +152,7 @@ def test_calendar_tables_may_be_missing_and_must_be_those_of_the_formula(prob, t
     assert f"extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in minutes
     for state in (with_calendar_tables(prob), with_calendar_tables(prob, {})):
         config = load_checkpoint(imported(tmp_path, state, *arguments)).config
-        assert config["model"]["embedding"] == "fixed"
+        assert config.encoding == "fixed"
     (tmp_path / "out.ckpt").unlink()
     quarter_hours = [*write_csv(tmp_path / "own.csv", prob, freq="15min"), *fixed]
     message = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
