@@ -358,7 +358,7 @@ DATA = [
     Mutant(
         "data-one-window-too-few",
         "The last window of a split ends with its last row.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "np.maximum(0, rows.stop - pred_len + 1 - first)",
         "np.maximum(0, rows.stop - pred_len - first)",
         (
@@ -466,7 +466,7 @@ DATA = [
     Mutant(
         "data-window-ends-in-a-gap",
         "With mask no window whose past touches a filled row is served.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "shut = made_up[rows] > made_up[first]",
         "shut = made_up[rows - 1] > made_up[first]",
         (
@@ -494,7 +494,7 @@ DATA = [
     Mutant(
         "data-season-of-the-test-rows",
         "The season is that of the train rows.",
-        "forecast/evaluation/panel_baselines.py",
+        "forecast/evaluation/fitting.py",
         "rows = slice(int(train.first[s]), int(train.stop[s]))",
         "rows = slice(int(train.first[s]), int(frame.offsets[s + 1]))",
         ("tests/evaluation/test_baselines.py::test_the_season_is_that_of_the_train_rows",),
@@ -979,7 +979,7 @@ PANELS = [
     Mutant(
         "panel-origin-one-too-many",
         "The targets of a window lie in its split.",
-        "forecast/data/panel/splits.py",
+        "forecast/data/target_rows.py",
         "counts = np.maximum(0, rows.stop - pred_len + 1 - first)",
         "counts = np.maximum(0, rows.stop - pred_len + 2 - first)",
         ("tests/data/panel/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
@@ -1612,6 +1612,14 @@ REPORT = [
         'for character in "<>&\\u2028\\u2029"}',
         'for character in "&\\u2028\\u2029"}',
         ("tests/report/test_page.py::test_names_of_others_are_text_wherever_they_stand",),
+    ),
+    Mutant(
+        "page-words-as-markup",
+        "A word of others is text wherever it stands in a page.",
+        "forecast/report/page/document.py",
+        "autoescape=True",
+        "autoescape=False",
+        ("tests/report/test_document.py::test_a_declared_word_is_escaped_wherever_it_stands",),
     ),
     Mutant(
         "page-loads-from-elsewhere",

@@ -5,7 +5,7 @@ import pandas as pd
 import torch
 
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import Origins
+from forecast.data.target_rows import Origins
 from forecast.data.windows import Windows
 
 

@@ -38,6 +38,7 @@ ALLOWED = {
     "lightning": {"training", "commands"},
     "hydra": {"config"},
     "omegaconf": {"config", "commands", DOOR},
+    "jinja2": {"report"},
     "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
     "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison"},
 }

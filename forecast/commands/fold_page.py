@@ -18,17 +18,15 @@ from forecast.commands.fold_files import (
     saved_scales,
 )
 from forecast.commands.fold_runs import best_of
-from forecast.commands.outputs import keep_others
+from forecast.commands.outputs import remake_page
 from forecast.commands.page import origin_of
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_sums import FoldSums
-from forecast.documents import DocumentError, fitting, read_json
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
-from forecast.files import json_text, together
-from forecast.run_folder import FILES, PAGE, sha256
+from forecast.run_folder import FILES, sha256
 from forecast.run_folder.shapes import Backtest, Origin
-from forecast.text.terminal import say
 
 
 def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], origin: Origin) -> str:
@@ -43,39 +41,33 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     UserError for one that has not finished, whose files are not those of its results, or whose checkpoint is gone.
     """
     try:
-        found = read_json(folder / DOCUMENT, Backtest)
+        document = read_json(folder / DOCUMENT, Backtest)
         of = read_json(folder / OF, OfBacktest)
     except DocumentError as error:
         raise UserError(f"{folder}: {error.name}: {error.reason}. Run the same backtest again.") from error
-    if found is None or found["status"] != "finished":
+    if document is None or document["status"] != "finished":
         raise UserError(
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
             f"with hydra.run.dir={folder}, goes on with it."
         )
-    parts = [0] if found["refit"] == "never" else list(range(found["folds"]))
+    parts = [0] if document["refit"] == "never" else list(range(document["folds"]))
     needed = [folder / TABLE, folder / PARTS / SCALES, *(part_path(folder, number) for number in parts)]
     if lost := next((path for path in needed if not path.is_file()), None):
         raise UserError(f"{lost} is gone, from which the page is made. The same backtest in another folder makes both.")
-    if sha256(folder / TABLE) != found[FILES].get(TABLE):
+    if sha256(folder / TABLE) != document[FILES].get(TABLE):
         raise UserError(f"{folder}: {TABLE} is not the one that {DOCUMENT} was written with. Run the backtest again.")
-    first = None if found["refit"] == "never" else 0
+    first = None if document["refit"] == "never" else 0
     checkpoint = Path(of["ckpt_path"]) if of and of["ckpt_path"] else best_of(folder, first)
     if not checkpoint.is_file():
         raise UserError(
             f"{folder}: its checkpoint, {checkpoint}, is not there. The same backtest in another folder trains it."
         )
     origin, scales = origin_of(load_checkpoint(checkpoint)), saved_scales(folder)
-    ours = overwrite or PAGE in found[FILES]
-    fix = "move it away, or say --overwrite"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this backtest", fix=fix)
-    sums = FoldSums(scales, pred_len=found["pred_len"])
-    with fitting(folder):
+
+    def make() -> str:
+        sums = FoldSums(scales, pred_len=document["pred_len"])
         for part in map(read_part, needed[2:]):
             sums.add(part, cell_errors(part, scales))
-        page = page_of(folder, found, sums, parts, origin)
-    with together(folder) as beside:
-        beside(PAGE).write_text(page, encoding="utf-8")
-        found[FILES] = {**found[FILES], PAGE: sha256(beside(PAGE))}
-        beside(DOCUMENT).write_text(json_text(found), encoding="utf-8")
-    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
-    return Answer({"folder": str(folder), "files": [PAGE]})
+        return page_of(folder, document, sums, parts, origin)
+
+    return remake_page(folder, DOCUMENT, document, make, of="backtest", overwrite=overwrite)

@@ -14,10 +14,10 @@ from forecast.commands.results import saved_naive_errors
 from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
 from forecast.evaluation.leakage_windows import check_training_outputs
@@ -76,14 +76,14 @@ def checkpoint_folds(
         rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
         check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
         before = {name: data.splits[name] for name in ("train", "val")}
-        return data.but(splits={**before, TEST: PanelRows(first, np.maximum(first, end))})
+        return data.but(splits={**before, TEST: TargetRows(first, np.maximum(first, end))})
     one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
     times = one.frame.timestamps(0)
     rows = len(times)
     learned = int((times <= learned_until(checkpoint)).sum())
     check_room(checkpoint, split, rows=rows, learned=learned, times=times)
     learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
-    test = PanelRows(split.cuts(np.array([rows])).test, np.array([rows]))
+    test = TargetRows(split.cuts(np.array([rows])).test, np.array([rows]))
     return one.but(splits={**learned_from, TEST: test})
 
 

@@ -22,6 +22,7 @@ from forecast.data.guessing.train_command import typed
 from forecast.data.holidays import with_holidays
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.scaling import Scales
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
 from forecast.data.split import recorded_splits, split_rows
 from forecast.errors import UserError, closest
@@ -225,7 +226,7 @@ def evaluated_data(
         splits=splits,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
-        scaler=checkpoint.scaler,
+        scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
         seq_len=seq_len,

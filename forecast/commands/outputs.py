@@ -4,13 +4,17 @@ import contextlib
 import csv
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from forecast.commands import Answer
 from forecast.data.reading.csv_text import SEPARATORS
+from forecast.documents import fitting
 from forecast.errors import UserError
-from forecast.run_folder import KEYS, RESULTS, RUN_INFO, read_run
+from forecast.files import json_text, together
+from forecast.run_folder import FILES, KEYS, PAGE, RESULTS, RUN_INFO, read_run, sha256
 from forecast.text.documents import as_cell
+from forecast.text.terminal import say
 
 INTERVAL_END = re.compile(r".*-(lo|hi)-\d+(\.\d+)?", re.DOTALL)  # TARGET-lo-80
 Inputs = Iterable[tuple[str, Path | str | None]]
@@ -46,6 +50,28 @@ def keep_others(
             )
         if output.is_dir() or (output.exists() and output.stat().st_size):
             raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
+
+
+def remake_page(
+    folder: Path, name: str, document: Mapping[str, object], make: Callable[[], str], *, of: str, overwrite: bool
+) -> Answer:
+    """Writes report.html anew, and its checksum into the document of its figures, the file `name`: both or neither.
+
+    make: the page. of: what it is of. Raises UserError where a page is there that the document does not name, and
+    DocumentError where its parts do not fit together.
+    """
+    files = document.get(FILES)
+    known, fix = files if isinstance(files, Mapping) else {}, "move it away, or say --overwrite"
+    ours = overwrite or PAGE in known
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like=f"a page of this {of}", fix=fix)
+    with fitting(folder / name):
+        page = make()
+    with together(folder) as beside:
+        beside(PAGE).write_text(page, encoding="utf-8")
+        whole = {**document, FILES: {**known, PAGE: sha256(beside(PAGE))}}
+        beside(name).write_text(json_text(whole), encoding="utf-8")
+    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
+    return Answer({"folder": str(folder), "files": [PAGE]})
 
 
 def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:

@@ -11,19 +11,17 @@ from typing_extensions import TypedDict
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.outputs import keep_others
-from forecast.documents import DocumentError, fitting, read_yaml
+from forecast.commands.outputs import remake_page
+from forecast.documents import DocumentError, read_yaml
 from forecast.errors import UserError
 from forecast.evaluation.residuals import residual_rows, residuals_csv
-from forecast.files import DECIMALS, json_text, together
+from forecast.files import DECIMALS, json_text
 from forecast.report.page.run import run_page
 from forecast.run_folder import (
     AHEAD,
-    FILES,
     FORECASTS,
     METRICS,
     NOT_IDENTITY,
-    PAGE,
     RESIDUALS,
     RUN_INFO,
     SERIES_ERRORS,
@@ -31,12 +29,10 @@ from forecast.run_folder import (
     Run,
     checkpoint_path,
     read_run,
-    sha256,
     torn,
 )
 from forecast.run_folder.shapes import Metrics, Origin
 from forecast.run_folder.windows import read_windows
-from forecast.text.terminal import say
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 # Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
@@ -127,18 +123,12 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     if split is None:
         raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
     origin = origin_of(load_checkpoint(evaluated_checkpoint(run)))
-    ours = overwrite or PAGE in metrics.get(FILES, {})
-    fix = "move it away, or say --overwrite"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
-    with fitting(folder):
-        page = page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead)
-    with together(folder) as beside:
-        beside(PAGE).write_text(page, encoding="utf-8")
-        metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(beside(PAGE))}
-        beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
-    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
-    return Answer({"folder": str(folder), "files": [PAGE]})
+
+    def make() -> str:
+        return page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead)
+
+    return remake_page(folder, METRICS, metrics, make, of="run", overwrite=overwrite)
 
 
 def check_results(run: Run) -> None:

@@ -2,26 +2,24 @@
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
+from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.refit import check_later
 from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
-from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import fitted_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.splits import PanelRows, panel_cuts
-from forecast.data.prepare import Prepared, prepare
-from forecast.data.roles import covariates_of
+from forecast.data.prepare import Prepared, filled_within, prepare
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, Source
+from forecast.data.target_rows import TargetRows, panel_cuts
 from forecast.errors import UserError, closest
-from forecast.evaluation.panel_baselines import train_season
+from forecast.evaluation.fitting import train_season
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
@@ -34,7 +32,15 @@ def training_panel(source: CsvSource, config: RunConfig) -> Prepared:
     if source.has_roles:
         frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     rows = panel_cuts(source.split, frame, pred_len=pred_len)
-    data = prepared_for(source, frame, rows, config, targets=source.target_columns(frame))
+    data = prepared_for(
+        source,
+        frame,
+        rows,
+        targets=source.target_columns(frame),
+        seq_len=config.seq_len,
+        pred_len=pred_len,
+        encoding=config.encoding,
+    )
     data.check_enough()
     return data
 
@@ -42,28 +48,30 @@ def training_panel(source: CsvSource, config: RunConfig) -> Prepared:
 def prepared_for(
     source: Source,
     frame: PanelFrame,
-    rows: dict[str, PanelRows],
-    config: RunConfig,
+    rows: dict[str, TargetRows],
     *,
     targets: tuple[int, ...],
+    seq_len: int,
+    pred_len: int,
+    encoding: CalendarEncoding,
 ) -> Prepared:
-    """A frame that is cut, prepared for a training as its source and a config say."""
-    pred_len = config.pred_len
+    """A frame that is cut, prepared for a training as its source says."""
     filled = filled_within(frame, rows.values())
-    roles: dict[str, Any] = {**covariates_of(source.roles(frame))}
+    roles = source.roles(frame)
     period = source.season or train_season(filled, rows["train"], targets, pred_len=pred_len)
     data = prepare(
         filled,
         splits=rows,
         targets=targets,
-        seq_len=config.seq_len,
+        seq_len=seq_len,
         pred_len=pred_len,
-        encoding=config.encoding,
+        encoding=encoding,
         pad=isinstance(source, CsvSource) and source.short == "pad",
         scaling=source.scaling,
         season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
-        **roles,
+        covariates=() if roles is None else roles.covariates,
+        hidden=() if roles is None else roles.hidden,
     )
     return data.but(season=period)
 

@@ -3,13 +3,10 @@
 from pathlib import Path
 
 from forecast.commands import Answer
-from forecast.commands.outputs import keep_others
-from forecast.documents import DocumentError, fitting, read_json
+from forecast.commands.outputs import remake_page
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
-from forecast.files import json_text, together
-from forecast.run_folder import FILES, PAGE, sha256
 from forecast.run_folder.shapes import StudyDocument
-from forecast.text.terminal import say
 
 # In the folder of a study: what it is of, and its trials.
 OF, TRIALS = "study.json", "trials.json"
@@ -31,17 +28,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
         raise UserError(f"{folder / TRIALS} is not of a study: {error.reason}. {again}") from error
     if document is None:
         raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
-    ours = overwrite or PAGE in document.get("files", {})
-    fix = "move it away, or say --overwrite"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this study", fix=fix)
     try:
-        with fitting(folder / TRIALS):
-            page = study_page(document)
+        return remake_page(folder, TRIALS, document, lambda: study_page(document), of="study", overwrite=overwrite)
     except DocumentError as error:
         raise UserError(f"{folder / TRIALS} is damaged: {error.reason}. {again}") from error
-    with together(folder) as beside:
-        beside(PAGE).write_text(page, encoding="utf-8")
-        document[FILES] = {PAGE: sha256(beside(PAGE))}
-        beside(TRIALS).write_text(json_text(document), encoding="utf-8")
-    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
-    return Answer({"folder": str(folder), "files": [PAGE]})

@@ -15,11 +15,11 @@ from forecast.config.run_config import Plain, RunConfig
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
 from forecast.data.roles import names_roles
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import split_rows
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, counted_windows
@@ -117,5 +117,5 @@ def read_series(source: Source, config: RunConfig) -> Prepared:
     lengths = config.lengths
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
-    rows = {name: PanelRows.of(part) for name, part in splits.items()}
-    return prepared_for(source, frame.as_panel(), rows, config, targets=targets)
+    rows = {name: TargetRows.of(part) for name, part in splits.items()}
+    return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=config.encoding, **lengths)

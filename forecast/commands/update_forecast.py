@@ -14,6 +14,7 @@ from forecast.commands.intervals import wanted
 from forecast.commands.update_state import Issued
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
+from forecast.data.scaling import Scales
 from forecast.data.sources import FileSource, Source
 from forecast.data.writing import PLAIN, Writing
 from forecast.evaluation.expected import Reference, reference
@@ -42,7 +43,7 @@ def first_reference(forecaster: Forecaster, whole: SeriesFrame, levels: tuple[fl
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        scaler=checkpoint.scaler,
+        scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
     )

@@ -1,43 +1,44 @@
 """report.html of a backtest: whether it would have worked first, then its forecasts, errors and origin."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from forecast.comparison.backtests import METRICS, MODEL, rivals, sentences
+from forecast.comparison.backtests import METRICS, MODEL, rivals, scale_places, sentences
 from forecast.comparison.bootstrap import LEVEL
-from forecast.comparison.fold_forecasts import fold_forecasts_chart, is_counted, ranked_places
 from forecast.comparison.fold_sums import FoldSums
+from forecast.report.drawn import LEAST_PAST, step_numbers
 from forecast.report.forecasters import baseline_name
 from forecast.report.page.charts import (
+    FEW_WINDOWS,
+    LONGEST_CHOICE,
+    MOST_CHOICES,
     Chart,
+    column_names,
     coverage_chart,
-    folds_chart,
+    coverage_lines,
+    evenly,
+    forecast_lines,
+    forecast_panel,
+    forecast_spec,
+    lines_chart,
     milliseconds,
     points_chart,
+    room,
     steps_chart,
     time_axis,
-    with_far,
 )
-from forecast.report.page.document import Section, document, facts, folded, paragraph
-from forecast.report.page.origin import data_rows
-from forecast.report.page.parts import (
-    NO_SCRIPT,
-    ZOOM,
-    Drawing,
-    far_note,
-    origin_parts,
-    ranked_series,
-    scaler_part,
-    tiles,
-    verdict_box,
-)
-from forecast.report.page.tables import html_table, plain_table
+from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, chart, facts, render
+from forecast.report.page.origin import data_section
+from forecast.report.page.parts import ZOOM, figure, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import short_number, steps_table
-from forecast.run_folder.shapes import Backtest, Fold, Metrics, Origin, errors_in
+from forecast.run_folder.shapes import Backtest, Fold, Origin, errors_in
 from forecast.text.terminal import label
 
+Floats = npt.NDArray[np.float64]
 MOST_ROWS = 400  # of the table of folds
 REFITS = {
     "never": "one training before the first forecast",
@@ -45,118 +46,151 @@ REFITS = {
     "warm": "a training before each forecast, from the weights of the one before",
 }
 WINDOWS = {"expanding": "all rows before it", "sliding": "as many rows as the first"}
-COVERAGE_STYLES = ("forecast", "other3", "other1", "other2")
+STYLES = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
+UNITS = "in standard deviations of the rows before the first forecast"
 
 
 class Made(NamedTuple):
     """What the sections are made from.
 
-    found: backtest.json. made_from: names of the folds. counted: whether rows have numbers in place of times.
+    document: backtest.json. made_from: names of the folds. counted: whether rows have numbers in place of times.
     """
 
-    found: Backtest
+    document: Backtest
     sums: FoldSums
     made_from: Sequence[str]
     counted: bool
-    draw: Drawing
+
+    @property
+    def levels(self) -> list[str]:
+        """Of its intervals, those that were measured."""
+        return [level for level, share in self.document["coverage"].items() if share is not None]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The model, then the baselines by their MSE, by what a reader sees of them: a ridge stands beside a ridge."""
+        model = label(str(self.document["model"]))
+        return {MODEL: f"{model} (the model)", **{name: baseline_name(name) for name in rivals(self.document)}}
+
+    @property
+    def places(self) -> tuple[list[int], Chart]:
+        """Where folds lie on an x axis: their times, or numbers where series of a panel end at different ones."""
+        cutoffs = pd.DatetimeIndex([fold["cutoff"] for fold in self.document["by_fold"]])
+        if self.sums.apart:
+            return list(range(1, len(cutoffs) + 1)), {"kind": "number", "label": "fold"}
+        return milliseconds(cutoffs, self.counted), time_axis(self.counted, "made from step" if self.counted else "")
 
 
-def backtest_page(found: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], origin: Origin) -> str:
+def backtest_page(
+    document: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], origin: Origin
+) -> str:
     """The page, from backtest.json, the sums over its table and the table itself, part by part.
 
     origin: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
     that looked back.
     """
-    counted, data, draw = is_counted(next(iter(tables()))), origin["data"], Drawing()
-    made_from = [moment_name(fold["cutoff"], counted) for fold in found["by_fold"]]
+    counted = is_counted(next(iter(tables())))
+    cutoffs = [fold["cutoff"] for fold in document["by_fold"]]
+    made_from = [cutoff.removesuffix(" 00:00:00").removesuffix(":00") for cutoff in cutoffs]
+    verdict_of = document
+    if counted:  # folds are made from steps in place of times that no clock has measured
+        made_from = list(map(str, milliseconds(pd.DatetimeIndex(cutoffs), counted)))
+        steps = [{**fold, "cutoff": f"step {name}"} for fold, name in zip(document["by_fold"], made_from, strict=True)]
+        verdict_of = {**document, "by_fold": cast(list[Fold], steps)}
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
-    shown: Metrics = {"data": found["data"], "test": {}}
-    of = Made(found, sums, made_from, counted, draw)
-    return document(
-        title=f"{label(str(found['model']))} looked back on {label(str(found['data']))}",
+    of, by_step = Made(document, sums, made_from, counted), sums.by_step(rivals(document))
+    trained = [("a training learns from", WINDOWS[document["window"]])] if document["refit"] != "never" else []
+    settings = [
+        ("forecasts", f"{document['folds']}, {document['step']} rows apart, of {document['pred_len']} steps"),
+        ("trainings", REFITS[document["refit"]]),
+        *trained,
+        ("seed", str(document["seed"])),
+    ]
+    return render(
+        title=f"Backtest of {label(str(document['model']))} on {label(str(document['data']))}",
         subtitle=[
-            f"{len(made_from)} forecasts of {found['pred_len']} steps from the last {found['seq_len']}, every "
-            f"{found['step']}: {REFITS[found['refit']]}",
-            "errors in standard deviations of the rows before the first forecast",
+            f"{len(made_from)} forecasts of {document['pred_len']} steps from the last {document['seq_len']}, every "
+            f"{document['step']}: {REFITS[document['refit']]}",
+            f"errors {UNITS}",
         ],
-        lead=[
-            verdict_box(sentences(_with_steps(found) if counted else found)),
-            _tiles(found),
-            paragraph(NO_SCRIPT, "note drawless"),
-        ],
+        terms={"scaled": UNITS},
         sections=[
-            Section("forecasts", "Forecasts", _forecasts(of, tables)),
-            Section("baselines", "Beside the baselines", _baselines(found, draw)),
+            Section("", "", [verdict(sentences(verdict_of)), _cards(of)]),
+            Section("forecasts", "Forecasts", [_forecasts(of, tables)]),
+            Section("baselines", "Beside the baselines", _baselines(of)),
             Section("folds", "Error by fold", _folds(of)),
-            Section("steps", "Error by step", _steps(found, sums, draw)),
+            Section(
+                "steps",
+                "Error by step",
+                [Drawn(steps_chart(by_step, next(iter(rivals(document)), ""))), table(steps_table(by_step))],
+            ),
             Section("intervals", "Intervals", _intervals(of)),
-            Section("series", "Series", _series(sums, draw)),
-            Section("data", "Data", [facts(data_rows(data, shown, "test")), scaler_part(data)]),
-            Section("run", "How it came about", [*_settings(found), *origin_parts(origin)]),
+            Section("series", "Series", _series(sums)),
+            data_section(origin["data"], {"data": document["data"], "test": {}}, "test"),
+            origin_section(origin, facts(settings, title="The backtest")),
         ],
-        charts=draw.charts,
     )
 
 
-def moment_name(cutoff: str, counted: bool) -> str:
-    """The time of a last known row as short as it can be, or its number."""
-    if counted:
-        return str(milliseconds(pd.DatetimeIndex([cutoff]), counted)[0])
-    return cutoff.removesuffix(" 00:00:00").removesuffix(":00")
+def metric_name(key: str) -> str:
+    """A metric of backtest.json with its unit."""
+    return f"{key.upper()}{', scaled' * (key != 'mase')}"
 
 
-def _with_steps(found: Backtest) -> Backtest:
-    """backtest.json, whose folds are made from steps in place of times that no clock has measured."""
-    named = [{**fold, "cutoff": f"step {moment_name(fold['cutoff'], True)}"} for fold in found["by_fold"]]
-    return {**found, "by_fold": cast(list[Fold], named)}
+def _cards(of: Made) -> Cards:
+    """The error in the file's own units first, where there is one target or one to name."""
+    document, cards = of.document, []
+    targets = list(dict.fromkeys(map(str, of.sums.scales["target"])))
+    names = [name for name in targets if len(targets) == 1 or name == document.get("target")]
+    for name in names:
+        error = figure(of.sums.original_mae(name))
+        cards.append(Card(f"mean error of {label(name, 30)}", error, "mean absolute error in the units of the file"))
+    beside = ""
+    for best in rivals(document)[:1]:
+        often = document["differences"][best]
+        meaning = f"forecasts in which its MSE is below that of {baseline_name(best)}, the best baseline"
+        cards.append(Card("better in", f"{often['better_in']} of {often['folds']}", meaning))
+        beside = f"; {short_number(document['overall'][best]['mse'])} of {baseline_name(best)}"
+    meanings = {
+        "mase": "mean absolute error, as a multiple of that of the value one season before",
+        "mae": f"mean absolute error, {UNITS}",
+        "mse": f"mean squared error, in the same units{beside}",
+    }
+    ours = document["overall"][MODEL]
+    errors = [Card(metric_name(key), short_number(ours[key]), meanings[key]) for key in reversed(METRICS)]
+    return Cards([*cards, errors[0], *held(document["coverage"]), *errors[1:]])
 
 
-def _tiles(found: Backtest) -> str:
-    ours, names = found["overall"][MODEL], rivals(found)
-    shown = {f"{key.upper()}{', scaled' * (key != 'mase')}": short_number(ours[key]) for key in METRICS}
-    if names:
-        best = names[0]
-        shown[f"MSE of {baseline_name(best)}"] = short_number(found["overall"][best]["mse"])
-        shown["lower MSE in"] = f"{found['differences'][best]['better_in']} of {found['differences'][best]['folds']}"
-    for level, share in found["coverage"].items():
-        if share is not None:
-            shown[f"{level} % intervals held"] = f"{100 * share:.1f} %"
-    return tiles(shown)
-
-
-def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> list[str]:
-    found, sums, made_from, counted, draw = of
-    ranked = ranked_places(sums.scales, sums.by_series(), found.get("target"))
-    made, chosen = fold_forecasts_chart(
+def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
+    document, sums = of.document, of.sums
+    ranked = ranked_places(sums.scales, sums.by_series(), document.get("target"))
+    drawn, chosen = fold_forecasts_chart(
         tables(),
         sums.scales,
-        made_from={fold["fold"]: name for fold, name in zip(found["by_fold"], made_from, strict=True)},
-        pred_len=found["pred_len"],
+        made_from={fold["fold"]: name for fold, name in zip(document["by_fold"], of.made_from, strict=True)},
+        pred_len=document["pred_len"],
         ranked=ranked,
-        best=next(iter(rivals(found)), None),
-        levels=[level for level, share in found["coverage"].items() if share is not None],
-        counted=counted,
+        best=next(iter(rivals(document)), None),
+        levels=of.levels,
+        counted=of.counted,
     )
-    shown = len(made["picks"][0]["names"])
-    which = [f"{shown} of {len(made_from)} forecasts, evenly spread."] if shown < len(made_from) else []
-    if chosen < len(ranked) and "id" in sums.scales:
-        which.append(f"{chosen} of {len(ranked):,} series, from the worst to the best by MASE.")
-    elif chosen < len(ranked):
-        which.append(f"{chosen} of {len(ranked):,} target columns.")
-    past = "What was known before is drawn as far as earlier forecasts reach."
-    return [paragraph(" ".join([*which, past, ZOOM])), draw(made)]
+    shown, count = len(drawn["picks"][0]["names"]), len(of.made_from)
+    which = [f"{shown} of {count} forecasts, evenly spread."] if shown < count else []
+    if chosen < len(ranked):
+        kind = "series, from the worst to the best by MASE" if "id" in sums.scales else "target columns"
+        which.append(f"{chosen} of {len(ranked):,} {kind}.")
+    return Drawn(drawn, " ".join([*which, "What was known before is drawn as far as earlier forecasts reach.", ZOOM]))
 
 
-def _baselines(found: Backtest, draw: Drawing) -> list[str]:
+def _baselines(of: Made) -> list[Piece | None]:
     """All errors beside one another, and how sure the differences are."""
-    names, per_cent = rivals(found), f"{100 * LEVEL:.0f} %"
-    rows: list[list[str]] = []
+    per_cent, rows = f"{100 * LEVEL:.0f} %", list[list[str]]()
     points: list[tuple[str, float, float, float]] = []
-    for name in (MODEL, *names):
-        errors, difference = found["overall"][name], found["differences"].get(name) if name != MODEL else None
-        cells = [_name(found, name), *(short_number(errors[key]) for key in METRICS)]
-        if difference is None:
+    for key, name in of.names.items():
+        errors, difference = of.document["overall"][key], of.document["differences"].get(key)
+        cells = [name, *(short_number(errors[metric]) for metric in METRICS)]
+        if key == MODEL or difference is None:
             rows.append([*cells, "", "", ""])
             continue
         low, high, mse = difference["low"], difference["high"], errors["mse"]
@@ -164,105 +198,148 @@ def _baselines(found: Backtest, draw: Drawing) -> list[str]:
         often = f"{difference['better_in']} of {difference['folds']}"
         rows.append([*cells, f"{difference['mse']:+.4f}", interval, often])
         if mse and low is not None and high is not None:
-            points.append((_name(found, name), 100 * difference["mse"] / mse, 100 * low / mse, 100 * high / mse))
+            points.append((name, 100 * difference["mse"] / mse, 100 * low / mse, 100 * high / mse))
     says = (
         f"By how many per cent of a baseline's MSE the model's lies below it (left of the line) or above, with the "
         f"{per_cent} interval over the forecasts, paired. A filled point: the interval leaves 0 out."
     )
     heads = ["", "MSE", "MAE", "MASE", "model less it", f"{per_cent} interval", "model better in"]
-    table = plain_table(heads, rows, ["", *["number"] * 6])
-    picture = [paragraph(says), draw(points_chart("The model beside each baseline", points))] if points else []
-    return [*picture, table]
+    drawn = points_chart("The model beside each baseline", points) if points else None
+    return [chart(drawn, says), PageTable(rows, heads)]
 
 
-def _name(found: Backtest, name: str) -> str:
-    return label(str(found["model"])) if name == MODEL else baseline_name(name)
-
-
-def _styles(found: Backtest) -> dict[str, str]:
-    """The model, then the baselines by their MSE, with the style of each."""
-    styles = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
-    return {name: styles[min(i, len(styles) - 1)] for i, name in enumerate((MODEL, *rivals(found)))}
-
-
-def _places(of: Made) -> tuple[list[int], Chart]:
-    """Where the folds lie on an x axis: their times, or numbers where series of a panel end at different ones."""
-    found, sums, _, counted, _ = of
-    times = milliseconds(pd.DatetimeIndex([fold["cutoff"] for fold in found["by_fold"]]), counted)
-    if not sums.apart:
-        return times, time_axis(counted, "made from step" if counted else "")
-    return list(range(1, len(times) + 1)), {"kind": "number", "label": "fold"}
-
-
-def _folds(of: Made) -> list[str]:
-    found, _, made_from, _, draw = of
-    folds, styles = found["by_fold"], _styles(found)
-    x, axis = _places(of)
+def _folds(of: Made) -> list[Piece | None]:
+    folds, names = of.document["by_fold"], of.names
+    x, axis = of.places
     panels = {
-        f"{key.upper()}{', scaled' * (key != 'mase')}": {
-            _name(found, name): [errors_in(fold, name)[key] for fold in folds] for name in styles
-        }
-        for key in METRICS
+        metric_name(metric): {name: [errors_in(fold, key)[metric] for fold in folds] for key, name in names.items()}
+        for metric in METRICS
     }
-    named = {_name(found, name): style for name, style in styles.items()}
-    drawn = with_far(folds_chart("Error by fold", x, panels, named, axis=axis))
-    shown = folds if len(folds) <= MOST_ROWS else folds[-MOST_ROWS:]
+    styles = {name: STYLES[min(i, len(STYLES) - 1)] for i, name in enumerate(names.values())}
+    shown = folds[-MOST_ROWS:]
     rows = [
-        [moment, *(short_number(errors_in(fold, name)["mse"]) for name in styles)]
-        for moment, fold in zip(made_from[-len(shown) :], shown, strict=True)
+        [moment, *(short_number(errors_in(fold, key)["mse"]) for key in names)]
+        for moment, fold in zip(of.made_from[-len(shown) :], shown, strict=True)
     ]
-    heads = ["made from", *(_name(found, name) for name in styles)]
-    table = plain_table(heads, rows, ["", *["number"] * len(styles)], f"MSE; the last {len(rows)} of {len(folds)}")
-    return [far_note(drawn), draw(drawn), folded("as a table", table)]
-
-
-def _steps(found: Backtest, sums: FoldSums, draw: Drawing) -> list[str]:
-    names = rivals(found)
-    by_step = sums.by_step(names)
-    drawn = steps_chart(by_step, names[0] if names else "")
-    return [far_note(drawn), draw(drawn), html_table(steps_table(by_step))]
-
-
-def _intervals(of: Made) -> list[str]:
-    found, sums, _, _, draw = of
-    levels = [level for level, share in found["coverage"].items() if share is not None]
-    if not levels:
-        return []
-    x, axis = _places(of)
-    lines: dict[str, list[float | None]] = {}
-    styles: dict[str, str] = {}
-    for i, level in enumerate(levels):
-        held = [fold["coverage"][level] for fold in found["by_fold"]]
-        lines[f"{level} %"] = [None if share is None else 100 * share for share in held]
-        lines[f"{level} % as it says"] = [float(level)] * len(held)
-        styles |= {f"{level} %": COVERAGE_STYLES[min(i, 3)], f"{level} % as it says": "past"}
-    drawn = folds_chart("Coverage by fold", x, {"share of truths inside": lines}, styles, axis=axis, per_cent=True)
+    caption = f"MSE; the last {len(rows)} of {len(folds)}" if len(rows) < len(folds) else "MSE"
     return [
-        "<h3>Coverage by fold</h3>",
-        draw(drawn),
-        "<h3>Coverage by step</h3>",
-        draw(coverage_chart(sums.by_step([]))),
+        Drawn(lines_chart("Error by fold", x, panels, styles, axis=axis)),
+        PageTable(rows, ["made from", *names.values()], caption=caption, folded="as a table"),
     ]
 
 
-def _series(sums: FoldSums, draw: Drawing) -> list[str]:
+def _intervals(of: Made) -> list[Piece | None]:
+    if not of.levels:
+        return []
+    x, axis = of.places
+    shares = {level: [fold["coverage"][level] for fold in of.document["by_fold"]] for level in of.levels}
+    by_fold = lines_chart("Coverage by fold", x, *coverage_lines(shares), axis=axis, per_cent=True)
+    by_step = coverage_chart(of.sums.by_step([]))
+    return [Drawn(by_fold, title="Coverage by fold"), chart(by_step, title="Coverage by step")]
+
+
+def _series(sums: FoldSums) -> list[Piece | None]:
     if "id" not in sums.scales:
         return []
-    scales, errors = sums.scales, sums.by_series()
+    errors = sums.by_series()
+    return ranked_series(_names(sums.scales), {key.upper(): errors[key] for key in ("mase", "mse", "mae")})
+
+
+def is_counted(table: pd.DataFrame) -> bool:
+    """Whether rows have numbers in place of times, by the first window of a table; see `step_numbers`."""
+    first = table[(table["fold"] == table["fold"].iloc[0]) & (table["cutoff"] == table["cutoff"].iloc[0])]
+    return step_numbers(pd.DatetimeIndex([first["cutoff"].iloc[0], *first["time"].unique()])) is not None
+
+
+def fold_forecasts_chart(
+    tables: Iterable[pd.DataFrame],
+    scales: pd.DataFrame,
+    *,
+    made_from: Mapping[int, str],
+    pred_len: int,
+    ranked: Sequence[int],
+    best: str | None,
+    levels: Sequence[str],
+    counted: bool,
+) -> tuple[Chart, int]:
+    """The chart, and how many series or columns can be chosen.
+
+    tables: the parts of the table. made_from: names of the folds by their numbers. ranked: rows of `scales`, of which
+    as many as there is room for are shown: the first ones, of a panel evenly spread. best: the best baseline's column.
+    """
+    lines, known, folds = forecast_lines(best), max(pred_len, LEAST_PAST), len(made_from)
+    stride, pictures = room(known, pred_len, len(lines) - 1 + 2 * len(levels))
+    most = min(len(ranked), MOST_CHOICES, max(1, pictures // min(folds, FEW_WINDOWS * 4)))
+    chosen = [ranked[i] for i in (evenly(len(ranked), most) if "id" in scales else range(most))]
+    numbers = list(made_from)
+    shown = [numbers[i] for i in evenly(folds, max(1, min(MOST_CHOICES, pictures // len(chosen))))]
+    ends = [f"{end}-{level}" for level in reversed(levels) for end in ("lo", "hi")]
+    columns = ["y", *list(lines)[2:-1], "forecast", *ends]
+    rows = _chosen_rows(tables, scales, chosen)
+    names = [label(name, LONGEST_CHOICE) for name in _names(scales.iloc[chosen])]
+    truths = {place: _truth(of) for place, of in rows.groupby("place")}
+    windows = dict(iter(rows[rows["fold"].isin(shown)].groupby(["fold", "place"])))
+
+    def panel(fold: int, place: int, name: str) -> Chart:
+        window = windows.get((fold, place))
+        if window is None:
+            of_fold = rows.loc[rows["fold"] == fold, "cutoff"]
+            (at,) = milliseconds(pd.DatetimeIndex([(of_fold if len(of_fold) else rows["cutoff"]).min()]), False)
+            blank = {"x": [at, at + 1], "lines": [None] * len(lines), "bands": []}
+            return blank | {"label": "no forecast of it from here"}
+        past = truths[place].loc[: window["cutoff"].iloc[0]].iloc[-known:]
+        times = pd.DatetimeIndex(past.index.append(pd.DatetimeIndex(window["time"])))
+        after = list(window[columns].to_numpy(dtype=np.float64).T)
+        return forecast_panel(
+            times, past.to_numpy(), after, bands=len(levels), stride=stride, name=name, counted=counted
+        )
+
+    picks = [
+        {"label": "Made from", "names": [made_from[fold] for fold in shown], "first": len(shown) - 1},
+        column_names(names) | ({"label": "Series"} if "id" in scales else {}),
+    ]
+    panels = [panel(fold, place, name) for fold in shown for place, name in zip(chosen, names, strict=True)]
+    parts = [float(level) for level in levels]
+    return forecast_spec(lines, parts, picks=picks, panels=panels, counted=counted), len(chosen)
+
+
+def _names(scales: pd.DataFrame) -> list[str]:
+    """Of each row its target, of a panel its id, and the target too where there are several."""
+    if "id" not in scales:
+        return [str(name) for name in scales["target"]]
     several = scales["target"].nunique() > 1
-    names = [
+    return [
         f"{series}, {target}" if several else str(series)
         for series, target in zip(scales["id"], scales["target"], strict=True)
     ]
-    return ranked_series(names, {key.upper(): errors[key] for key in ("mase", "mse", "mae")}, draw)
 
 
-def _settings(found: Backtest) -> list[str]:
-    trained = [("a training learns from", WINDOWS[found["window"]])] if found["refit"] != "never" else []
-    rows = [
-        ("forecasts", f"{found['folds']}, {found['step']} rows apart, of {found['pred_len']} steps"),
-        ("trainings", REFITS[found["refit"]]),
-        *trained,
-        ("seed", str(found["seed"])),
-    ]
-    return ["<h3>The backtest</h3>", facts(rows)]
+def _chosen_rows(tables: Iterable[pd.DataFrame], scales: pd.DataFrame, chosen: Sequence[int]) -> pd.DataFrame:
+    """The rows of a table, whose parts come one by one, of some rows of `scales`, and of which, as `place`."""
+    parts = []
+    for part in tables:
+        place = scale_places(part, scales)
+        kept = np.isin(place, chosen)
+        parts.append(part[kept].assign(place=place[kept]))
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return whole
+
+
+def _truth(rows: pd.DataFrame) -> "pd.Series[float]":
+    """The truth of all folds by time; at a cutoff that no fold has forecast NaN, so that no line spans a gap."""
+    known = pd.Series(rows["y"].to_numpy(dtype=np.float64), pd.DatetimeIndex(rows["time"]))
+    whole: pd.Series[float] = pd.concat([known, pd.Series(np.nan, pd.DatetimeIndex(rows["cutoff"].unique()))])
+    return whole[~whole.index.duplicated()].sort_index()
+
+
+def ranked_places(scales: pd.DataFrame, errors: Mapping[str, Floats], first: str | None) -> list[int]:
+    """The rows of `scales` by how soon a reader wants to see them.
+
+    Of one series the target `first`; of a panel the largest MASE first, and those without one last.
+    """
+    if "id" not in scales:
+        return sorted(range(len(scales)), key=lambda i: scales["target"].iloc[i] != first)
+    known = np.flatnonzero(np.isfinite(errors["mse"]))
+    mase = np.where(np.isfinite(errors["mase"][known]), errors["mase"][known], -1.0)
+    order: list[int] = known[np.argsort(-mase, kind="stable")].tolist()
+    return order

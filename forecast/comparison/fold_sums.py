@@ -53,6 +53,12 @@ class FoldSums:
         """The model's MASE, MSE and MAE of each row of `scales`; NaN where none is known."""
         return {metric: _divided(sums) for metric, sums in self._series.items()}
 
+    def original_mae(self, target: str) -> float:
+        """The model's mean absolute error of a target in the file's units; NaN where no truth is known."""
+        of = (self.scales["target"] == target).to_numpy()
+        sums, counts = self._series["mae"][:, of]
+        return float((sums * self.scales["std"].to_numpy()[of]).sum() / counts.sum()) if counts.sum() else float("nan")
+
     def _mean(self, name: str, metric: str) -> list[float]:
         means: list[float] = _divided(self._steps[name, metric]).tolist()
         return means

@@ -8,14 +8,13 @@ import numpy as np
 from forecast.comparison.bootstrap import LEVEL
 from forecast.comparison.pictures import step_errors
 from forecast.comparison.rows import Comparison, Row, mse_difference
-from forecast.comparison.tables import Markup, common_overrides, counts, heading, parts, reference
+from forecast.comparison.tables import FIGURES, Markup, common_overrides, counts, heading, parts, plus_minus, reference
 from forecast.comparison.verdicts import by_mse, mse_of, verdicts
 from forecast.report.forecasters import baseline_name, best_baseline
-from forecast.report.page.charts import MOST_BARS, bars_chart, lines_by_step, points_chart
-from forecast.report.page.document import Section, document, facts, paragraph
+from forecast.report.page.charts import MOST_BARS, bars_chart, by_step_chart, points_chart
+from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, Strong, Text, facts, render
 from forecast.report.page.origin import PATHS
-from forecast.report.page.parts import NO_SCRIPT, ZOOM, Drawing, far_note, verdict_box
-from forecast.report.page.tables import Strong, plain_table
+from forecast.report.page.parts import ZOOM, verdict
 from forecast.run_folder import NOT_IDENTITY, Run
 from forecast.text.terminal import label
 
@@ -29,76 +28,83 @@ def comparison_page(tables: Sequence[Comparison], runs: Sequence[Run], against: 
 
     Of where and when the runs were made it says nothing: the same results are the same page.
     """
-    draw = Drawing()
     own = [run for run in runs if run.state != "foreign"]
     names = [heading(comparison) for comparison in tables]
     lost = [[_typed(run.overrides), run.state] for run in own if run.state != "finished"]
-    sections = [
-        Section(f"table{number}", name, _section(comparison, reference(comparison, against), draw))
-        for number, (name, comparison) in enumerate(zip(names, tables, strict=True), start=1)
-    ]
-    return document(
+    return render(
         title=f"{len(own)} runs compared" if len(names) != 1 else f"{len(own)} runs on {label(names[0])}",
         subtitle=[counts(runs)],
-        lead=[verdict_box(verdicts(tables, runs)), paragraph(NO_SCRIPT, "note drawless")],
         sections=[
-            *sections,
-            Section("lost", "Not finished", [plain_table(["run", "state"], lost, ["", ""]) if lost else ""]),
+            Section("", "", [verdict(verdicts(tables, runs)), _cards(tables[0]) if len(tables) == 1 else None]),
+            *(
+                Section(f"table{number}", name, _parts(comparison, reference(comparison, against)))
+                for number, (name, comparison) in enumerate(zip(names, tables, strict=True), start=1)
+            ),
+            Section("lost", "Not finished", [PageTable(lost, ["run", "state"], words=(0, 1)) if lost else None]),
             Section("run", "How the runs came about", _origin(runs)),
         ],
-        charts=draw.charts,
     )
 
 
-def _section(comparison: Comparison, against: Row, draw: Drawing) -> list[str]:
-    said, table, *more = [_html(part) for part in parts(comparison, against, HTML)]
-    rows = by_mse(comparison.rows)
-    return [
-        said,
-        *_differences(rows, against, draw),
-        table,
-        *more,
-        *_errors(rows, draw),
-        *_steps(rows, draw),
+def _cards(comparison: Comparison) -> Cards:
+    """Of the row with the lowest MSE: its error in the file's own units first, of the target where one is named."""
+    best = by_mse(comparison.rows)[0]
+    target = str(best.first("target") or "".join(comparison.targets[:1]))
+    places = {
+        f"mean error of {label(target, 30)}": ("test", "columns", target, "original", "mae"),
+        "MASE": FIGURES["mase"],
+        "skill": FIGURES["skill"],
+        "MSE, scaled": FIGURES["mse_scaled"],
+    }
+    meanings = (
+        "mean absolute error in the units of the file",
+        "mean absolute error, as a multiple of that of the value one season before",
+        "by how much its MSE lies below that of seasonal naive: 1 is perfect, 0 no better",
+        "mean squared error of scaled values",
+    )
+    cards = [
+        Card(
+            "lowest MSE",
+            label(best.name, 60),
+            f"of {len(comparison.rows)} rows; its figures are means over seeds: {len(best.finished)}",
+        )
     ]
+    for (name, place), meaning in zip(places.items(), meanings, strict=True):
+        if spread := best.spread(*place):
+            cards.append(Card(name, plus_minus(spread).rpartition(" (")[0], meaning))
+    return Cards(cards)
 
 
-def _html(part: str | list[list[str]]) -> str:
-    if isinstance(part, str):
-        return paragraph(part)
-    heads, *rows = part
-    return plain_table(heads, rows, ["", *["number"] * (len(heads) - 1)])
+def _parts(comparison: Comparison, against: Row) -> list[Piece | None]:
+    """What report.md says of it, with the pictures below its first sentence and at the end."""
+    first, *more = [
+        Text(part) if isinstance(part, str) else PageTable(part[1:], part[0])
+        for part in parts(comparison, against, HTML)
+    ]
+    rows = by_mse(comparison.rows)
+    spreads = [(row.name, mse_of(row), row.spread(*FIGURES["mse_scaled"])) for row in rows]
+    bars = bars_chart("MSE of the rows", [(name, mse, spread and spread.sd) for name, mse, spread in spreads])
+    says = "Mean over the seeds, with their standard deviation."
+    return [first, _differences(rows, against), *more, Drawn(bars, says, title="MSE, scaled"), _steps(rows)]
 
 
-def _differences(rows: Sequence[Row], against: Row, draw: Drawing) -> list[str]:
+def _differences(rows: Sequence[Row], against: Row) -> Piece | None:
     """The MSE of each row less that of the one compared with, in per cent of the latter."""
     points: list[tuple[str, float, float, float]] = []
     for row in rows:
-        found = None if row is against else mse_difference(row, against)
-        if found is not None and found.low is not None and found.high is not None:
+        apart = None if row is against else mse_difference(row, against)
+        if apart is not None and apart.low is not None and apart.high is not None:
             unit = 100 / mse_of(against)
-            points.append((row.name, unit * found.difference, unit * found.low, unit * found.high))
-    if not points:
-        return []
+            points.append((row.name, unit * apart.difference, unit * apart.low, unit * apart.high))
     says = (
         f"By how many per cent of its MSE a row lies below {label(against.name)} (left of the line) or above, with the "
         f"{100 * LEVEL:.0f} % interval, paired over windows and seeds. A filled point: the interval leaves 0 out."
     )
-    left = f" The {MOST_BARS} lowest of {len(points)}." if len(points) > MOST_BARS else ""
-    return [paragraph(says + left), draw(points_chart("Differences in MSE", points[:MOST_BARS]))]
+    left = f" The {MOST_BARS} lowest of {len(points)}." * (len(points) > MOST_BARS)
+    return Drawn(points_chart("Differences in MSE", points[:MOST_BARS]), says + left) if points else None
 
 
-def _errors(rows: Sequence[Row], draw: Drawing) -> list[str]:
-    bars = []
-    for row in rows:
-        mse = row.spread("test", "scaled", "mse")
-        assert mse is not None
-        bars.append((row.name, mse.mean, mse.sd))
-    says = "Mean over the seeds, with their standard deviation."
-    return ["<h3>MSE, scaled</h3>", paragraph(says), draw(bars_chart("MSE of the rows", bars))]
-
-
-def _steps(rows: Sequence[Row], draw: Drawing) -> list[str]:
+def _steps(rows: Sequence[Row]) -> Piece | None:
     """The mean over seeds of the MSE at each step, of the best rows and of the best baseline."""
     lines: dict[str, list[float]] = {}
     styles: dict[str, str] = {}
@@ -111,28 +117,24 @@ def _steps(rows: Sequence[Row], draw: Drawing) -> list[str]:
     best = best_baseline(rows[0].finished[0].metrics)
     if best is not None and (curve := step_errors(rows[0].finished[0], f"{best.key}_mse_scaled")):
         lines[baseline_name(best.key)], styles[baseline_name(best.key)] = curve, "baseline"
-    if not lines:
-        return []
-    made = lines_by_step(lines, styles)
-    which = f"The {MOST_LINES} rows with the lowest MSE. " if len(rows) > MOST_LINES else ""
-    return ["<h3>MSE by step of the forecast</h3>", paragraph(f"{which}{ZOOM}"), far_note(made), draw(made)]
+    which = f"The {MOST_LINES} rows with the lowest MSE. " * (len(rows) > MOST_LINES)
+    return (
+        Drawn(by_step_chart({"MSE, scaled": lines}, styles), f"{which}{ZOOM}", title="MSE by step of the forecast")
+        if lines
+        else None
+    )
 
 
-def _origin(runs: Sequence[Run]) -> list[str]:
+def _origin(runs: Sequence[Run]) -> list[Piece | None]:
     """What all runs have in common, and by which versions they were made."""
-    common = [(key, value) for key, value in common_overrides(runs).items() if not _left_out(key)]
     versions: dict[str, set[str]] = {}
     for run in runs:
         for package, version in (run.run_info.get("versions") or {}).items():
             versions.setdefault(str(package), set()).add(str(version))
-    rows = [(package, ", ".join(sorted(found))) for package, found in versions.items()]
-    shared = [(label(key), label(_named(key, value))) for key, value in common]
-    return [
-        "<h3>Versions</h3>" if rows else "",
-        facts([(label(package), label(found)) for package, found in rows]),
-        "<h3>Overrides of all runs</h3>" if shared else "",
-        facts(shared),
-    ]
+    rows = [(label(package), label(", ".join(sorted(used)))) for package, used in versions.items()]
+    common = common_overrides(runs).items()
+    shared = [(label(key), label(_named(key, value))) for key, value in common if not _left_out(key)]
+    return [facts(rows, title="Versions"), facts(shared, title="Overrides of all runs")]
 
 
 def _typed(overrides: Mapping[str, str]) -> str:

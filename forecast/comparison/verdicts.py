@@ -52,7 +52,7 @@ def sentences(comparison: Comparison) -> list[str]:
             others = "the other row" if len(rows) == 2 else f"each of the other {len(rows) - 1}"
             found.append(f"Its lead over {others} is sure: the 95 % interval of the difference leaves 0 out.")
         elif len(unsure) == len(rows) - 1:
-            found.append("Which is better is not sure of any two: the 95 % intervals of all differences to it hold 0.")
+            found.append("No other row is surely worse: the 95 % intervals of all differences to it hold 0.")
         else:
             named = ", ".join(unsure[:4]) + (f" and {len(unsure) - 4} more" if len(unsure) > 4 else "")
             found.append(f"Not surely worse, by the 95 % interval of the difference: {named}.")

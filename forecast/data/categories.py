@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.frame import Panel, SeriesFrame
+from forecast.data.cells import Cells
+from forecast.data.frame import SeriesFrame
 from forecast.data.panel.frame import Facts, PanelFrame
-from forecast.data.panel.splits import PanelRows
 from forecast.data.reading.codebook import Codebook, Words
+from forecast.data.target_rows import TargetRows
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def with_categories(frame: Frame, categories: Mapping[str, Sequence[str]]) -> Fr
     )
 
 
-def with_train_categories(frame: Frame, rows: range | PanelRows) -> Frame:
+def with_train_categories(frame: Frame, rows: range | TargetRows) -> Frame:
     """The same with the numbers of the words that the train rows, or series that have such rows, hold.
 
     rows: of one series, or of each of a panel.
@@ -128,9 +129,7 @@ def say_unseen(where: str, name: str, unseen: Words, count: int, what: str) -> N
         )
 
 
-def _held(frame: Panel, name: str) -> npt.NDArray[np.bool_]:
+def _held(frame: Cells, name: str) -> npt.NDArray[np.bool_]:
     """The rows (N,) in which a file had a cell of the column."""
     column = frame.columns.index(name)
-    if isinstance(frame, SeriesFrame):
-        return np.ones(len(frame), dtype=np.bool_) if frame.missing is None else ~frame.missing[:, column]
     return np.ones(len(frame.values), dtype=np.bool_) if frame.measured is None else frame.measured[:, column]

@@ -32,6 +32,14 @@ class Cells(Protocol):
         """(S + 1,)."""
 
     @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def checksum(self) -> str | None:
+        """Of what was read; None of made-up data."""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The C names."""
 

@@ -210,6 +210,3 @@ def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Si
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
     return replace(frame, checksum=checksum, time_format=table.time_format)
-
-
-Panel = SeriesFrame | PanelFrame

@@ -1,9 +1,10 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
-from collections.abc import Mapping, Sequence
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,16 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.frame import SeriesFrame
-from forecast.data.panel.borders import filled_within
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import Origins, PanelRows, check_enough, usable_windows
 from forecast.data.scaling import TOO_FAR, How, Scaler, Scales
+from forecast.data.target_rows import Origins, TargetRows, check_enough, usable_windows
 from forecast.data.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
 
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
+MOST_KEPT = 2**30  # bytes of scaled rows that are kept beside those of the file
 _ROWS = 10_000  # made at a time: whole, the steps between would take several times the memory of the rows
 
 
@@ -39,7 +40,7 @@ class Prepared:
     """
 
     frame: PanelFrame
-    splits: dict[str, PanelRows]
+    splits: dict[str, TargetRows]
     scaler: Scales
     targets: tuple[int, ...]
     seq_len: int
@@ -87,8 +88,10 @@ class Prepared:
 
     @cached_property
     def kept(self) -> Tensor | None:
-        """The scaled rows of all series, see `scaled_table`; None where they lie in a file that is mapped."""
-        if isinstance(self.frame.values, np.memmap):
+        """The scaled rows of all series, see `scaled_table`; None of a mapped file, and beyond MOST_KEPT."""
+        width = len(self.frame.columns) + self.calendar.shape[1]
+        large = 4 * len(self.frame.values) * width > MOST_KEPT
+        if large or isinstance(self.frame.values, np.memmap):
             return None
         return scaled_table(self.frame, self.scaler, self.calendar, self.n_columns)
 
@@ -100,9 +103,9 @@ class Prepared:
     def _facts(self) -> Tensor | None:
         return scaled_facts(self.frame.facts, self.fact_scale)
 
-    def but(self, *, kept: Tensor | None = None, **changes: Any) -> "Prepared":
+    def but(self, *, kept: Tensor | None = None, **changes: object) -> "Prepared":
         """The same rows in the same scale with other sizes, splits or another device; kept: in place of its own."""
-        changed = replace(self, **changes)
+        changed = replace(self, **changes)  # type: ignore[arg-type]
         if (kept := self.kept if kept is None else kept) is not None:
             changed.__dict__["kept"] = kept
         return changed
@@ -162,7 +165,7 @@ class Prepared:
             std=std,
             calendar=self.calendar,
             kept=self.kept,
-            chosen=usable_windows(self.frame, origins, told=len(self.covariates), **sizes),
+            chosen=usable_windows(self.frame, origins, ahead=len(self.covariates), **sizes),
             targets=self.targets,
             n_columns=self.n_columns,
             look_back=look_back,
@@ -175,9 +178,12 @@ class Prepared:
         )
 
     def original(self, scaled: FloatArray, series: IntArray | None = None) -> FloatArray:
-        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one series."""
-        series = np.zeros(len(scaled), dtype=np.int64) if series is None else series
-        return self.scaler.original(scaled, series, self.targets)
+        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one, (..., T)."""
+        if series is not None:
+            return self.scaler.original(scaled, series, self.targets)
+        mean, std = self.target_scale
+        original: FloatArray = scaled * std[0] + mean[0]
+        return original
 
     def shown(self, split: str, windows: Sequence[int]) -> tuple[FloatArray, np.ndarray]:
         """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
@@ -233,47 +239,99 @@ def fitted_scaler(
     return Scaler(scales.mean[0], scales.std[0], frame.columns, constant, how)
 
 
+class HasPanel(Protocol):
+    """A frame of one series, or of many."""
+
+    def as_panel(self) -> PanelFrame:
+        """The one by which all that is made of it is made."""
+
+
 def prepare(
-    frame: SeriesFrame | PanelFrame,
+    frame: HasPanel,
     *,
-    splits: Mapping[str, range] | Mapping[str, PanelRows],
+    splits: Mapping[str, range | TargetRows],
     targets: tuple[int, ...],
     seq_len: int,
     pred_len: int,
     encoding: CalendarEncoding,
-    scaler: Scaler | Scales | None = None,
+    scaler: Scales | None = None,
     scaling: How = "series",
     season: int | None = None,
     covariates: tuple[str, ...] = (),
-    **more: Any,
+    hidden: tuple[str, ...] = (),
+    pad: bool = False,
+    fact_scale: FloatArray | None = None,
 ) -> Prepared:
     """Fills the gaps of a frame within its splits, scales it and adds its calendar.
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
-    "season"; a checkpoint's scaler is used as it is, whatever the frame. more: what else `Prepared` has. covariates:
-    the names of the frame's last columns. UserError for values with which no model can compute.
+    "season"; a checkpoint's scaler is used as it is, whatever the frame. covariates: the names of the frame's last
+    columns; the others as `Prepared` has them. UserError for values with which no model can compute.
     """
-    frame = frame.as_panel() if isinstance(frame, SeriesFrame) else frame
-    rows = {name: one if isinstance(one, PanelRows) else PanelRows.of(one) for name, one in splits.items()}
-    assert not covariates or frame.columns[-len(covariates) :] == covariates
-    frame = filled_within(frame, rows.values())
+    panel = frame.as_panel()
+    rows = {name: one if isinstance(one, TargetRows) else TargetRows.of(one) for name, one in splits.items()}
+    assert not covariates or panel.columns[-len(covariates) :] == covariates
+    panel = filled_within(panel, rows.values())
     if scaler is None:
         train, together = rows["train"], len(covariates)
         try:
             scaler = Scales.fit(
-                frame, scaling, train.first, train.stop, context=seq_len, period=season, together=together
+                panel, scaling, train.first, train.stop, context=seq_len, period=season, together=together
             )
         except UserError as error:
-            raise UserError(f"{frame.name}: {error}") from error
-    elif isinstance(scaler, Scaler):
-        scaler = Scales.of(scaler)
-    sizes: dict[str, Any] = {"seq_len": seq_len, "pred_len": pred_len, "targets": targets, "covariates": covariates}
-    calendar = frame_calendar(frame, encoding)
+            raise UserError(f"{panel.name}: {error}") from error
     data = Prepared(
-        frame=frame, splits=rows, scaler=scaler, calendar=calendar, encoding=encoding, season=season, **sizes, **more
+        frame=panel,
+        splits=rows,
+        scaler=scaler,
+        targets=targets,
+        seq_len=seq_len,
+        pred_len=pred_len,
+        encoding=encoding,
+        calendar=frame_calendar(panel, encoding),
+        pad=pad,
+        season=season,
+        covariates=covariates,
+        hidden=hidden,
+        fact_scale=fact_scale,
     )
-    assert data.kept is None or len(data.kept) == len(frame.values)  # made now, so that it is refused now
+    assert data.kept is None or len(data.kept) == len(panel.values)  # made now, so that it is refused now
     return data
+
+
+def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame:
+    """With data.gaps=interpolate a gap over the end of a split is on a line to a row of the next one.
+
+    Its cells up to that end get the value before the gap instead, as they would if the file ended there.
+    """
+    if frame.measured is None or frame.repair.policy != "interpolate":
+        return frame
+    begin, end = frame.offsets[:-1], frame.offsets[1:]
+    found = []
+    for rows in splits:
+        inside = (rows.stop > begin) & (rows.stop < end)
+        last = rows.stop[inside] - 1
+        found += [(int(last[place]), int(column)) for place, column in np.argwhere(~frame.measured[last])]
+    if not found:
+        return frame
+    values = private(frame.values)
+    for last_row, column in found:
+        row = last_row
+        begin_row = int(begin[np.searchsorted(begin, row, side="right") - 1])
+        while not frame.measured[row, column] and row > begin_row:
+            row -= 1
+        values[row + 1 : last_row + 1, column] = values[row, column]
+    return replace(frame, values=values)
+
+
+def private(values: FloatArray) -> FloatArray:
+    """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
+    if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
+        where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
+        mapped: FloatArray = np.memmap(values.filename, mode="c", **where)
+        return mapped
+    copied: FloatArray = values.copy()
+    return copied
 
 
 def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int = 0) -> Tensor:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from forecast.bounds import Bound, Positive, Seed, Text
 from forecast.data import catalog, demo
+from forecast.data.cells import Cells
 from forecast.data.findings import Gaps
-from forecast.data.frame import Panel, SeriesFrame, read_frame
+from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.holidays import with_holidays
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
@@ -84,21 +85,21 @@ class Source(ABC):
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
-    def target_columns(self, frame: Panel) -> tuple[int, ...]:
+    def target_columns(self, frame: Cells) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its C columns."""
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
-    def roles(self, frame: Panel) -> Columns | None:
+    def roles(self, frame: Cells) -> Columns | None:
         """The roles of the columns of `frame()`; None where no column has any."""
         del frame
         return None
 
-    def checksum_of(self, frame: Panel) -> str:
+    def checksum_of(self, frame: Cells) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""
         return frame.checksum or self.checksum()
 
-    def describe(self, frame: Panel) -> dict[str, str | None]:
+    def describe(self, frame: Cells) -> dict[str, str | None]:
         """Name, path and checksum of a frame of this source as plain values, for a checkpoint."""
         path = self.path_used()
         return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum_of(frame)}
@@ -212,13 +213,11 @@ class CsvSource(Roles, FileSource):
             )
         if self.has_roles:
             check_roles(self, features=self.features, panel=self.panel_form)
-        usual = {field.name: field.default for field in fields(CsvSource)}
-        for key in ("short", "windows_per_epoch", "sampling"):
-            if self.panel_form is None and getattr(self, key) != usual[key]:
-                raise UserError(
-                    f"data.{key}={getattr(self, key)} is for many series, and the data are one. Leave it out, or name "
-                    "the panel: data.id_column=NAME, data.panel=columns or data.panel=rows."
-                )
+        if self.panel_form is None and self.short != "drop":
+            raise UserError(
+                f"data.short={self.short} is for many series, and the data are one. Leave it out, or name the panel: "
+                "data.id_column=NAME, data.panel=columns or data.panel=rows."
+            )
 
     @property
     def panel_form(self) -> PanelForm | None:
@@ -235,19 +234,19 @@ class CsvSource(Roles, FileSource):
         perhaps = [*self.known, *self.past, *self.static, *(self.static_on or ())]
         return Codebook(self.categorical, perhaps, self.missing)
 
-    def by_role(self, frame: Panel) -> Columns:
+    def by_role(self, frame: Cells) -> Columns:
         """The columns of a frame by role. UserError as `columns_by_role`."""
         columns, where = frame.columns, frame.name
         targets = (self._target(columns, where),) if isinstance(self.target, str | None) else tuple(self.target)
         return columns_by_role(columns, self, targets, where, frame.categories)
 
-    def target_columns(self, frame: Panel) -> tuple[int, ...]:
+    def target_columns(self, frame: Cells) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its columns."""
         if not self.has_roles:
             return super().target_columns(frame)
         return tuple(range(len(self.by_role(frame).targets)))
 
-    def roles(self, frame: Panel) -> Columns | None:
+    def roles(self, frame: Cells) -> Columns | None:
         """The roles of the columns of `frame()`; None where no column has any."""
         return self.by_role(frame) if self.has_roles else None
 

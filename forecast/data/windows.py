@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import Origins
+from forecast.data.target_rows import Origins
 from forecast.errors import UserError
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
@@ -121,7 +121,7 @@ class Windows(Dataset[Batch]):
         self.seq_len, self.look_back, self.pred_len = seq_len, look_back or seq_len, pred_len
         assert self.look_back >= seq_len and offset >= 0
         self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
-        self._n_columns, self._n_told = n_columns, len(frame.columns) - n_columns
+        self._n_columns, self._n_ahead = n_columns, len(frame.columns) - n_columns
         self._length = self.look_back + offset + pred_len
         self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
 
@@ -129,7 +129,7 @@ class Windows(Dataset[Batch]):
             return None if array is None else _as_tensor(array).to(self.home)
 
         self._measured, self._since = at_home(frame.measured), at_home(frame.since)
-        self._facts = None if facts is None else facts.to(self.home)
+        self._facts = None if facts is None else facts.to(self.device)
         self._values = None if kept is not None else _as_tensor(frame.values)
         self._begin = torch.from_numpy(frame.offsets[:-1]).to(self.home)
         self._steps = torch.from_numpy(frame.steps).to(self.home)
@@ -194,9 +194,10 @@ class Windows(Dataset[Batch]):
         before = None  # the rows that lie before their series
         if not self._whole and (self.home.type != "cpu" or bool((start < begin).any())):
             before = start[:, None] + self._after < begin[:, None]
-        c, behind = self._n_columns, self._n_columns + self._calendar.shape[1]
+        c = self._n_columns
         if self._kept is not None:
-            both = self._held(_rows_of(self._kept, start, begin, self._length, before), self._kept, origin, behind)
+            both = _rows_of(self._kept, start, begin, self._length, before)
+            both = self._held(both, self._kept, origin, c + self._calendar.shape[1])
         else:
             assert self._values is not None
             values = self._held(_rows_of(self._values, start, begin, self._length, before), self._values, origin, c)
@@ -206,9 +207,21 @@ class Windows(Dataset[Batch]):
             both = torch.cat([values[..., :c], known, values[..., c:]], dim=2)
         if self._hidden:
             both[:, self.look_back :, -self._hidden :] = 0
-        batch = self._cut(both[..., :c], self._known(both, series, before), series, origin)
-        batch = batch._replace(learnt=self._learnt(before, origin) if self._masked else None)
-        return batch if self.device == self.home else batch.to(self.device)
+        learnt = self._learnt(before, origin) if self._masked else None
+        measured = None
+        if self._measured is not None:
+            rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
+            measured = self._measured[rows][..., self._targets]
+        if self.device != self.home:  # one copy for all; only from pinned memory does it not wait for a GPU
+            both = (both.pin_memory() if self.device.type == "cuda" else both).to(self.device, non_blocking=True)
+            series = series.to(self.device)
+            before, measured, learnt = (
+                None if part is None else part.to(self.device) for part in (before, measured, learnt)
+            )
+        past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
+        known, future = self._known(both, series, before), both[:, later, :c]
+        target = future if self._all else future[..., self._targets]
+        return Batch(both[:, past, :c], known[:, past], known[:, later], target, future, series, measured, learnt)
 
     def in_batches(self, indices: Sequence[int] | Tensor, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once.
@@ -230,19 +243,19 @@ class Windows(Dataset[Batch]):
         numbers = torch.as_tensor(indices, dtype=torch.int64).cpu().numpy()
         return numbers if self.chosen is None else self.chosen[numbers]
 
-    def _held(self, both: Tensor, table: Tensor, origin: Tensor, told: int) -> Tensor:
+    def _held(self, both: Tensor, table: Tensor, origin: Tensor, ahead: int) -> Tensor:
         """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value, see `hold`.
 
-        told: the first column of the table that is known in advance: up to the end of the horizon.
+        ahead: the first column of the table that is known in advance: up to the end of the horizon.
         """
         if self._since is None:
             return both
         c, past = self._n_columns, both[:, : self.look_back]
         hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c])
-        if self._n_told:
-            hold(past[..., told:], origin - 1, table[:, told:], self._since[:, c:])
+        if self._n_ahead:
+            hold(past[..., ahead:], origin - 1, table[:, ahead:], self._since[:, c:])
             last = origin + self._offset + self.pred_len - 1
-            hold(both[:, self.look_back + self._offset :, told:], last, table[:, told:], self._since[:, c:])
+            hold(both[:, self.look_back + self._offset :, ahead:], last, table[:, ahead:], self._since[:, c:])
         return both
 
     def _known(self, both: Tensor, series: Tensor, before: Tensor | None) -> Tensor:
@@ -257,16 +270,6 @@ class Windows(Dataset[Batch]):
         if self._facts is not None:
             parts.append(self._facts[series][:, None].expand(-1, self._length, -1))
         return torch.cat(parts, dim=2)
-
-    def _cut(self, values: Tensor, known: Tensor, series: Tensor, origin: Tensor) -> Batch:
-        """Values (B, D, C) and known features (B, D, F) of windows with their offsets -> the fields of a Batch."""
-        past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
-        future, measured = values[:, later], None
-        if self._measured is not None:
-            rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
-            measured = self._measured[rows][..., self._targets]
-        target = future if self._all else future[..., self._targets]
-        return Batch(values[:, past], known[:, past], known[:, later], target, future, series, measured)
 
     def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
         """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""

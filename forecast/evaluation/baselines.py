@@ -13,7 +13,7 @@ from torch import Tensor
 
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
-from forecast.evaluation.panel_baselines import rows_to_fit
+from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from forecast.data.cells import IntArray
-from forecast.data.panel.borders import private
-from forecast.data.prepare import Prepared, scaled_rows
+from forecast.data.prepare import Prepared, private, scaled_rows
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import season
@@ -137,8 +136,8 @@ def check_rows(data: Prepared, dataset: Windows, window: int) -> None:
         return
     s, origin = int(dataset.series_of([window])), int(dataset.origins_of([window]))
     rows = np.arange(max(int(data.frame.offsets[s]), origin - dataset.look_back), origin + data.pred_len)
-    made = scaled_rows(data.frame, data.scaler, data.calendar, data.n_columns, rows)
-    if change := first_change(data.kept[torch.from_numpy(rows)].cpu(), made):
+    again = scaled_rows(data.frame, data.scaler, data.calendar, data.n_columns, rows)
+    if change := first_change(data.kept[torch.from_numpy(rows)].cpu(), again):
         row, column = change
         cell = int(rows[row]), column
         raise wrong_input(data, dataset, window, cell, "is not made of the frame's timestamps and values")
@@ -239,8 +238,8 @@ def noise_after(data: Prepared, dataset: Windows, window: int, generator: np.ran
                 values[begin:stop], missing, first, timestamps=times, policy=frame.repair.policy
             )
         if data.kept is not None:
-            made = scaled_rows(frame, data.scaler, data.calendar, data.n_columns, whole)
-            data.kept[places] = made.to(data.kept.device)
+            again = scaled_rows(frame, data.scaler, data.calendar, data.n_columns, whole)
+            data.kept[places] = again.to(data.kept.device)
         yield
     finally:
         values[begin:stop] = own

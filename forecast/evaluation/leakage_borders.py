@@ -1,7 +1,6 @@
 """The part of the leakage guard that makes everything anew with noise after the end of a split."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,12 +8,12 @@ from torch import Tensor
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared, prepare
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear, season
+from forecast.evaluation.fitting import train_season
 from forecast.evaluation.leakage_windows import NOISE, NOISY_CELLS, NOISY_ROWS, SKIP
-from forecast.evaluation.panel_baselines import train_season
 from forecast.evaluation.restoring import first_change
 
 VALUE, SCALE = "a value", ("the scale's mean", "the scale's std")
@@ -81,7 +80,7 @@ def some_rows(data: Prepared, split: str) -> Prepared:
     def moved(edge: IntArray) -> IntArray:
         return np.clip(edge[chosen], begin, end) + shift
 
-    splits = {name: PanelRows(moved(one.first), moved(one.stop)) for name, one in data.splits.items()}
+    splits = {name: TargetRows(moved(one.first), moved(one.stop)) for name, one in data.splits.items()}
     return replace(data, frame=less, splits=splits)
 
 
@@ -92,10 +91,20 @@ def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[st
     values = frame.values.copy()
     spread = np.abs(values[~late]).max(axis=0) + 1.0
     values[late] = NOISE * spread * noise.normal(size=values[late].shape)
-    same = ("targets", "encoding", "pad", "seq_len", "pred_len", "covariates", "hidden", "fact_scale", "splits")
-    options: dict[str, Any] = {key: getattr(data, key) for key in same}
-    noisy = refilled(replace(frame, values=values))
-    anew = prepare(noisy, scaling=data.scaler.how, season=data.scaler.period or season(data) or 1, **options)
+    anew = prepare(
+        refilled(replace(frame, values=values)),
+        splits=data.splits,
+        targets=data.targets,
+        seq_len=data.seq_len,
+        pred_len=data.pred_len,
+        encoding=data.encoding,
+        scaling=data.scaler.how,
+        season=data.scaler.period or season(data) or 1,
+        covariates=data.covariates,
+        hidden=data.hidden,
+        pad=data.pad,
+        fact_scale=data.fact_scale,
+    )
     made = {VALUE: torch.from_numpy(anew.frame.values[~late])}
     if split != "train":
         return made
@@ -105,7 +114,7 @@ def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[st
     made |= {what: torch.from_numpy(getattr(anew.scaler, what.split()[-1])[trained]) for what in SCALE}
     if len(anew.origins("train", context=data.seq_len)):
         train = anew.splits["train"]
-        last = PanelRows(
+        last = TargetRows(
             np.maximum(train.first, train.stop - FITTED_WINDOWS - data.seq_len - data.pred_len + 1), train.stop
         )
         made["the closed-form NLinear"] = fit_nlinear(anew.but(splits=anew.splits | {"train": last}))

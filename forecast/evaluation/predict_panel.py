@@ -12,10 +12,10 @@ from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import Origins
 from forecast.data.panel.writing import Ends
 from forecast.data.prepare import frame_calendar
 from forecast.data.scaling import cell_means
+from forecast.data.target_rows import Origins
 from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS
 from forecast.errors import UserError

@@ -17,8 +17,8 @@ from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.checkpoint.record import RefitRecord
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options
@@ -108,7 +108,7 @@ def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepare
     """
     learnt = ["train", "val"] if rows == "val" else list(data.splits)
     end = np.max([data.splits[name].stop for name in learnt], axis=0)
-    train = PanelRows(data.splits["train"].first, end)
+    train = TargetRows(data.splits["train"].first, end)
     return data.but(splits={**data.splits, "train": train}), learnt
 
 

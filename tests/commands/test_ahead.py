@@ -7,7 +7,7 @@ from program import call
 
 from forecast import Forecaster
 from forecast.commands.automatic.ahead import SHOWN, ahead
-from forecast.report.page.forecasts import forecasts_chart
+from forecast.report.page.charts import forecasts_chart
 
 L, P, ROWS = 11, 3, 211
 WORDS = ["model=ridge", f"seq_len={L}", f"pred_len={P}", "logger=none", "level=[80]", "data=csv"]

@@ -18,7 +18,7 @@ from commands.updates import updated, write
 from comparison.folders import make_run, wave
 from mutations import mutations, places, texts
 
-from forecast.commands import auto, predict, study_page
+from forecast.commands import auto, outputs, predict, study_page
 from forecast.commands.automatic import steps
 from forecast.commands.automatic.pace import Pace
 from forecast.commands.automatic.worker import Outcome
@@ -357,7 +357,7 @@ def test_the_page_of_a_study(folder, every):
     def act():
         study_page.remake(folder, overwrite=True)
 
-    with mock.patch.object(study_page, "say", lambda *_: None):
+    with mock.patch.object(outputs, "say", lambda *_: None):
         cases = texts(json.dumps(trials_json()).encode(), every=every)
         assert failures(cases, rewriting(folder / "trials.json", act)) == {}
 

@@ -9,7 +9,7 @@ from commands.backtests import FOLDS, RIDGE, backtested
 from mutations import FILES, texts
 from script import call_script
 
-from forecast.commands import fold_page
+from forecast.commands import fold_page, outputs
 from forecast.errors import UserError
 from forecast.run_folder import sha256
 
@@ -41,7 +41,7 @@ def test_a_backtest_leaves_a_page_with_its_own_figures(done):
     folder, document = done
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert document["files"]["report.html"] == sha256(folder / "report.html")
-    assert f"<dd>{document['overall']['model']['mse']:.4f}</dd>" in page and "ridge looked back on demo" in page
+    assert f"<dd>{document['overall']['model']['mse']:.4f}</dd>" in page and "Backtest of ridge on demo" in page
     assert f"made from {document['by_fold'][0]['cutoff']} to" in page and len(page) < 500_000
     assert str(folder) not in page and folder.name not in page
 
@@ -108,7 +108,7 @@ def test_a_backtest_is_no_sweep_and_a_sweep_has_its_page_without_the_option(run,
 @pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["backtest.json", "backtest_of.json"])
 def test_documents_that_a_stranger_has_changed_give_a_page_or_a_sentence(run, name, whole, monkeypatch):
-    monkeypatch.setattr(fold_page, "say", lambda *_: None)
+    monkeypatch.setattr(outputs, "say", lambda *_: None)
     text = (run / name).read_bytes()
     cases = ((kind, change(text)) for kind, change in FILES.items()) if whole else texts(text, every=False)
     for kind, content in cases:

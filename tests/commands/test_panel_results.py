@@ -140,7 +140,7 @@ def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
     call("check-leakage", tmp_path / "checkpoints" / "best.ckpt")
     lines = capsys.readouterr().out.splitlines()
     claims = [line.split(":")[0] for line in lines]
-    assert claims == ["ok    scaler", "ok    splits", "ok    forecasts", "ok    training"]
+    assert claims == ["ok    scaler", "ok    splits", "ok    borders", "ok    forecasts", "ok    training"]
 
 
 def test_series_all_shorter_than_seq_len_are_trained_on_judged_and_continued(panel_csv, tmp_path):

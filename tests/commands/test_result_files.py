@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.commands.results import draw_windows, level_shift, saved_naive_errors, steps_csv
+from forecast.commands.panel_results import panel_level_shift
+from forecast.commands.results import draw_windows, saved_naive_errors, steps_csv
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation.naive_errors import naive_errors
@@ -38,8 +39,8 @@ def test_the_level_shift_is_that_of_the_targets_in_the_train_rows_deviations(val
     train, test = values[:61], values[71:]
     shifts = [(test[:, c].mean() - train[:, c].mean()) / train[:, c].std() for c in (2, 0)]
     expected = np.sqrt(np.mean(np.square(shifts)))
-    assert level_shift(prepared(values), "test") == pytest.approx(expected)
-    assert level_shift(prepared(values), "train") == pytest.approx(0.0, abs=1e-12)
+    assert panel_level_shift(prepared(values), "test") == pytest.approx(expected)
+    assert panel_level_shift(prepared(values), "train") == pytest.approx(0.0, abs=1e-12)
 
 
 def test_mase_is_scaled_by_what_the_checkpoint_knows_and_else_by_the_data_trained_on(values):

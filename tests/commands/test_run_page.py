@@ -11,7 +11,7 @@ from mutations import FILES, texts
 from program import call
 from script import call_script
 
-from forecast.commands import page
+from forecast.commands import outputs, page
 from forecast.errors import UserError
 from forecast.run_folder import Run, sha256
 
@@ -119,7 +119,7 @@ def test_the_page_does_not_say_where_the_data_lay(csv_run):
 @pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["metrics.json", "run.json"])
 def test_documents_that_a_stranger_has_changed_give_a_page_or_a_sentence(run, name, whole, monkeypatch):
-    monkeypatch.setattr(page, "say", lambda *_: None)
+    monkeypatch.setattr(outputs, "say", lambda *_: None)
     text = (run / name).read_bytes()
     cases = ((kind, change(text)) for kind, change in FILES.items()) if whole else texts(text, every=False)
     for kind, content in cases:

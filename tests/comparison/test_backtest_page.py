@@ -9,9 +9,8 @@ import pytest
 from comparison.pages import charts_of, made_backtest, made_backtest_page, made_table, words_of
 from report.pages import HOSTILE, made_record
 
-from forecast.comparison.backtest_page import backtest_page
+from forecast.comparison.backtest_page import backtest_page, fold_forecasts_chart
 from forecast.comparison.backtests import cell_errors
-from forecast.comparison.fold_forecasts import fold_forecasts_chart
 
 LIMIT = 3_000_000
 
@@ -28,7 +27,7 @@ def test_the_verdict_comes_first_and_every_section_follows():
     assert re.findall(r'<(?:div|section)[^>]* id="([a-z]+)"', page) == ["verdict", *sections]
     words = words_of(page)
     assert "Over 6 forecasts of 4 steps" in words and "best baseline, ridge" in words
-    assert "informer looked back on my.csv" in words and "a training before each forecast" in words
+    assert "Backtest of informer on my.csv" in words and "a training before each forecast" in words
     assert "secret" not in page and 'id="series"' not in made_backtest_page()
 
 
@@ -87,6 +86,27 @@ def test_the_picture_of_intervals_is_in_per_cent_of_each_baseline():
     assert ridge["low"] == pytest.approx(100 * difference["low"] / mse)
     assert last["name"] == "last value" and last["sure"] is True
     assert "The model beside each baseline" not in charts_of(made_backtest_page(3))  # too few for an interval
+
+
+def test_the_error_in_the_units_of_the_file_is_that_of_a_slow_loop_and_comes_first():
+    _, sums, (table,), scales = made_backtest(ids=["a", "b"])
+    scales["std"] = sums.scales["std"] = [2.0, 5.0]
+    table.loc[table["id"] == "b", "forecast"] += 1.0
+    table.loc[table.index[:7], "y"] = np.nan
+    sums = type(sums)(scales, pred_len=4)
+    sums.add(table, cell_errors(table, scales))
+    assert sums.original_mae("load") == pytest.approx((table["forecast"] - table["y"]).abs().mean())
+    cards = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", made_backtest_page())
+    assert cards[:2] == [("mean error of load", "0.5000"), ("better in", "5 of 6")]
+
+
+def test_a_ridge_stands_beside_the_baseline_of_its_name():
+    found, sums, tables, _ = made_backtest()
+    page = backtest_page({**found, "model": "ridge"}, sums, lambda: iter(tables), made_record(["load"]))
+    chart = charts_of(page)["Error by fold"]
+    assert [line["name"] for line in chart["lines"]][:2] == ["ridge (the model)", "ridge"]
+    model, ridge = chart["panels"][0]["lines"][:2]
+    assert model == pytest.approx([fold["model"]["mse"] for fold in found["by_fold"]], abs=1e-4) and model != ridge
 
 
 def test_a_line_far_above_the_others_waits_until_it_is_pressed():

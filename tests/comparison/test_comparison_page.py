@@ -53,6 +53,18 @@ def test_the_verdict_comes_first_with_what_is_not_sure(sweep):
     assert "<strong>+0.0200 [+0.01" in page and "0.3007 ± 0.0001 (3)" in words
 
 
+def test_the_cards_are_of_the_row_with_the_lowest_error_in_the_units_of_the_file_first(sweep):
+    def with_original(metrics):
+        columns = {"OT": {"original": {"mae": 7}}}
+        return metrics | {"target": "OT", "test": metrics["test"] | {"columns": columns}}
+
+    for run in sweep.iterdir():
+        edit_json(run / "metrics.json", with_original)
+    cards = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page_of(sweep))
+    assert cards[:2] == [("lowest MSE", "full"), ("mean error of OT", "7.0000 ± 0.0000")]
+    assert ("MSE, scaled", "0.3007 ± 0.0001") in cards
+
+
 @pytest.mark.parametrize(
     ("levels", "says"),
     [
@@ -69,7 +81,7 @@ def test_the_verdict_says_how_sure_the_lead_is(levels, says, tmp_path):
 
 def test_two_rows_that_chance_tells_apart_are_not_called_sure(tmp_path):
     make_runs(tmp_path, {"full": wave(0.3, seed=1), "prob": wave(0.3, seed=2)})
-    assert "Which is better is not sure of any two" in " ".join(verdicts(*read(tmp_path)))
+    assert "No other row is surely worse" in " ".join(verdicts(*read(tmp_path)))
 
 
 def test_the_picture_shows_the_differences_to_the_row_compared_with(sweep):

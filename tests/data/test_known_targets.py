@@ -13,6 +13,7 @@ from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, split_rows
+from forecast.data.target_rows import TargetRows
 
 N, L, P = 401, 19, 5
 LENGTHS = (211, 307, 97)
@@ -62,7 +63,7 @@ def test_a_target_under_another_name_is_found(kind):
     data = series_of(walk(N), copy(walk(N)))
     ends = abs(lag)  # where nothing is known of it, as at the beginning of such a column
     train = data.splits["train"]
-    data = replace(data, splits=data.splits | {"train": range(train.start + ends, train.stop - ends)})
+    data = replace(data, splits=data.splits | {"train": TargetRows(train.first + ends, train.stop - ends)})
     assert known_targets(data) == [KnownTarget("x", "y", lag, scaled)]
 
 

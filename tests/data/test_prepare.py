@@ -11,7 +11,7 @@ from copies import Copies
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
 
 N, L, P = 61, 7, 3
@@ -31,18 +31,18 @@ def prepared(frame, **changes):
 
 def test_only_train_rows_scale_the_data(frame):
     data = prepared(frame)
-    np.testing.assert_allclose(data.scaler.mean, frame.values[:31].mean(0))
-    np.testing.assert_allclose(data.scaler.std, frame.values[:31].std(0))
+    np.testing.assert_allclose(data.scaler.mean[0], frame.values[:31].mean(0))
+    np.testing.assert_allclose(data.scaler.std[0], frame.values[:31].std(0))
     expected = (frame.values - frame.values[:31].mean(0)) / frame.values[:31].std(0)
-    np.testing.assert_allclose(data.series[:, :2].numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(data.kept[:, :2].numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
-    scaler = Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b"))
+    scaler = Scales.of(Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b")))
     data = prepared(frame, scaler=scaler)
-    np.testing.assert_allclose(data.series[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
+    np.testing.assert_allclose(data.kept[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
     np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])
-    assert (data.target_names, data.target_std.tolist(), data.n_columns, data.n_known) == (["b"], [5.0], 2, 4)
+    assert (data.target_names, data.target_scale[1].tolist(), data.n_columns, data.n_known) == (["b"], [[5.0]], 2, 4)
 
 
 def with_value(frame, row, value):
@@ -59,7 +59,7 @@ def test_a_value_too_far_from_the_train_rows_for_a_model_is_refused_with_its_pla
 
 
 def test_a_large_value_that_models_can_square_passes(frame):
-    assert torch.isfinite(prepared(with_value(frame, 57, 1e17)).series[:, :2].square()).all()
+    assert torch.isfinite(prepared(with_value(frame, 57, 1e17)).kept[:, :2].square()).all()
 
 
 @pytest.mark.parametrize("value", [1e308, -1e200])
@@ -71,12 +71,15 @@ def test_train_rows_too_large_for_a_mean_or_deviation_are_refused(frame, value):
 def test_data_on_a_device_share_one_series_there_and_give_batches_there(frame):
     data = prepared(frame)
     placed = data.on(torch.device("meta"))
-    assert placed.series.device.type == "meta" and data.series.device.type == "cpu"
+    assert placed.kept.device.type == "meta" and data.kept.device.type == "cpu"
     assert {part.device.type for split in SPLITS for part in placed.windows(split)[0][:5]} == {"meta"}
     with Copies() as copies:
         again = placed.on(torch.device("meta"))
-        for split in SPLITS:
-            again.windows(split).in_batches(torch.arange(3, device="meta"), 2)
+    assert copies.seen == [] and again.kept is placed.kept
+    served = [again.windows(split) for split in SPLITS]
+    with Copies() as copies:
+        for windows in served:
+            windows.in_batches(torch.arange(3, device="meta"), 2)
     assert copies.seen == [] and copies.gathered == 3
 
 

@@ -84,7 +84,7 @@ def test_every_reader_gives_the_same_categories_of_one_series(tmp_path, kind, ca
     assert (data.covariates, data.hidden, data.covariate_sizes) == (("weather", "shift"), ("shift",), (4, 4))
     codes = [("fog", "rain", "sun").index(word) + 1 if word != "hail" else 0 for word in table["weather"]]
     np.testing.assert_array_equal(data.frame.values[:, 1], codes)
-    np.testing.assert_array_equal(data.series[:, -2:].numpy(), np.stack([codes, table["shift"]], axis=1))  # unscaled
+    np.testing.assert_array_equal(data.kept[:, -2:].numpy(), np.stack([codes, table["shift"]], axis=1))  # unscaled
     assert "column 'weather' has in 1 rows categories that the training did not have, hail" in caplog.text
 
 
@@ -95,7 +95,7 @@ def test_observed_categories_are_hidden_at_the_steps_to_come(tmp_path):
     for batch in (windows[4], windows.in_batches([4], 1)[0]):
         assert (batch.past_known[..., -1] > 0).all() and (batch.future_known[..., -1] == 0).all()
         assert (batch.future_known[..., -2] > 0).all()
-    assert (data.series[:, -1] > 0).all()  # a copy was changed
+    assert (data.kept[:, -1] > 0).all()  # a copy was changed
 
 
 def test_observed_categories_of_a_panel_are_hidden_at_the_steps_to_come(tmp_path):
@@ -113,7 +113,7 @@ def test_gaps_in_categories_are_unknown_ones(tmp_path):
     read = source(written(table.drop(index=30), tmp_path, "csv"), known=["weather"], gaps="interpolate")
     data = read_data(read, CONFIG)
     assert np.flatnonzero(data.frame.values[:, -1] == 0).tolist() == [20, 21, 30, 88]
-    assert set(np.unique(data.series[:, -1])) == {0, 1, 2, 3}
+    assert set(np.unique(data.kept[:, -1])) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("kind", ["csv", "slow.csv", "parquet"])
@@ -178,7 +178,7 @@ def test_text_without_a_role_is_left_out(tmp_path):
 def test_holidays_are_known_in_advance(tmp_path):
     pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     data = read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
-    days = data.frame.timestamps[data.frame.values[:, -1] == 1]
+    days = data.frame.timestamps(0)[data.frame.values[:, -1] == 1]
     assert data.covariates == ("holiday",)
     assert [str(day.date()) for day in days] == ["2024-12-25", "2024-12-26", "2025-01-01"]
     many = source(written(panel(), tmp_path, "csv"), target="sold", id_column="shop", holidays="DE")

@@ -96,8 +96,7 @@ def test_the_demo_describes_itself_by_its_seed_and_rows():
 
 def test_the_demo_knows_the_best_error_of_its_targets():
     source = DemoSource(split=SPLIT, features="S", target="HULL", demo_seed=3, rows=1009)
-    frame = source.frame()
-    best = source.best_mse(frame, source.target_columns(frame), 5)
+    best = source.best_mse(["HULL"], 5)
     assert np.array_equal(best, demo.best_mse(seed=3, rows=1009, columns=["HULL"], steps=5))
 
 

@@ -8,9 +8,9 @@ import pytest
 from panels import made_panel
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.panel.splits import panel_cuts
 from forecast.data.prepare import prepare
 from forecast.data.split import Cuts, DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows, window_rows
+from forecast.data.target_rows import TargetRows, panel_cuts
 from forecast.errors import UserError
 
 ETTH = RowSplit(train=8640, val=2880, test=2880)
@@ -98,9 +98,11 @@ def test_a_fold_learns_from_all_rows_before_its_forecast_and_from_none_after(fol
 def test_of_a_sliding_window_no_row_before_its_train_rows_is_read():
     splits = split_rows(frame(101), FoldSplit(**FOLDS, fold=3, window="sliding"), seq_len=7, pred_len=5)
     data = prepare(frame(101), splits=splits, targets=(0,), seq_len=7, pred_len=5, encoding="timeF")
-    assert data.windows("train").starts[0] == splits["train"].start == 9
+    assert data.windows("train").rows[0] - 7 == splits["train"].start == 9
     first = split_rows(frame(101), FoldSplit(**FOLDS, fold=0), seq_len=7, pred_len=5)
-    assert len(replace(data, splits=first).windows("train")) == len(data.windows("train"))
+    assert len(
+        replace(data, splits={name: TargetRows.of(rows) for name, rows in first.items()}).windows("train")
+    ) == len(data.windows("train"))
 
 
 def test_val_has_one_horizon_at_least():

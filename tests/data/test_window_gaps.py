@@ -11,7 +11,7 @@ from data.csv_files import read_frame
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -104,7 +104,7 @@ def planted(path, policy, after):
     path.write_text("\n".join(["date,a", *lines]) + "\n")
     frame = read_frame(path, gaps=policy)
     scaler = prepare(frame_of("refuse"), splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF").scaler
-    scaler = Scaler(scaler.mean[0, :1], scaler.std[0, :1], ("a",))
+    scaler = Scales.of(Scaler(scaler.mean[0, :1], scaler.std[0, :1], ("a",)))
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
@@ -173,7 +173,7 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_pat
         values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
         missing = np.concatenate([np.zeros((N, 1), dtype=bool), ~part.measured], axis=1)
         frame = replace(part, values=values, columns=("b", "a"), measured=~missing)
-        scaler = Scaler(np.zeros(2), np.ones(2), ("b", "a"), ())
+        scaler = Scales.of(Scaler(np.zeros(2), np.ones(2), ("b", "a"), ()))
         windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
         futures.append(windows.__getitems__(range(len(windows))).future_known)
     early = torch.from_numpy(windows.rows + P <= 34)

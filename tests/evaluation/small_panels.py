@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import panel_cuts
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit
+from forecast.data.target_rows import panel_cuts
 
 LENGTHS = (61, 17, 43, 89, 5, 43)
 COLUMNS = ("y", "z", "x")

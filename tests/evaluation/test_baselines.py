@@ -13,7 +13,7 @@ import torch
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit, split_rows
@@ -24,7 +24,7 @@ from forecast.evaluation.baselines import (
     window_shape,
 )
 from forecast.evaluation.evaluate import Protocol, evaluate
-from forecast.evaluation.panel_baselines import train_season
+from forecast.evaluation.fitting import train_season
 from forecast.models.naive import LastValue
 
 L, P = 11, 7
@@ -37,7 +37,7 @@ def prepared(values, *, train, targets):
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
     frame = SeriesFrame(values, stamps, tuple("abcde"[: values.shape[1]]), "h", "test")
     splits = {"train": range(train), "val": range(train, train + P), "test": range(train + P, len(values))}
-    scaler = Scaler(columns=frame.columns, mean=np.zeros(values.shape[1]), std=np.ones(values.shape[1]))
+    scaler = Scales.of(Scaler(columns=frame.columns, mean=np.zeros(values.shape[1]), std=np.ones(values.shape[1])))
     return prepare(frame, splits=splits, targets=targets, seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 

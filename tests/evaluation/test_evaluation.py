@@ -9,9 +9,9 @@ import torch
 from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
 from forecast.evaluation.blocks import split_metrics
@@ -159,7 +159,7 @@ def test_models_are_evaluated_in_exact_float32_whatever_a_training_has_set_which
 
 
 def test_a_protocol_that_counts_no_window_is_refused(data):
-    short = replace(data, splits={**data.splits, "test": PanelRows.of(range(131, 131 + P - 1))})
+    short = replace(data, splits={**data.splits, "test": TargetRows.of(range(131, 131 + P - 1))})
     for args, windows in (((data, "val", FULL_BATCHES), 26), ((short, "test", ALL), 0)):
         with pytest.raises(
             UserError, match=f"split {args[1]} has {windows} windows, of which the protocol counts none"

@@ -10,9 +10,9 @@ from models.small import WINDOW, informer, window_shape
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import Scaler, Scales
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.horizon_offsets import check_offsets, offset_metrics
@@ -68,7 +68,7 @@ def figures(model, data, *offsets, batch_size=32, split="test", **options):
 def test_the_model_is_given_the_calendar_of_the_steps_that_count(offset):
     """The series is the hour of the day: a model that reads the hour of each target row makes no error."""
     hours = (STAMPS.hour.to_numpy() / 23 - 0.5)[:, None].repeat(C, 1)
-    data = prepared(hours, scaler=Scaler(np.zeros(C), np.ones(C), ("a", "b", "c")))
+    data = prepared(hours, scaler=Scales.of(Scaler(np.zeros(C), np.ones(C), ("a", "b", "c"))))
     assert figures(CalendarModel(), data, offset)[str(offset)]["scaled"] == dict.fromkeys(
         ("mse", "mae", "rmse", "bias"), 0.0
     )
@@ -180,7 +180,7 @@ def test_an_offset_that_the_split_is_too_short_for_is_refused_with_the_largest(d
 
 
 def test_where_no_offset_is_possible_the_refusal_says_so(data):
-    one = replace(data, splits={**data.splits, "test": PanelRows.of(range(131, 131 + P))})
+    one = replace(data, splits={**data.splits, "test": TargetRows.of(range(131, 131 + P))})
     check_offsets(one, "test", Protocol())
     with pytest.raises(UserError, match=r"in the 5 rows of the split test: no offset is possible"):
         check_offsets(one, "test", Protocol(horizon_offsets=(1,)))

@@ -17,10 +17,10 @@ from torch import nn
 from forecast.data import prepare as preparing
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
 from forecast.data.split import ShareSplit, split_rows
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage, leakage_borders, leakage_windows
 from forecast.evaluation.leakage import (
@@ -346,7 +346,7 @@ def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
             check_borders(data)
     honest = leakage_borders.fit_nlinear
     val = data.splits["val"]
-    late = PanelRows(val.first - L, val.stop)
+    late = TargetRows(val.first - L, val.stop)
     of_val = lambda data: honest(data.but(splits={"train": late}))  # noqa: E731
     monkeypatch.setattr(leakage_borders, "fit_nlinear", of_val)
     with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after train"):
@@ -387,7 +387,7 @@ def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
 def test_splits_that_share_rows_are_caught(data):
     check_splits(data)
     rows = {"train": range(91), "val": range(88, 105), "test": range(105, N)}
-    shared = {name: PanelRows.of(part) for name, part in rows.items()}
+    shared = {name: TargetRows.of(part) for name, part in rows.items()}
     message = "splits: 3 rows, 2021-03-04 16:00:00 to 2021-03-04 18:00:00, are forecast in "
     with pytest.raises(UserError, match=message):
         check_splits(replace(data, splits=shared))
@@ -419,12 +419,12 @@ def test_a_calendar_that_reads_values_is_caught(data, plain, monkeypatch):
 def test_all_checks_are_made(kind, data, plain, monkeypatch):
     model = {"forecasts": Leaky(data, last_row), "training": Taught(np.s_[:, -P:], np.s_[:])}.get(kind, plain)
     if kind == "scaler":
-        data = made_data(scaler=scaler_of(data.frame.values, COLUMNS))
+        data = made_data(scaler=Scales.of(scaler_of(data.frame.values, COLUMNS)))
     if kind == "borders":
         monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
         data = with_gaps(few_whole=False)
     if kind == "splits":
-        data = replace(data, splits=data.splits | {"val": PanelRows.of(range(90, 105))})
+        data = replace(data, splits=data.splits | {"val": TargetRows.of(range(90, 105))})
     assert leak(model, data, check_leakage).startswith(f"leakage check, {kind}: ")
 
 

@@ -4,14 +4,13 @@ from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from models.small import informer
 from panels import made_panel
 from scales import scales_of
 
-from forecast.data.panel.splits import PanelRows
+from forecast.data.target_rows import TargetRows
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation import predict_panel
@@ -28,7 +27,7 @@ def forecaster(frame, *, model=None, pad=False, targets=(0, 1, 2), scale=True):
     torch.manual_seed(1)
     width = {"n_columns": len(frame.columns), "targets": targets, "n_known": N_KNOWN + pad}
     model = model or informer(**width, seq_len=SEQ_LEN, pred_len=PRED_LEN).eval()
-    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
     scaler = scales_of(frame, "series" if scale else "none", rows, context=SEQ_LEN)
     return PanelForecaster(
         model=model,
@@ -58,8 +57,8 @@ def by_hand(ends, series):
     taken = np.maximum(np.arange(len(rows) - SEQ_LEN, len(rows)), 0)
     past = (rows[taken] - ends.mean[series]) / ends.std[series]
     times = frame.timestamps(series, PRED_LEN)
-    times = pd.date_range(end=times[-1], periods=SEQ_LEN + PRED_LEN, freq=frame.freq)
-    known = time_features(times, frame.freq)
+    steps = np.maximum(np.arange(len(rows) - SEQ_LEN, len(rows) + PRED_LEN), 0)
+    known = time_features(times, frame.freq)[steps]
     if ends.pad:
         flags = np.arange(len(rows) - SEQ_LEN, len(rows) + PRED_LEN) < 0
         known = np.concatenate([known, flags[:, None]], axis=1)
@@ -80,7 +79,7 @@ def test_each_series_is_continued_from_its_own_last_rows_in_original_units(targe
 
 
 def test_a_short_series_is_padded_where_the_training_padded():
-    """Its calendar before its first row is that of the panel, which begins with the first series."""
+    """Its first row is repeated, with its calendar: whatever other series are beside it."""
     frame = made_panel(columns="abc", seed=3, steps=(60, 60, 60, 60, 60))
     ends = forecaster(frame, pad=True)
     series, values = all_ends(ends)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from utilsforecast import losses
 
 from forecast.data.differences import seasonal_differences
-from forecast.data.panel.splits import PanelRows
 from forecast.data.split import LastSplit
+from forecast.data.target_rows import TargetRows
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums
 from forecast.evaluation.naive_errors import naive_errors
 
@@ -226,7 +226,7 @@ def test_scaled_by_seasonal_differences_the_mae_of_a_series_is_its_mase():
     split = LastSplit(horizon=P)
     data = prepared(frame, scaling="season", split=split, pad=True)
     rows = data.splits["train"]
-    data = replace(data, splits=data.splits | {"test": PanelRows(rows.stop, data.splits["test"].stop)})
+    data = replace(data, splits=data.splits | {"test": TargetRows(rows.stop, data.splits["test"].stop)})
     naive = naive_of(data)
     table = errors_of(data, drawn(data)).series(naive)
     known = ~np.isnan(table["mase"])

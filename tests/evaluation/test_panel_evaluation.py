@@ -13,8 +13,8 @@ from forecast.data.split import LastSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season, window_shape
 from forecast.evaluation.evaluate import Protocol, counted_windows, look_back_of
+from forecast.evaluation.fitting import fitted_series, rows_to_fit, train_season
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.panel_baselines import fitted_series, rows_to_fit, train_season
 from forecast.evaluation.panel_evaluate import evaluate_panel, panel_baseline_metrics, panel_metrics
 from forecast.files import json_text
 from forecast.models.naive import LastValue, SeasonalNaive
@@ -241,7 +241,7 @@ def test_the_map_of_a_planted_law_does_not_depend_on_what_a_gap_was_filled_with(
 
 def test_of_a_large_panel_whole_series_are_drawn(monkeypatch, caplog):
     data = prepared(panel())
-    monkeypatch.setattr("forecast.evaluation.panel_baselines.FITTED_CELLS", 2 * 130)
+    monkeypatch.setattr("forecast.evaluation.fitting.FITTED_CELLS", 2 * 130)
     with caplog.at_level("INFO"):
         rows = rows_to_fit(data, period=SEASON)
     chosen = fitted_series(data.frame, 2)

@@ -10,8 +10,8 @@ from scales import scales_of
 
 from forecast.data import prepare
 from forecast.data.gaps import Repair
-from forecast.data.panel.splits import PanelRows
 from forecast.data.scaling import Scales
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage, leakage_borders
 from forecast.evaluation.baselines import window_shape
@@ -117,7 +117,7 @@ def test_honest_models_and_scales_are_cleared(pad, scaling, gaps):
 def test_a_scale_that_has_seen_later_rows_is_found(how, gaps):
     frame = panel(gaps=gaps)
     data = prepared(frame, scaling=how)
-    everything = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    everything = TargetRows(frame.offsets[:-1], frame.offsets[1:])
     leaky = scales_of(frame, how, everything, context=L, period=7)
     with pytest.raises(UserError, match=r"leakage check, scaler: the (mean|std) of column 'y' of series 'shop 0' is"):
         checked(Honest(data), replace(data, scaler=leaky))
@@ -135,7 +135,7 @@ def test_a_row_in_two_splits_is_found():
     data = prepared(panel())
     val, test = data.splits["val"], data.splits["test"]
     later = np.where(np.arange(len(LENGTHS)) == 2, val.stop + 3, val.stop)
-    splits = data.splits | {"val": PanelRows(val.first, later), "test": test}
+    splits = data.splits | {"val": TargetRows(val.first, later), "test": test}
     with pytest.raises(UserError, match=r"3 rows of series 'shop 2', .* are forecast in val and in test"):
         checked(Honest(data), replace(data, splits=splits))
 
@@ -251,7 +251,7 @@ def gappy(gaps, policy="interpolate"):
 
 def later(rows):
     """Train rows that reach three rows into those of val."""
-    return PanelRows(rows.first, rows.stop + 3)
+    return TargetRows(rows.first, rows.stop + 3)
 
 
 def leaking_scale(monkeypatch):

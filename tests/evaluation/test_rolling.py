@@ -46,7 +46,7 @@ def test_all_folds_are_one_batched_pass(data, folds, step, calls):
     assert model.calls == calls
     assert len(table) == folds * PRED_LEN * 2
     ends = table.groupby("fold")["time"].max()
-    expected = data.frame.timestamps[[ROWS - 1 - step * (folds - 1 - fold) for fold in range(folds)]]
+    expected = data.frame.timestamps(0)[[ROWS - 1 - step * (folds - 1 - fold) for fold in range(folds)]]
     assert ends.tolist() == list(expected)
 
 
@@ -58,16 +58,19 @@ def test_the_truth_and_the_last_value_are_the_rows_of_the_frame(data):
         np.testing.assert_array_equal(rows["y"], column[last + 1 : last + 6])
         np.testing.assert_allclose(rows["forecast"], column[last], rtol=1e-4)
         np.testing.assert_allclose(rows["last_value"], rows["forecast"], rtol=1e-12)
-        assert (rows["cutoff"] == data.frame.timestamps[last]).all()
+        assert (rows["cutoff"] == data.frame.timestamps(0)[last]).all()
 
 
 def test_a_fold_in_a_gap_is_left_out_and_gaps_everywhere_are_refused(data):
     filled = np.zeros(ROWS, dtype=bool)
-    filled[ROWS - 8] = True  # in the truth of the last fold but one
+    filled[ROWS - 8] = True  # in the truth of the last fold but one, which counts nowhere
     repair = replace(data.frame.repair, policy="mask")
-    masked = replace(data, frame=replace(data.frame, missing=filled[:, None] | np.zeros((1, 2), bool), repair=repair))
+    measured = ~filled[:, None] | np.zeros((1, 2), bool)
+    masked = replace(data, frame=replace(data.frame, measured=measured, repair=repair))
     _, table = forecasts(masked, 5, 5)
-    assert table["fold"].unique().tolist() == [0, 1, 2]  # of the last one it is in the past
+    assert table["fold"].unique().tolist() == [0, 1, 2, 3]  # of the last one it is in the past
+    assert table["y"].isna().sum() == 2
+    measured[ROWS - 11] = False
     with pytest.raises(UserError, match=r"leave no origin of a backtest with a whole window. Choose another"):
         forecasts(masked, 2, 5)
 

@@ -35,9 +35,9 @@ DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArr
 PRONOUNS = ("found", "said", "asked", "told", "made", "one", "what")
 # Starting one of these runs other trainings, or parts of a work (law 5).
 PROCESSES = {"subprocess.Popen", "multiprocessing.get_context", "multiprocessing.Process", "ray.remote", "os.fork"}
-# Calls that write typed data as text (law 4), where that is no forecast; the module that makes pages (law 6).
+# Calls that write typed data as text (law 4), where that is no forecast; the module that sets pages (law 6).
 AS_TEXT = {"csv.writer", "pa.csv.write_csv", "table.to_csv"}
-PAGE = "forecast.report.page.document"
+PAGE = "report/page/document.py"
 READERS = ("data/reading/", "data/panel/", "commands/tables.py")
 
 # Law 7: whose each module is that is no core. `shared` is the room that apps share. The longest beginning decides.
@@ -56,10 +56,8 @@ ROOMS = {
     "comparison": "compare",
     "comparison.backtest_page": "backtest",
     "comparison.backtests": "backtest",
-    "comparison.fold_forecasts": "backtest",
     "comparison.fold_sums": "backtest",
     "comparison.bootstrap": "core",
-    "comparison.study_charts": "tune",
     "comparison.study_page": "tune",
     "commands.search": "tune",
     "commands.studies": "tune",
@@ -299,13 +297,10 @@ def process_starters():
 
 
 def page_builders():
-    """Functions that put a page together from its parts."""
-    builders = {path for path, node in walked(ast.ImportFrom) if node.module == PAGE}
-    return sorted(
-        f"{path}:{name}"
-        for path, name, node in functions()
-        if path in builders and any(isinstance(n, ast.Call) and name_of(n.func) == "document" for n in ast.walk(node))
-    )
+    """Modules that write HTML or fill a template, beside the one that sets the declared sections of pages."""
+    writers = {path for path, node in walked(ast.Constant) if re.search(r"</\w+>", str(node.value))}
+    fillers = {path for path, node in walked(ast.Import, ast.ImportFrom) if "jinja2" in ast.unparse(node)}
+    return sorted((writers | fillers) - {PAGE})
 
 
 def dotted(path):

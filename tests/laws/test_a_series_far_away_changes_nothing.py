@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.test_a_training_of_a_panel_of_one import BRIEF
-from laws.test_one_series_is_a_panel_of_one import POLICIES, TRAINED, not_yet, some
+from laws.test_one_series_is_a_panel_of_one import POLICIES, TRAINED, some
 from laws.twins import (
     ID,
     File,
@@ -95,7 +95,6 @@ def test_figures_of_each_option(make, key):
     same_made(of_berlin(make), *alone_and_beside(File(columns=1).with_keys(**key), FAR[1]))
 
 
-@not_yet(3, "rows before all series have the calendar of the panel's first step, those after it their own")
 def test_padded_windows_beside_an_earlier_series():
     same_made(of_berlin(all_windows), *alone_and_beside(File(columns=1).with_keys(short="pad"), FAR[2]))
 

@@ -151,7 +151,6 @@ def test_horizon_offsets(trained):
     serves_both(trained, "protocol.horizon_offsets=[2]")
 
 
-@not_yet(6, "windows_per_epoch is of panels")
 def test_windows_per_epoch(trained):
     serves_both(trained, "data.windows_per_epoch=20")
 

@@ -44,7 +44,7 @@ PLANTED = {
     "apps/a.py": '''
 from typing import Any
 import subprocess
-from forecast.report.page.document import document
+from jinja2 import Template
 
 class Twice: pass
 
@@ -55,9 +55,11 @@ class Task(Twice):
         found: npt.NDArray[np.floating[Any]] = self.config["x"]
         if isinstance(data, PanelData) or source.panel_form:
             return [batch.series for batch in data]
-        return document(subprocess.Popen(found.get("x"), record.get("x")))
+        return Template(subprocess.Popen(found.get("x"), record.get("x")))
 ''',
-    "data/b.py": "import forecast.data.low.d\nclass Twice: pass\ndef gather(windows): return windows.in_batches(1)",
+    "data/b.py": (
+        "import forecast.data.low.d\nclass Twice: words = '<p>x</p>'\ndef gather(windows): return windows.in_batches(1)"
+    ),
     "data/low/d.py": "def low():\n    from forecast.data import b",
     "commands/train.py": "def train(x): pass\ndef loop(w):\n    train(w.__getitems__([1]))",
     "checkpoint/formats.py": "FORMAT = 2\nFIRST_FORMAT = 1",
@@ -88,7 +90,7 @@ def test_each_breach_is_seen_where_it_is_planted(planted):
         "3 untyped reads": {"apps/a.py": 2},
         "4 typed data as text": [],
         "5 process starters": ["apps/a.py"],
-        "6 page builders": ["apps/a.py:Task.go"],
+        "6 page builders": ["apps/a.py", "data/b.py"],
         "7 imports of apps": ["core: apps.a -> train: commands.train"],
         "7 circles of folders": ["data -> data/low", "data/low -> data"],
         "8 formats of the past": ["FIRST_FORMAT"],

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from report.pages import HOSTILE, made_metrics, made_page, made_record, made_residuals, made_windows
 
-from forecast.report.page.charts import MOST_CHOICES, steps_chart
+from forecast.report.page.charts import MOST_CHOICES, forecasts_chart, steps_chart
 from forecast.report.page.document import script_json
-from forecast.report.page.forecasts import forecasts_chart
 from forecast.report.page.run import run_page
 
 LIMIT = 3_000_000
@@ -38,6 +37,19 @@ def test_the_verdict_comes_first_and_every_section_follows():
     assert "7 rows added, 3 cells without a value, at most 4 rows in succession; interpolated" in words
     assert "2 of train" in words and "informer on my.csv" in words
     assert "secret" not in page and "my.csv" in words  # whose machine it was is nobody's business
+
+
+def cards_of(page):
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page.split('class="tiles"')[1].split("</dl>")[0]))
+
+
+def test_the_first_card_is_the_error_in_the_units_of_the_file_beside_the_best_baseline():
+    page = made_page()
+    assert [*cards_of(page)][:3] == ["mean error of load", "MASE", "skill"]
+    assert cards_of(page)["mean error of load"] == "2.0000"
+    words = " ".join(words_of(page).split())
+    assert "mean absolute error in the units of the file; 2.0000 of ridge, the best baseline" in words
+    assert "80 % intervals held 81.0 % of the truths; 80 % would be right" in words
 
 
 def test_what_a_run_has_not_is_no_empty_section():

@@ -11,6 +11,7 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
+from forecast.data.scaling import Scaler
 from forecast.evaluation import evaluate as evaluating
 from forecast.evaluation import horizon_offsets as offsetting
 from forecast.evaluation.baselines import fit_baselines
@@ -78,11 +79,13 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
 
 
 def test_a_forecast_there_is_that_of_the_cpu(data):
-    sizes = {"scaler": data.scaler, "targets": list(data.targets), "look_back": L, "pred_len": P, "encoding": "timeF"}
+    scaler = Scaler(data.scaler.mean[0], data.scaler.std[0], data.frame.columns)
+    frame = SeriesFrame(data.frame.values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
+    sizes = {"scaler": scaler, "targets": list(data.targets), "look_back": L, "pred_len": P, "encoding": "timeF"}
     forecast = torch.no_grad()(predict.__wrapped__)
-    _, expected = forecast(model_for(data), data.frame, device=CPU, **sizes)
+    _, expected = forecast(model_for(data), frame, device=CPU, **sizes)
     with other_device():
-        _, actual = forecast(model_for(data).to(META), data.frame, device=META, **sizes)
+        _, actual = forecast(model_for(data).to(META), frame, device=META, **sizes)
     close(actual, expected)
 
 

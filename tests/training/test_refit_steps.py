@@ -10,6 +10,7 @@ from training.test_processes import DDP, PLAIN, checkpoint, largest_difference, 
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.prepare import Prepared
+from forecast.data.target_rows import TargetRows
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.refit import StopAt, with_more_rows
@@ -59,7 +60,7 @@ def test_each_step_of_the_refit_has_the_rate_of_that_step(tmp_path, changes):
     assert rates["refit"] == rates["training"][: best.step]
     (first, an_epoch, _), *_, (whole, as_many, _) = data
     assert an_epoch == as_many == len(first.windows("train")) < len(whole.windows("train")) == 400 - 24 + 1
-    assert whole.scaler is first.scaler and whole.series is first.series
+    assert whole.scaler is first.scaler and whole.kept is first.kept
 
 
 def test_a_refit_leaves_no_other_file_and_last_ckpt_as_it_was(tmp_path):
@@ -83,11 +84,11 @@ def test_a_new_training_in_the_folder_removes_the_refit_of_the_one_before(tmp_pa
 
 def test_the_rows_after_the_test_are_learned_from_too():
     splits = {"train": range(9), "val": range(9, 13), "test": range(13, 20), "tail": range(20, 31)}
-    data = mock.Mock(spec=Prepared, splits=splits)
-    with mock.patch("forecast.training.refit.replace", lambda _, splits: splits):
-        for rows, end, names in ((True, 31, [*splits]), ("val", 13, ["train", "val"])):
-            made, learnt = with_more_rows(data, rows)
-            assert made == {**splits, "train": range(end)} and learnt == names
+    data = mock.Mock(spec=Prepared, splits={name: TargetRows.of(rows) for name, rows in splits.items()})
+    data.but = lambda splits: splits
+    for rows, end, names in ((True, 31, [*splits]), ("val", 13, ["train", "val"])):
+        more, learnt = with_more_rows(data, rows)
+        assert {name: part.alone for name, part in more.items()} == {**splits, "train": range(end)} and learnt == names
 
 
 def test_a_trial_shows_that_the_refit_runs(tmp_path):

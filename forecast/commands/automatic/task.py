@@ -22,10 +22,10 @@ from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.future import StepsAfter, read_panel_future
 from forecast.data.panel.read import read_panel
-from forecast.data.panel.splits import panel_cuts
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
+from forecast.data.target_rows import panel_cuts
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.terminal import shell_word

@@ -105,7 +105,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
+class MadeWindows:
     """See `Work`. levels: of the intervals whose ends are made as well."""
 
     one_pass: PanelPass
@@ -125,7 +125,7 @@ class Windows:
         return Part(first, stop)
 
 
-def begun(settings: EvaluateSettings, protocol: Protocol) -> Windows:
+def begun(settings: EvaluateSettings, protocol: Protocol) -> MadeWindows:
     """Reads model and panel, in a worker."""
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint, source = forecaster.checkpoint, forecaster.source()
@@ -137,7 +137,7 @@ def begun(settings: EvaluateSettings, protocol: Protocol) -> Windows:
     model = checkpoint.model().to(device)
     one_pass = panel_pass(model, data, split=settings.split, protocol=protocol, fitted=fitted, device=device)
     size = settings.data.batch_size or source.batch_size
-    return Windows(one_pass=one_pass, levels=levels, run=run_of(settings, one_pass, levels), batch_size=size)
+    return MadeWindows(one_pass=one_pass, levels=levels, run=run_of(settings, one_pass, levels), batch_size=size)
 
 
 def is_whole(path: Path) -> bool:

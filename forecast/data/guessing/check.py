@@ -15,13 +15,13 @@ from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
 from forecast.data.near_grid import stamps_on_grid
-from forecast.data.panel.splits import Origins, PanelRows, usable_windows
 from forecast.data.reading.layout import Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows
+from forecast.data.target_rows import Origins, TargetRows, usable_windows
 from forecast.errors import UserError, closest
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
@@ -314,7 +314,7 @@ def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:
     counts, panel = {}, frame.as_panel()
     for name, rows in split_rows(frame, ShareSplit(), **sizes).items():
         begin = panel.offsets[:-1]
-        origins = Origins.of(PanelRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
+        origins = Origins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
         chosen = usable_windows(panel, origins, **sizes)
         counts[name] = len(origins) if chosen is None else len(chosen)
     return counts

@@ -57,7 +57,7 @@ class TextColumn:
 class LongColumns:
     """N rows of a long panel.
 
-    ids: of each id column the codes (N,) and their words. times (N,), stepped, time_format, where: as in PanelRows.
+    ids: of each id column the codes (N,) and their words. times (N,), stepped, time_format, where: as in TargetRows.
     values (N, C): NaN where one is missing.
     """
 

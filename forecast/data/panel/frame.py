@@ -81,6 +81,10 @@ class PanelFrame:
         assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
         assert self.measured is None or self.measured.shape == self.values.shape
 
+    def as_panel(self) -> "PanelFrame":
+        """Itself: what a file of one series becomes, too."""
+        return self
+
     def __len__(self) -> int:
         """S."""
         return len(self.ids)

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.report.forecasters import BOUND, baseline_name
+from forecast.report.drawn import LEAST_PAST, step_numbers
+from forecast.report.forecasters import BOUND, Forecaster, baseline_name
 from forecast.text.terminal import label
 
 # A line so many times above the first two is far; points of one line, rows of bars, windows or columns
 # to choose from, characters of a choice.
 FAR, MOST_POINTS, MOST_BARS, MOST_CHOICES, LONGEST_CHOICE = 3.0, 1500, 20, 60, 60
+MOST_NUMBERS, FEW_WINDOWS = 140_000, 5  # of all panels of forecasts; windows that come before further columns
 RESOLUTION = 2e4  # steps that a picture's height is divided into
+COVERAGE_STYLES = ("forecast", "other3", "other1", "other2")
 Chart = dict[str, Any]
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -24,66 +27,90 @@ def time_axis(counted: bool, name: str) -> Chart:
     return {"kind": "number" if counted else "time", "label": name}
 
 
+def lines_chart(
+    title: str,
+    x: Sequence[float],
+    panels: Mapping[str, Mapping[str, Sequence[float | None]]],
+    styles: Mapping[str, str],
+    *,
+    axis: Chart,
+    per_cent: bool = False,
+) -> Chart:
+    """Lines over x, those hidden at first that would squeeze the first two.
+
+    panels: what can be chosen, which stands at the y axis -> line -> its values, of which the last may be missing.
+    styles: of the lines, in their order. axis: of x.
+    """
+    at, drawn = evenly(len(x), MOST_POINTS), []
+    for name, lines in panels.items():
+        known = [lines.get(key) for key in styles]
+        values = [None if one is None else np.array(one, dtype=np.float64) for one in known]  # None in one is NaN
+        shown = [None if one is None else rounded([one[[i for i in at if i < len(one)]]])[0] for one in values]
+        drawn.append({"x": [x[i] for i in at], "lines": shown, "label": name})
+    made = {
+        "kind": "lines",
+        "title": title,
+        "x": axis,
+        "y": {"label": "", **({"percent": True} if per_cent else {"zero": True})},
+        "lines": [{"name": label(name), "style": style} for name, style in styles.items()],
+        "picks": [{"label": "Error", "names": list(panels)}],
+        "panels": drawn,
+    }
+    return made if per_cent else with_far(made)
+
+
+def by_step_chart(
+    panels: Mapping[str, Mapping[str, Sequence[float | None]]],
+    styles: Mapping[str, str],
+    *,
+    title: str = "Error by step of the forecast",
+    per_cent: bool = False,
+) -> Chart:
+    """`lines_chart` over the steps of the forecast."""
+    count = max(len(line) for lines in panels.values() for line in lines.values())
+    axis = {"kind": "number", "label": "step of the forecast"}
+    return lines_chart(title, range(1, count + 1), panels, styles, axis=axis, per_cent=per_cent)
+
+
 def steps_chart(by_step: Mapping[str, Sequence[float]], best: str) -> Chart:
     """The error of each forecaster by step, as MSE and as MAE; best: the key of the best baseline."""
     keys = [name.removesuffix("mse_scaled").strip("_") for name in by_step if name.endswith("mse_scaled")]
     styles = {"": "forecast", best: "baseline", BOUND: "past"}
     others = [key for key in keys if key not in styles]
     styles |= {key: f"other{min(i, 4) + 1}" for i, key in enumerate(others)}
-    keys.sort(key=lambda key: list(styles).index(key))
-    x = evenly(max(map(len, by_step.values())), MOST_POINTS)
-    panels = []
-    for metric in ("mse", "mae"):
-        found = [by_step.get(f"{key}_{metric}_scaled" if key else f"{metric}_scaled") for key in keys]
-        drawn = [None if one is None else rounded([np.asarray(one)[x]])[0] for one in found]
-        panels.append({"x": [i + 1 for i in x], "lines": drawn, "label": f"{metric.upper()}, scaled"})
-    made = {
-        "kind": "lines",
-        "title": "Error by step of the forecast",
-        "x": {"kind": "number", "label": "step of the forecast"},
-        "y": {"label": "", "zero": True},
-        "lines": [{"name": label(baseline_name(key)) or "the model", "style": styles[key]} for key in keys],
-        "picks": [{"label": "Error", "names": ["MSE, scaled", "MAE, scaled"]}],
-        "panels": panels,
+    names = {key: baseline_name(key) or "the model" for key in styles if key in keys}
+    panels = {
+        f"{metric.upper()}, scaled": {
+            name: by_step[column]
+            for key, name in names.items()
+            if (column := f"{key}_{metric}_scaled".strip("_")) in by_step
+        }
+        for metric in ("mse", "mae")
     }
-    return with_far(made)
+    return by_step_chart(panels, {name: styles[key] for key, name in names.items()})
 
 
-def lines_by_step(lines: Mapping[str, Sequence[float]], styles: Mapping[str, str]) -> Chart:
-    """The MSE of each name by step."""
-    x = evenly(max(map(len, lines.values())), MOST_POINTS)
-    drawn = rounded([np.asarray([one[i] for i in x if i < len(one)]) for one in lines.values()])
-    made = {
-        "kind": "lines",
-        "title": "Error by step of the forecast",
-        "x": {"kind": "number", "label": "step of the forecast"},
-        "y": {"label": "MSE, scaled", "zero": True},
-        "lines": [{"name": label(name), "style": styles[name]} for name in lines],
-        "panels": [{"x": [i + 1 for i in x], "lines": drawn}],
-    }
-    return with_far(made)
+def coverage_lines(
+    shares: Mapping[str, Sequence[float | None]],
+) -> tuple[Mapping[str, Mapping[str, Sequence[float | None]]], dict[str, str]]:
+    """The panel and the styles of a chart of coverage, by level, each beside the level."""
+    lines: dict[str, Sequence[float | None]] = {}
+    styles: dict[str, str] = {}
+    for number, (level, values) in enumerate(shares.items()):
+        lines[f"{level} %"] = [None if share is None else 100.0 * share for share in values]
+        lines[f"{level} % as it says"] = [float(level)] * len(values)
+        styles |= {f"{level} %": COVERAGE_STYLES[min(number, 3)], f"{level} % as it says": "past"}
+    return {"share of truths inside": lines}, styles
 
 
 def coverage_chart(by_step: Mapping[str, Sequence[float]]) -> Chart | None:
     """The coverage of each interval by step, beside its level; None without intervals."""
-    levels = [name.removeprefix("coverage_") for name in by_step if name.startswith("coverage_")]
-    if not levels:
-        return None
-    x = evenly(len(by_step[f"coverage_{levels[0]}"]), MOST_POINTS)
-    lines, drawn = [], []
-    for i, level in enumerate(levels):
-        lines.append({"name": f"{level} %", "style": ("forecast", "other3", "other1", "other2")[min(i, 3)]})
-        drawn.append(rounded([100.0 * np.asarray(by_step[f"coverage_{level}"])[x]])[0])
-        lines.append({"name": f"{level} % as it says", "style": "past"})
-        drawn.append([float(level)] * len(x))
-    return {
-        "kind": "lines",
-        "title": "Coverage of the intervals by step",
-        "x": {"kind": "number", "label": "step of the forecast"},
-        "y": {"label": "share of truths inside", "percent": True},
-        "lines": lines,
-        "panels": [{"x": [i + 1 for i in x], "lines": drawn}],
+    shares = {
+        name.removeprefix("coverage_"): values for name, values in by_step.items() if name.startswith("coverage_")
     }
+    if not shares:
+        return None
+    return by_step_chart(*coverage_lines(shares), title="Coverage of the intervals by step", per_cent=True)
 
 
 def reliability_chart(shares: Mapping[str, float | None], split: str) -> Chart | None:
@@ -149,47 +176,12 @@ def points_chart(title: str, rows: Sequence[tuple[str, float, float, float]]) ->
     return {"kind": "bars", "title": title, "rows": found, "points": True, "span": 0.0}
 
 
-def folds_chart(
-    title: str,
-    x: Sequence[int],
-    panels: Mapping[str, Mapping[str, Sequence[float | None]]],
-    styles: Mapping[str, str],
-    *,
-    axis: Chart,
-    per_cent: bool = False,
-) -> Chart:
-    """A value of each fold by when it was made.
-
-    panels: what can be chosen -> line -> its values. styles: of the lines, in their order. axis: of x.
-    """
-    at = evenly(len(x), MOST_POINTS)
-    drawn = []
-    for name, lines in panels.items():
-        values = [np.array(lines[key], dtype=np.float64)[at] for key in styles]  # None is NaN
-        drawn.append({"x": [x[i] for i in at], "lines": [rounded([one])[0] for one in values], "label": name})
-    return {
-        "kind": "lines",
-        "title": title,
-        "x": axis,
-        "y": {"label": "", **({"percent": True} if per_cent else {"zero": True})},
-        "lines": [{"name": label(name), "style": style} for name, style in styles.items()],
-        "picks": [{"label": "Error", "names": list(panels)}],
-        "panels": drawn,
-    }
-
-
 def ranks_chart(values: Floats) -> Chart:
     """The MASE of all series, from the least to the largest."""
-    ranked = np.sort(values[np.isfinite(values)])
-    at = evenly(len(ranked), 400)
-    return {
-        "kind": "lines",
-        "title": "MASE of all series in order",
-        "x": {"kind": "number", "label": "series, from the best to the worst"},
-        "y": {"label": "MASE", "zero": True},
-        "lines": [{"name": "MASE", "style": "mean"}],
-        "panels": [{"x": [i + 1 for i in at], "lines": [rounded([ranked[at]])[0]]}],
-    }
+    ranked = np.sort(values[np.isfinite(values)]).tolist()
+    axis = {"kind": "number", "label": "series, from the best to the worst"}
+    x, panels = range(1, len(ranked) + 1), {"MASE": {"MASE": ranked}}
+    return lines_chart("MASE of all series in order", x, panels, {"MASE": "mean"}, axis=axis)
 
 
 def with_far(chart: Chart) -> Chart:
@@ -238,3 +230,137 @@ def rounded(parts: Sequence[Floats]) -> list[list[float | None]]:
         listed = [None if value is None else int(value) for value in listed]
     ends = np.cumsum([len(one) for one in parts])
     return [listed[end - len(one) : end] for one, end in zip(parts, ends, strict=True)]
+
+
+def forecasts_chart(
+    windows: Mapping[str, npt.NDArray[Any]],
+    best: Forecaster | None,
+    first: str | None,
+    *,
+    title: str = "Forecasts beside the truth",
+) -> tuple[Chart, str]:
+    """The forecasts of forecasts.npz beside the truth and the best baseline, and what of them is left out.
+
+    windows: see `results.example_windows`. there is no truth after the end of the data. first: the column that is
+    chosen at first.
+    """
+    (count, pred_len, n_columns), levels = windows["forecast"].shape, list(windows.get("levels", ()))
+    names = [str(name) for name in windows["columns"]]
+    order = sorted(range(n_columns), key=lambda i: names[i] != first)
+    lines = forecast_lines(best.key if best is not None and best.key in windows else None)
+    lines = {key: style for key, style in lines.items() if key in windows}
+    known = min(windows["past"].shape[1], max(pred_len, LEAST_PAST))
+    stride, pictures = room(known, pred_len, len(lines) - 1 + 2 * len(levels))
+    columns = order[: min(MOST_CHOICES, max(1, pictures // min(count, FEW_WINDOWS)))]
+    shown = evenly(count, max(1, min(MOST_CHOICES, pictures // len(columns))))
+    counted = is_counted(windows)
+
+    def panel(window: int, column: int) -> Chart:
+        ends = [windows[key][window, :, column] for key in ("lower", "upper") if key in windows]  # (P, A) each
+        after = [windows[key][window, :, column] for key in list(lines)[1:]]
+        after += [end[:, level] for level in reversed(range(len(levels))) for end in ends]
+        times = pd.DatetimeIndex(windows["timestamps"][window])[-known - pred_len :]
+        past = windows["past"][window, -known:, column]
+        return forecast_panel(times, past, after, bands=len(levels), stride=stride, name=names[column], counted=counted)
+
+    found = forecast_spec(
+        lines,
+        levels,
+        picks=[_window_names(windows, shown, counted), column_names([names[i] for i in columns])],
+        panels=[panel(i, k) for i in shown for k in columns],
+        counted=counted,
+        title=title,
+    )
+    left = [f"{len(columns)} of {n_columns} target columns"] * (len(columns) < n_columns)
+    left += [f"one of {stride} steps"] * (stride > 1)
+    return found, f"To keep the page small: {' and '.join(left)}." if left else ""
+
+
+def forecast_lines(best: str | None) -> dict[str, str]:
+    """What a picture of forecasts shows and in which style, with the best baseline where there is one."""
+    baseline = {} if best is None else {best: "baseline"}
+    return {"past": "past", "truth": "truth", **baseline, "forecast": "forecast"}
+
+
+def room(known: int, pred_len: int, lines: int) -> tuple[int, int]:
+    """Every how many steps are drawn, and how many pictures of so many lines a page has room for."""
+    stride = math.ceil((known + pred_len) / MOST_POINTS)
+    return stride, max(1, MOST_NUMBERS // math.ceil((known + pred_len * lines) / stride))
+
+
+def forecast_spec(
+    lines: Mapping[str, str],
+    levels: Sequence[float],
+    *,
+    picks: list[Chart],
+    panels: list[Chart],
+    counted: bool,
+    title: str = "Forecasts beside the truth",
+) -> Chart:
+    """A chart of forecasts, of which one panel is seen at a time. lines: see `forecast_lines`."""
+    return {
+        "kind": "lines",
+        "title": title,
+        "x": time_axis(counted, "step" if counted else ""),
+        "y": {"label": ""},
+        "lines": [{"name": label(baseline_name(key)), "style": style} for key, style in lines.items()],
+        "bands": [{"name": f"{level:g} %", "style": f"band{min(i, 3)}"} for i, level in enumerate(levels[::-1])],
+        "picks": picks,
+        "panels": panels,
+    }
+
+
+def forecast_panel(
+    times: pd.DatetimeIndex,
+    past: Floats,
+    after: Sequence[Floats],
+    *,
+    bands: int,
+    stride: int,
+    name: str,
+    counted: bool,
+) -> Chart:
+    """One target of a window, every `stride`-th step.
+
+    times (L + P,) of past (L,) and of `after`, (P,) each: lines, and at last both ends of each of the bands.
+    """
+    known = len(past)
+    first, *rest = rounded([past[::-1][::stride][::-1], *(one[::stride] for one in after)])
+    later = [{"from": len(first), "values": one} for one in rest]
+    lines, ends = later[: len(later) - 2 * bands], later[len(later) - 2 * bands :]
+    x, mark = _places(times, stride, known, counted)
+    return {
+        "x": x,
+        "mark": mark,
+        "label": f"{label(name, 30)}, original units",
+        "lines": [first, *lines],
+        "bands": [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)],
+    }
+
+
+def is_counted(windows: Mapping[str, npt.NDArray[Any]]) -> bool:
+    """Whether rows have numbers in place of times, see `step_numbers`."""
+    return step_numbers(pd.DatetimeIndex(windows["timestamps"][0])) is not None
+
+
+def _window_names(windows: Mapping[str, npt.NDArray[Any]], shown: Sequence[int], steps: bool) -> Chart:
+    """A choice among windows: of each its series, or its origin."""
+    if "series" in windows:
+        return {"label": "Series", "names": [label(str(windows["series"][i]), LONGEST_CHOICE) for i in shown]}
+    last = windows["past"].shape[1] - 1
+    stamps = [pd.DatetimeIndex(windows["timestamps"][i]) for i in shown]
+    if steps:
+        numbers = [step_numbers(one) for one in stamps]
+        return {"label": "Known until step", "names": [str(one[last]) for one in numbers if one is not None]}
+    return {"label": "Known until", "names": [str(one[last]).removesuffix(":00") for one in stamps]}
+
+
+def _places(times: pd.DatetimeIndex, stride: int, known: int, counted: bool) -> tuple[list[int] | dict[str, int], int]:
+    """Where a window's points lie, every `stride`-th of its past and of its future; and where its origin lies."""
+    places = milliseconds(times, counted)
+    mark = places[known - 1]
+    places = [*places[:known][::-1][::stride][::-1], *places[known:][::stride]]
+    apart = np.diff(places)
+    if len(places) > 2 and (apart == apart[0]).all():
+        return {"start": places[0], "step": int(apart[0]), "count": len(places)}, mark
+    return places, mark

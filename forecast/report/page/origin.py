@@ -1,8 +1,9 @@
-"""What a page says of the data that a model was trained on, and of the config."""
+"""What a page says of the data that a model was trained on, and of how a checkpoint came about."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
+from forecast.report.page.document import PageTable, Section, facts
 from forecast.report.tables import UNITS
 from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, SeriesRead, block_of
 from forecast.text.terminal import label, listed
@@ -19,7 +20,7 @@ GAPS = {
 }
 
 
-def data_rows(data: DataRecord, metrics: Metrics, split: str) -> list[tuple[str, str]]:
+def data_section(data: DataRecord, metrics: Metrics, split: str) -> Section:
     """What was read, filled in, left out, and how it was split.
 
     data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
@@ -34,21 +35,18 @@ def data_rows(data: DataRecord, metrics: Metrics, split: str) -> list[tuple[str,
         rows.append(("observed only", _named(data["hidden"])))
     if data.get("season"):
         rows.append(("season", f"{data['season']} steps"))
-    rows += _panel_rows(data, data["series"]) if data.get("series") else _split_rows(data)
+    if data.get("series"):
+        rows += _panel_rows(data, data["series"])
+    else:
+        splits = data["splits"].items()
+        rows += [(f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in splits]
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
     if gaps := data.get("gaps"):
         rows.append(("gaps", _gaps(gaps)))
     rows += _left_out(data)
     if flat := block_of(metrics, split).get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
-    return rows
-
-
-def _split_rows(data: DataRecord) -> list[tuple[str, str]]:
-    """The rows of each split, counted from 0."""
-    return [
-        (f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in data["splits"].items()
-    ]
+    return Section("data", "Data", [facts(rows), scaler_table(data)])
 
 
 def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
@@ -79,14 +77,17 @@ def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
         yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
 
 
-def scaler_rows(data: DataRecord) -> tuple[list[tuple[str, str, str]], str]:
-    """Name, mean and standard deviation of the columns in the train rows, and what the reader should know of them."""
+def scaler_table(data: DataRecord) -> PageTable | None:
+    """By what the values of a checkpoint's data are scaled; None where no column is."""
     scaler = data["scaler"]
     every = list(zip(scaler["columns"], scaler["mean"], scaler["std"], strict=True))
     rows = [(label(name), f"{mean:.5g}", f"{std:.5g}") for name, mean, std in every[:MOST_SCALED]]
+    if not rows:
+        return None
     rest = f"and {len(every) - MOST_SCALED} more columns\n" * (len(every) > MOST_SCALED)
     of = "means over the series of the panel" if data.get("series") else "of the train rows"
-    return rows, f"{rest}{of}"
+    headings = ["column", "mean", "standard deviation"]
+    return PageTable(rows, headings, caption=f"{rest}{of}", title="Scale of the columns")
 
 
 def config_rows(config: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-// Draws each <div data-chart="NAME"> by its entry in the page's JSON block. Names of others are text, never markup.
+// Draws each <div data-chart> by the entry at its place in the page's JSON block. Names of others are text, never markup.
 class BarChart {
   constructor(host, spec) {
     this.host = host;
@@ -39,10 +39,11 @@ function start() {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const charts = [];
   document.documentElement.classList.add("drawn"); // shows the places of the charts, whose width is measured
-  for (const host of document.querySelectorAll("[data-chart]")) {
-    const spec = data.charts[Number(host.dataset.chart)];
+  document.querySelectorAll("[data-chart]").forEach((host, place) => {
+    const spec = data.charts[place];
+    host.id = `chart${place}`;
     charts.push(spec.kind === "bars" ? new BarChart(host, spec) : new LineChart(host, spec));
-  }
+  });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return; // a phone's address bar changes the height alone

@@ -1,57 +1,45 @@
-"""What the pages of a run, a backtest and a comparison have in common, beside their charts and tables."""
+"""What pages of several kinds declare: the verdict, printed tables, coverage, errors by series, how it came about."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import rich.table
+from rich.text import Text as RichText
 
-from forecast.report.page.charts import MOST_BARS, Chart, bars_chart, ranks_chart
-from forecast.report.page.document import chart, facts, folded, paragraph, text
-from forecast.report.page.origin import config_rows, scaler_rows
-from forecast.report.page.tables import plain_table
+from forecast.report.page.charts import MOST_BARS, bars_chart, ranks_chart
+from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section, Verdict, facts
+from forecast.report.page.origin import config_rows
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
-from forecast.run_folder.shapes import DataRecord, Origin
+from forecast.run_folder.shapes import Origin
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
-FAR = "A name that is struck out is drawn when it is pressed; its line would squeeze the others."
-NO_SCRIPT = "The pictures need JavaScript; all else on this page does not."
 
 
-class Drawing:
-    """The charts of a page in the order in which their places were made."""
-
-    def __init__(self) -> None:
-        self.charts: list[Chart] = []
-
-    def __call__(self, made: Chart | None) -> str:
-        """The place of a chart; nothing for None."""
-        if made is None:
-            return ""
-        self.charts.append(made)
-        return chart(len(self.charts) - 1, square=made.get("square", False))
+def verdict(sentences: Sequence[str]) -> Verdict:
+    """The sentences of a verdict, of which a command that trains stands apart."""
+    parted = [sentence.partition(TRAIN) for sentence in sentences]
+    return Verdict([(before, command + rest) for before, command, rest in parted])
 
 
-def verdict_box(sentences: Sequence[str]) -> str:
-    """The sentences of a verdict, commands as code."""
-    lines = []
-    for sentence in sentences:
-        before, command, rest = sentence.partition(TRAIN)
-        shown = f"<br><code>{text(command + rest)}</code>" if command else ""
-        lines.append(f"<p>{text(before)}{shown}</p>")
-    return f'<div class="verdict" id="verdict">\n{"".join(lines)}\n</div>'
+def table(printed: rich.table.Table | None, *, titled: bool = True) -> PageTable | None:
+    """A table that is printed, with the same words; None for None."""
+    if printed is None:
+        return None
+    columns = printed.columns
+    return PageTable(
+        list(zip(*([_plain(cell) for cell in column.cells] for column in columns), strict=True)),
+        [_plain(column.header).strip() for column in columns],
+        [place for place, column in enumerate(columns) if column.justify != "right"],
+        _plain(printed.caption),
+        title=_plain(printed.title) if titled else "",
+    )
 
 
-def tiles(found: Mapping[str, str]) -> str:
-    """Figures by their names, in boxes."""
-    boxes = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in found.items())
-    return f'<dl class="tiles">{boxes}</dl>'
-
-
-def far_note(made: Chart) -> str:
-    """A word on the lines that are not drawn at first; nothing without one."""
-    return paragraph(FAR) if any(line.get("far") for line in made["lines"]) else ""
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, RichText) else "" if cell is None else str(cell)
 
 
 def figure(value: float) -> str:
@@ -59,35 +47,35 @@ def figure(value: float) -> str:
     return short_number(float(value)) if np.isfinite(value) else "-"
 
 
-def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]], draw: Drawing) -> list[str]:
-    """The series with the largest MASE, and all in order. metrics: by heading, `MASE` the first; none without MASE."""
-    mase = metrics["MASE"]
-    known = np.flatnonzero(np.isfinite(mase))
-    if not len(known):
-        return []
-    worst = known[np.argsort(-mase[known], kind="stable")][:MOST_BARS]
-    bars = [(names[i], float(mase[i]), None) for i in worst]
-    rows = [[names[i], *(figure(values[i]) for values in metrics.values())] for i in worst]
+def held(coverage: Mapping[str, float | None]) -> list[Card]:
+    """A card for each interval: how many of the truths it held."""
     return [
-        draw(ranks_chart(mase)) if len(known) > 2 else "",
-        f"<h3>The {len(worst)} largest MASE of {len(known):,}</h3>",
-        draw(bars_chart("The worst series", bars)),
-        folded("as a table", plain_table(["", *metrics], rows, ["", *["number"] * len(metrics)])),
+        Card(f"{level} % intervals held", f"{100 * share:.1f} %", f"of the truths; {level} % would be right")
+        for level, share in coverage.items()
+        if share is not None
     ]
 
 
-def scaler_part(data: DataRecord) -> str:
-    """By what the values of a checkpoint's data are scaled; nothing where no column is."""
-    rows, more = scaler_rows(data)
-    if not rows:
-        return ""
-    table = plain_table(["column", "mean", "standard deviation"], rows, ["", "number", "number"], more)
-    return f"<h3>By what values are scaled</h3>\n{table}"
+def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]]) -> list[Piece | None]:
+    """The series with the largest MASE, and all in order. metrics: by heading, `MASE` the first; none without MASE."""
+    mase = metrics["MASE"]
+    known = np.flatnonzero(np.isfinite(mase))
+    worst = known[np.argsort(-mase[known], kind="stable")][:MOST_BARS]
+    if not len(known):
+        return []
+    rows = [[names[i], *(figure(values[i]) for values in metrics.values())] for i in worst]
+    bars = bars_chart("The worst series", [(names[i], float(mase[i]), None) for i in worst])
+    return [
+        Drawn(ranks_chart(mase)) if len(known) > 2 else None,
+        Drawn(bars, title=f"The {len(worst)} largest MASE of {len(known):,}"),
+        PageTable(rows, ["", *metrics], folded="as a table"),
+    ]
 
 
-def origin_parts(origin: Origin) -> list[str]:
-    """How a checkpoint came about. origin: its `config`, `choices` and `versions`."""
+def origin_section(origin: Origin, *before: Piece | None) -> Section:
+    """How a checkpoint came about. record: its `config`, `choices` and `versions`."""
     versions = [(str(key), str(value)) for key, value in origin["versions"].items()]
     chosen = [(str(key), str(value)) for key, value in sorted(origin["choices"].items()) if value is not None]
-    config = facts(config_rows(origin["config"]))
-    return ["<h3>Versions</h3>", facts(versions), "<h3>Config</h3>", facts(chosen), folded("every key", config)]
+    every = facts(config_rows(origin["config"]), folded="every key")
+    parts = [*before, facts(versions, title="Versions"), facts(chosen, title="Config"), every]
+    return Section("run", "How it came about", parts)

@@ -9,23 +9,20 @@ import pandas as pd
 from forecast.report.forecasters import best_baseline
 from forecast.report.intervals import intervals_table
 from forecast.report.leaderboard import board_table, rests_on_tables
-from forecast.report.page.charts import bars_chart, coverage_chart, reliability_chart, residuals_chart, steps_chart
-from forecast.report.page.document import Section, document, facts, paragraph
-from forecast.report.page.forecasts import forecasts_chart, is_counted
-from forecast.report.page.origin import data_rows
-from forecast.report.page.parts import (
-    NO_SCRIPT,
-    ZOOM,
-    Drawing,
-    far_note,
-    origin_parts,
-    ranked_series,
-    scaler_part,
-    tiles,
-    verdict_box,
+from forecast.report.page.charts import (
+    bars_chart,
+    coverage_chart,
+    forecasts_chart,
+    is_counted,
+    reliability_chart,
+    residuals_chart,
+    steps_chart,
 )
-from forecast.report.page.tables import html_table
+from forecast.report.page.document import Card, Cards, Drawn, Piece, Section, Text, chart, render
+from forecast.report.page.origin import data_section
+from forecast.report.page.parts import ZOOM, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import (
+    UNITS,
     columns_table,
     covariates_table,
     offsets_table,
@@ -34,10 +31,15 @@ from forecast.report.tables import (
     short_number,
     steps_table,
 )
-from forecast.report.verdict import verdict
-from forecast.run_folder.shapes import Metrics, Origin, block_of
+from forecast.report.verdict import verdict as sentences
+from forecast.run_folder.shapes import Board, Metrics, Origin, block_of
 from forecast.text.terminal import label
 
+OVER_TIME = (
+    "Each point is the mean of forecast less truth over successive windows, scaled; the area holds the middle 80 % of "
+    "them. Above 0 forecasts are too high. A line that leaves 0 and stays away is a drift."
+)
+NAMED = 3  # columns with a card of their own, where no target is named
 SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
 
 
@@ -59,137 +61,132 @@ def run_page(
     errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and `versions` of
     the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
-    draw = Drawing()
+    best = best_baseline(metrics)
     data = metrics.get("evaluated_file") or metrics["data"]
-    return document(
+    offsets = offsets_table(metrics, split) if "offsets" in metrics else None
+    scaling, units = metrics.get("scaling") or "series", "in standard deviations of the train rows"
+    if "series" in block_of(metrics, split) or scaling != "series":
+        units = UNITS.get(scaling, units)
+    over_time = residuals_chart(residuals, counted=is_counted(windows))
+    return render(
         title=f"{label(str(metrics['model']))} on {label(str(data))}",
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
-        lead=[
-            *_ahead(ahead, metrics, draw),
-            verdict_box(verdict(metrics, split)),
-            _tiles(metrics, split),
-            paragraph(NO_SCRIPT, "note drawless"),
-        ],
+        terms={"scaled": units},
         sections=[
-            Section("leaderboard", "Models tried", _leaderboard(metrics)),
-            Section("forecasts", "Forecasts", _forecasts(metrics, split, windows, draw)),
-            Section("errors", "Errors", _errors(metrics, split)),
-            Section("steps", "Error by step", _steps(metrics, split, by_step, draw)),
-            Section("reliability", "Reliability of the intervals", _reliability(metrics, split, by_step, draw)),
-            Section("residuals", "Error over time", _over_time(residuals, is_counted(windows), draw)),
-            Section("series", "Series", _series(metrics, split, series, draw)),
-            Section("covariates", "What the other columns are worth", _covariates(metrics, split, draw)),
-            Section("rests_on", "What the forecasts rest on", list(map(html_table, rests_on_tables(metrics)))),
-            Section("data", "Data", [facts(data_rows(origin["data"], metrics, split)), scaler_part(origin["data"])]),
-            Section("run", "How the run came about", origin_parts(origin)),
+            Section("ahead", "The forecast", [] if ahead is None else [_ahead(ahead, metrics)]),
+            Section("", "", [verdict(sentences(metrics, split)), _cards(metrics, split, units)]),
+            Section("leaderboard", "Models tried", _leaderboard(metrics.get("leaderboard"))),
+            Section("forecasts", "Forecasts", [_forecasts(metrics, split, windows)]),
+            Section(
+                "errors",
+                "Errors",
+                [table(scores_table(metrics, split), titled=False), table(columns_table(metrics, split))],
+            ),
+            Section(
+                "steps",
+                "Error by step",
+                [Drawn(steps_chart(by_step, best.key if best else "")), table(steps_table(by_step)), table(offsets)],
+            ),
+            Section("reliability", "Reliability of the intervals", _reliability(metrics, split, by_step)),
+            Section("residuals", "Error over time", [chart(over_time, OVER_TIME)]),
+            Section("series", "Series", _series(metrics, split, series)),
+            Section("covariates", "What the other columns are worth", _covariates(metrics, split)),
+            Section("rests_on", "What the forecasts rest on", list(map(table, rests_on_tables(metrics)))),
+            data_section(origin["data"], metrics, split),
+            origin_section(origin),
         ],
-        charts=draw.charts,
     )
 
 
-def _ahead(windows: Mapping[str, npt.NDArray[Any]] | None, metrics: Metrics, draw: Drawing) -> list[str]:
-    """The forecast after the data, in one part; nothing without one."""
-    if windows is None:
-        return []
-    heading = "The forecast"
-    made, left_out = forecasts_chart(windows, None, metrics.get("target"), title=heading)
-    shown = f"{len(made['picks'][0]['names'])} series. " if "series" in windows else ""
-    says = paragraph(f"{shown}{ZOOM} {left_out}".strip())
-    return [f'<div id="ahead">\n<h2>{heading}</h2>\n{says}\n{draw(made)}\n</div>']
+def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Metrics) -> Piece:
+    drawn, left_out = forecasts_chart(windows, None, metrics.get("target"), title="The forecast")
+    shown = f"{len(drawn['picks'][0]['names'])} series. " if "series" in windows else ""
+    return Drawn(drawn, f"{shown}{ZOOM} {left_out}".strip())
 
 
-def _leaderboard(metrics: Metrics) -> list[str]:
+def _cards(metrics: Metrics, split: str, units: str) -> Cards:
+    """The error in the file's own units first, of the target or of a few columns; then those that need none."""
+    block, best = block_of(metrics, split), best_baseline(metrics)
+    columns, target = block.get("columns") or {}, str(metrics.get("target"))
+    names = [target] if target in columns else list(columns) if len(columns) <= NAMED else []
+    cards = []
+    for name in names:
+        theirs = best.error("columns", name, "original", "mae") if best else None
+        beside = f"; {short_number(theirs)} of {best.name}, the best baseline" if best and theirs is not None else ""
+        says = f"mean absolute error in the units of the file{beside}"
+        cards.append(Card(f"mean error of {label(name, 30)}", short_number(columns[name]["original"]["mae"]), says))
+    season = (metrics.get("mase_scale") or {}).get("period")
+    before = f"that of the value {season} steps before" if season else "that of a naive forecast"
+    skill = "-" if block.get("skill") is None else f"{block['skill']:.3f}"
+    return Cards(
+        [
+            *cards,
+            Card("MASE", short_number(block.get("mase")), f"mean absolute error, as a multiple of {before}"),
+            Card("skill", skill, "by how much the MSE lies below that of seasonal naive: 1 is perfect, 0 no better"),
+            *held(block.get("coverage") or {}),
+            Card(
+                "MAE, scaled",
+                short_number(block["scaled"].get("mae")),
+                f"mean absolute error, {units}",
+            ),
+            Card("MSE, scaled", short_number(block["scaled"].get("mse")), "mean squared error, in the same units"),
+            Card("windows", f"{block.get('windows', 0):,}", f"forecasts of {metrics.get('pred_len')} steps in {split}"),
+        ]
+    )
+
+
+def _leaderboard(board: Board | None) -> list[Piece | None]:
     """Of a run of `forecast auto`."""
-    board = metrics.get("leaderboard")
     if not board:
         return []
     says = "Each figure is of all windows, scaled units; what was chosen was chosen on validation windows."
-    table = html_table(board_table(board["rows"], error=board["error"]), titled=False)
-    return [paragraph(str(board["reason"])), table, paragraph(says)]
+    return [
+        Text(str(board["reason"])),
+        table(board_table(board["rows"], error=board["error"]), titled=False),
+        Text(says),
+    ]
 
 
-def _tiles(metrics: Metrics, split: str) -> str:
-    block = block_of(metrics, split)
-    found = {
-        "MSE, scaled": short_number(block["scaled"].get("mse")),
-        "MAE, scaled": short_number(block["scaled"].get("mae")),
-        "MASE": short_number(block.get("mase")),
-        "skill": "-" if block.get("skill") is None else f"{block['skill']:.3f}",
-    }
-    for level, share in (block.get("coverage") or {}).items():
-        found[f"{level} % intervals held"] = "-" if share is None else f"{100.0 * share:.1f} %"
-    found["windows"] = f"{block.get('windows', 0):,}"
-    return tiles(found)
-
-
-def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[Any]], draw: Drawing) -> list[str]:
-    made, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
+def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Piece:
+    drawn, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
+    shown = len(drawn["picks"][0]["names"])
+    which = f"{shown} of {block_of(metrics, split)['windows']:,} windows of {split}, evenly spread."
     if "series" in windows:
         of = block_of(metrics, split)["series"]
-        between = len(made["picks"][0]["names"]) - len(of["worst"]) - len(of["best"])
-        which = (
-            f"The last windows of the {len(of['worst'])} worst and the {len(of['best'])} best of {of['count']:,} series"
-        )
-        which += f", and of {between} between them." if between > 0 else "."
-    else:
-        windows_of = f"{block_of(metrics, split)['windows']:,} windows of {split}"
-        which = f"{len(made['picks'][0]['names'])} of {windows_of}, evenly spread."
-    return [paragraph(f"{which} {ZOOM} {left_out}".strip()), draw(made)]
+        worst, best = len(of["worst"]), len(of["best"])
+        between = f", and of {shown - worst - best} between them" * (shown > worst + best)
+        which = f"The last windows of the {worst} worst and the {best} best of {of['count']:,} series{between}."
+    return Drawn(drawn, f"{which} {ZOOM} {left_out}".strip())
 
 
-def _errors(metrics: Metrics, split: str) -> list[str]:
-    return [html_table(scores_table(metrics, split), titled=False), html_table(columns_table(metrics, split))]
-
-
-def _steps(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
-    best = best_baseline(metrics)
-    offsets = html_table(offsets_table(metrics, split)) if "offsets" in metrics else ""
-    drawn = steps_chart(by_step, best.key if best else "")
-    return [far_note(drawn), draw(drawn), html_table(steps_table(by_step)), offsets]
-
-
-def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]], draw: Drawing) -> list[str]:
-    found = block_of(metrics, split).get("intervals")
-    if not found:
+def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]]) -> list[Piece | None]:
+    intervals = block_of(metrics, split).get("intervals")
+    if not intervals:
         return []
-    drawn, by = draw(reliability_chart(found["reliability"], split)), draw(coverage_chart(by_step))
+    says = "Where the line lies below the grey one, intervals hold less than they say."
     return [
-        html_table(intervals_table(metrics, split)),
-        paragraph("Where the line lies below the grey one, intervals hold less than they say.") if drawn else "",
-        drawn,
-        "<h3>Coverage by step</h3>" if by else "",
-        by,
+        table(intervals_table(metrics, split)),
+        chart(reliability_chart(intervals["reliability"], split), says),
+        chart(coverage_chart(by_step), title="Coverage by step"),
     ]
 
 
-def _over_time(residuals: pd.DataFrame, counted: bool, draw: Drawing) -> list[str]:
-    says = (
-        "Each point is the mean of forecast less truth over successive windows, scaled; the area holds the middle 80 % "
-        "of them. Above 0 forecasts are too high. A line that leaves 0 and stays away is a drift."
-    )
-    drawn = draw(residuals_chart(residuals, counted=counted))
-    return [paragraph(says), drawn] if drawn else []
-
-
-def _series(metrics: Metrics, split: str, series: pd.DataFrame | None, draw: Drawing) -> list[str]:
+def _series(metrics: Metrics, split: str, series: pd.DataFrame | None) -> list[Piece | None]:
     if series is None or "series" not in block_of(metrics, split):
         return []
-    table = html_table(series_table(metrics, split))
     headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
-    metrics_of = {name: series[key].to_numpy() for name, key in headings.items()}
-    return [table, *ranked_series([str(name) for name in series.iloc[:, 0]], metrics_of, draw)]
+    columns = {name: series[key].to_numpy() for name, key in headings.items()}
+    names = [str(name) for name in series.iloc[:, 0]]
+    return [table(series_table(metrics, split)), *ranked_series(names, columns)]
 
 
-def _covariates(metrics: Metrics, split: str, draw: Drawing) -> list[str]:
-    found = block_of(metrics, split).get("covariates")
-    if not found:
+def _covariates(metrics: Metrics, split: str) -> list[Piece | None]:
+    worth = block_of(metrics, split).get("covariates")
+    if not worth:
         return []
-    ranked = sorted(found.items(), key=lambda item: -item[1]["importance"])
+    ranked = sorted(worth.items(), key=lambda item: -item[1]["importance"])
     bars = [(name, row["importance"], row["error"]) for name, row in ranked]
-    span = SMALL * (block_of(metrics, split)["scaled"]["mae"] or 0.0)
+    mae = block_of(metrics, split)["scaled"]["mae"] or 0.0
+    drawn = bars_chart("Worth of the columns", bars, span=SMALL * mae)
     says = "By how much the MAE, scaled, grows when windows exchange the column, with the standard error."
-    return [
-        paragraph(says),
-        draw(bars_chart("Worth of the columns", bars, span=span)),
-        html_table(covariates_table(metrics, split), titled=False),
-    ]
+    return [Drawn(drawn, says), table(covariates_table(metrics, split), titled=False)]

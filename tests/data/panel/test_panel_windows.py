@@ -5,8 +5,9 @@ import pytest
 import torch
 from panels import LENGTHS, made_panel
 
-from forecast.data.prepare import prepare_panel
+from forecast.data.prepare import prepare
 from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit
+from forecast.data.target_rows import panel_cuts
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
 
@@ -22,9 +23,11 @@ SPLITS = {
 def prepared(frame, split="last", *, pad=False, scaling="none", targets=(0,), **lengths):
     """A panel cut and scaled."""
     lengths = {"seq_len": SEQ_LEN, "pred_len": PRED_LEN} | lengths
-    return prepare_panel(
-        frame, split=SPLITS[split], targets=targets, encoding="timeF", pad=pad, scaling=scaling, **lengths
-    )
+    splits = panel_cuts(SPLITS[split], frame, pred_len=lengths["pred_len"])
+    options = {"targets": targets, "encoding": "timeF", "pad": pad, "scaling": scaling, **lengths}
+    data = prepare(frame, splits=splits, **options)
+    data.check_enough()
+    return data
 
 
 def windows_by_loop(data, split, look_back):
@@ -65,9 +68,8 @@ def test_every_window_is_that_of_a_slow_reader(split, part, pad, look_back):
         np.testing.assert_array_equal(batch.past[i], past)
         np.testing.assert_array_equal(batch.future[i], future)
         np.testing.assert_array_equal(batch.target[i], future[:, 1:])
-        inside = [j for j, flag in enumerate(flags) if not flag]
-        rows = np.arange(origin - look_back, origin)
-        np.testing.assert_allclose(batch.past_known[i, inside, :3], known[rows[inside]], rtol=1e-6)
+        rows = np.maximum(0, np.arange(origin - look_back, origin))
+        np.testing.assert_allclose(batch.past_known[i, :, :3], known[rows], rtol=1e-6)
         np.testing.assert_allclose(batch.future_known[i, :, :3], known[origin : origin + PRED_LEN], rtol=1e-6)
         if pad:
             assert batch.past_known[i, :, 3].tolist() == [float(flag) for flag in flags]

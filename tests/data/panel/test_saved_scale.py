@@ -12,7 +12,7 @@ from scales import scales_of
 
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.saved_scale import SavedScale
-from forecast.data.panel.splits import PanelRows
+from forecast.data.target_rows import TargetRows
 
 LENGTHS = (7, 3, 11)
 
@@ -33,7 +33,7 @@ def panel(ids, lengths=LENGTHS, *, seed=0, measured=None):
 
 
 def fitted(frame, how="series"):
-    return scales_of(frame, how, PanelRows(frame.offsets[:-1], frame.offsets[1:] - 1), context=2)
+    return scales_of(frame, how, TargetRows(frame.offsets[:-1], frame.offsets[1:] - 1), context=2)
 
 
 def through_a_file(scale):
@@ -131,7 +131,7 @@ def test_a_damaged_scale_is_refused_with_what_is_wrong(message):
 def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
     """Of a series that rises by one each row the difference from 3 rows before is 3."""
     frame = made_panel()
-    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
     scaler = scales_of(frame, "season", rows, context=11, period=3)
     assert scaler.std[:4].tolist() == [[3.0]] * 4 and scaler.std[4] == 0.5  # of two rows: their deviation
     saved = SavedScale.from_state(SavedScale.of(scaler, frame.ids).state())
@@ -144,7 +144,7 @@ def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
 
 def test_a_saved_season_must_be_a_number_of_steps():
     frame = made_panel()
-    rows = PanelRows(frame.offsets[:-1], frame.offsets[1:])
+    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
     state = SavedScale.of(scales_of(frame, "season", rows, context=11, period=3), frame.ids).state()
     for period in (None, 0, "3"):
         with pytest.raises(ValueError, match=r"has the period .*, which must be a number of steps"):

@@ -11,9 +11,9 @@ import torch
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.splits import PanelRows
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import best_period, calendar_seasons
+from forecast.data.target_rows import TargetRows
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows
 from forecast.ops.run_sums import run_sums
@@ -122,7 +122,7 @@ def fitted_series(frame: PanelFrame, n_targets: int) -> IntArray:
     return np.sort(drawn[: max(1, int(np.searchsorted(cells, FITTED_CELLS, side="right")))])
 
 
-def train_season(frame: PanelFrame, train: PanelRows, targets: Sequence[int], *, pred_len: int) -> int | None:
+def train_season(frame: PanelFrame, train: TargetRows, targets: Sequence[int], *, pred_len: int) -> int | None:
     """The season that most series show in the train rows of the targets, as `best_period` finds it; None without one.
 
     Of many series SEASON_SERIES of those that have train rows are looked at.

@@ -17,14 +17,14 @@ TAIL = "tail"  # the rows after the test
 
 
 @dataclass(frozen=True, eq=False)
-class PanelRows:
+class TargetRows:
     """The target rows of one split: of series s the rows first[s] to stop[s] of the panel's array, perhaps none."""
 
     first: IntArray
     stop: IntArray
 
     @classmethod
-    def of(cls, rows: range) -> "PanelRows":
+    def of(cls, rows: range) -> "TargetRows":
         """Those of one series."""
         return cls(np.array([rows.start]), np.array([rows.stop]))
 
@@ -35,7 +35,7 @@ class PanelRows:
         return range(first, stop)
 
 
-def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, PanelRows]:
+def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, TargetRows]:
     """The target rows of "train", "val", "test" and, when those of a series can hold a window, "tail" in each series.
 
     UserError as `Split.check` and `Split.cuts`.
@@ -53,7 +53,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, P
     split.check(frame.lengths, frame.name)
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
     edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
-    parts = map(PanelRows, edges[:-1], edges[1:])
+    parts = map(TargetRows, edges[:-1], edges[1:])
     rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
     if not (rows[TAIL].stop - rows[TAIL].first >= pred_len).any():
         del rows[TAIL]
@@ -72,7 +72,7 @@ class Origins:
     ends: IntArray
 
     @classmethod
-    def of(cls, rows: PanelRows, begin: IntArray, *, context: int, pred_len: int) -> "Origins":
+    def of(cls, rows: TargetRows, begin: IntArray, *, context: int, pred_len: int) -> "Origins":
         """All origins whose pred_len target rows lie in `rows`, with `context` rows before them, from `begin` on."""
         first = np.maximum(rows.first, begin + context)
         counts = np.maximum(0, rows.stop - pred_len + 1 - first)
@@ -92,12 +92,12 @@ class Origins:
 
 
 def usable_windows(
-    frame: PanelFrame, origins: Origins, *, seq_len: int, pred_len: int, offset: int = 0, told: int = 0
+    frame: PanelFrame, origins: Origins, *, seq_len: int, pred_len: int, offset: int = 0, ahead: int = 0
 ) -> IntArray | None:
     """The numbers (W,) of the windows that the gaps leave; None when they leave all.
 
     data.gaps=mask forbids a window with a made-up cell in its past, or in what it is told of its horizon: the last
-    `told` columns. offset: rows between past and targets.
+    `ahead` columns. offset: rows between past and targets.
     """
     if frame.measured is None or frame.repair.policy != "mask":
         return None
@@ -105,9 +105,9 @@ def usable_windows(
     first = np.maximum(rows - seq_len, frame.offsets[series])
     made_up = np.concatenate([[0], np.cumsum(~frame.measured.all(axis=1))])
     shut = made_up[rows] > made_up[first]
-    if told:
-        of_told = np.concatenate([[0], np.cumsum(~frame.measured[:, -told:].all(axis=1))])
-        shut |= of_told[rows + offset + pred_len] > of_told[rows + offset]
+    if ahead:
+        of_ahead = np.concatenate([[0], np.cumsum(~frame.measured[:, -ahead:].all(axis=1))])
+        shut |= of_ahead[rows + offset + pred_len] > of_ahead[rows + offset]
     return np.flatnonzero(~shut) if shut.any() else None
 
 
