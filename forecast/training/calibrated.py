@@ -47,7 +47,9 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
     count = len(data.windows("val"))
     parts = [Part(model=checkpoint.model().to(device), windows=range(count))]
     if chosen := chosen_weights(folder):
-        first, second = (_model_of(checkpoint, chosen[half]).to(device) for half in HALVES)
+        first, second = (checkpoint.model().to(device) for _ in HALVES)
+        for model, half in zip((first, second), HALVES, strict=True):
+            model.load_state_dict(chosen[half])
         middle = count // 2
         parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]
     found = calibrate(
@@ -60,13 +62,6 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
     )
     if found is not None:
         write_entry(path, CALIBRATION, {**found.state(), "targets": list(data.target_names)})
-
-
-def _model_of(checkpoint: Checkpoint, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The checkpoint's model with other weights, in evaluation mode."""
-    model = checkpoint.model()
-    model.load_state_dict(weights)
-    return model
 
 
 def write_entry(path: Path, key: str, value: object) -> None:
