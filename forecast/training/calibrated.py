@@ -9,7 +9,7 @@ import torch
 
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import RECORD
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import Part, block_count, calibrate
