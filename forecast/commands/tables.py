@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ import pandas as pd
 from forecast.commands.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.check import check_reading
+from forecast.data.cells import FloatArray
 from forecast.data.reading.layout import STEP, USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.data.writing import digits_of
@@ -21,6 +21,7 @@ from forecast.errors import UserError
 from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
+from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import listed
 
 Table = pd.DataFrame | Path | str
@@ -44,7 +45,11 @@ def check_table(table: object) -> None:
 
 
 def forecast_table(
-    time_column: str, times: pd.DatetimeIndex, freq: str, columns: Mapping[str, Any], std: npt.NDArray[np.float64]
+    time_column: str,
+    times: pd.DatetimeIndex,
+    freq: str,
+    columns: Mapping[str, FloatArray],
+    std: npt.NDArray[np.float64],
 ) -> pd.DataFrame:
     """Forecasts as a table: the column of time, then columns of (pred_len,) values, to the digits that a std allows.
 
@@ -135,8 +140,8 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
 
 @contextmanager
 def as_file(
-    table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
-) -> Iterator[tuple[Path | str | None, Mapping[str, Any]]]:
+    table: Table | None, source: Source, reading: Mapping[str, object] | None = None
+) -> Iterator[tuple[Path | str | None, Mapping[str, object]]]:
     """(a file with the rows of `table`, the keys of a `Layout` that read it); a path, and None, as they are.
 
     reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
@@ -161,13 +166,13 @@ def as_file(
             raise UserError(str(error).replace(str(path), NAME)) from error
 
 
-def errors_table(metrics: Mapping[str, Any], split: str) -> pd.DataFrame:
+def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
     """The errors in metrics.json on a split: a row for the model and one for each baseline, NaN where not known."""
     model, baselines = metrics["model"], metrics["baselines"]
-    rows = {model: metrics[split]} | {
+    rows = {model: block_of(metrics, split)} | {
         f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
     }
-    original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
+    original = [f"{error}_original" for error in ("mse", "mae") if "original" in block_of(metrics, split)]
     names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
     places = {name: tuple(reversed(name.split("_"))) for name in names}
     table: pd.DataFrame = pd.DataFrame(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -170,8 +170,16 @@ def evaluate(
         of_groups = {key: np.repeat(one, groups, axis=0) for key, one in scale.items()}
         scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
     residuals = Residuals(count, len(data.targets))
-    of_model: Any = {"intervals": scored_intervals, "residuals": residuals, "grouped": before_each}
-    scored = score(forecasters, data, every, count=count, examples=examples, **of_model)
+    scored = score(
+        forecasters,
+        data,
+        every,
+        count=count,
+        examples=examples,
+        intervals=scored_intervals,
+        residuals=residuals,
+        grouped=before_each,
+    )
     starts = windows.rows[:: protocol.stride][:count] - data.seq_len
     own_scale, differences = None, None
     if before_each:

@@ -1,7 +1,7 @@
 """What fits a file: whether its level drifts, and an Informer that its rows can train in minutes on two cores."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
 
 
-def fitted_model(windows: Mapping[str, int], lengths: Lengths, *, columns: int) -> tuple[str, dict[str, Any]]:
+def fitted_model(windows: Mapping[str, int], lengths: Lengths, *, columns: int) -> tuple[str, dict[str, object]]:
     """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
 
     Boosted trees stand on a ridge; the val windows choose how many there are, none among the choices.
@@ -57,7 +57,7 @@ def fitted_model(windows: Mapping[str, int], lengths: Lengths, *, columns: int) 
     return "boosted_trees", {"model.error": "absolute"}
 
 
-def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:
+def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, object]:
     """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
 
     windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
@@ -70,7 +70,7 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
     most_epochs = max(MOST_EPOCHS, UPDATES * batch_size // train)
     affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
     affordable_epochs = int(affordable / (train + EVALUATED * val))
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "model.d_model": width,
         "model.n_heads": 4,
         "model.d_ff": 2 * width,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.train_command import train_command
 from forecast.data.near_grid import stamps_on_grid
-from forecast.data.reading.layout import Layout
+from forecast.data.reading.layout import Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
@@ -159,7 +159,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     return found[:_MOST_COMMANDS]
 
 
-def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Any] | None) -> str:
+def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Cell] | None) -> str:
     """The training on all series, read as the one that was looked at; in others there may be gaps.
 
     where: what chose the rows before the series were told apart.
@@ -225,7 +225,7 @@ def _advise(check: FileCheck, given: Given) -> None:
     check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
-def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:
+def _settings(check: FileCheck, layout: Layout) -> dict[str, object]:
     """The keys that choose a layout, and what is forecast."""
     settings = {f"data.{key}": value for key, value in settings_of(layout).items()}
     if settings.get("data.separator") == "\t":
