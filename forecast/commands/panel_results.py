@@ -72,7 +72,15 @@ def panel_blocks(
             "by_series": True,
         },
         "scaling": data.scaler.how,
-        **offset_metrics(model, data.on(device), split=split, naive=evaluation.naive, **common),
+        **offset_metrics(
+            model,
+            data.on(device),
+            split=split,
+            protocol=protocol,
+            batch_size=batch_size,
+            device=device,
+            naive=evaluation.naive,
+        ),
         **blocks,
     }
     return cast(Metrics, metrics), evaluation, panel_step_errors(evaluation)
