@@ -77,8 +77,9 @@ def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figu
     class FirstValidation(Throughput):
         """Notes when the first validation is done: the metric is there, and on a GPU it has been waited for."""
 
-        def on_validation_end(self, trainer: Any, *rest: Any) -> None:
-            super().on_validation_end(trainer, *rest)
+        def on_validation_end(self, *rest: Any) -> None:
+            super().on_validation_end(*rest)
+            trainer = rest[0]
             if not figures:
                 error = float(trainer.callback_metrics["val/mse_scaled"])
                 figures.update(seconds=time.perf_counter() - started, val_mse=error)

@@ -1,8 +1,9 @@
 """Our side: mechanisms, models and data as the config builds them for a training."""
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -10,7 +11,9 @@ from torch import nn
 from benchmarks.setting import Setting, Sizes
 from forecast.config.build import build
 from forecast.config.entry import composed
+from forecast.config.run_config import Plain, RunConfig
 from forecast.data.catalog import locate
+from forecast.data.sources import Source
 from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -24,15 +27,15 @@ OF_MODEL = ("d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "d
 
 
 @functools.cache
-def values(*overrides: str) -> dict[str, Any]:
-    """The resolved config of train.py with these overrides, to be read only."""
-    return composed(overrides).values
+def values(*overrides: str) -> RunConfig:
+    """The config of train.py with these overrides."""
+    return composed(overrides).config
 
 
 def mechanism(name: str, *, causal: bool, device: str) -> nn.Module:
     """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call."""
     config = values(f"attention={name}", "model=informer", "model.dropout=0.0")
-    built: nn.Module = build(config["attention"]["mechanism"])(causal=causal, layer=0)
+    built: nn.Module = build(cast(Mapping[str, Plain], config.plain["attention"])["mechanism"])(causal=causal, layer=0)
     return built.to(device)
 
 
@@ -57,8 +60,7 @@ def model_of(recipe: str, sizes: Sizes) -> ForecastModel:
         "n_known": sizes.n_known,
     }
     config = values(*overrides(recipe, sizes))
-    model: ForecastModel = build(config["model"], window=WindowShape(**columns, **lengths))
-    return model
+    return config.model.build(ForecastModel, window=WindowShape(**columns, **lengths))
 
 
 def random_batch(sizes: Sizes, device: str) -> Batch:
@@ -75,9 +77,9 @@ def prepared(csv: Path, sizes: Sizes) -> "Prepared":
     from forecast.commands.training_data import read_series  # lightning: seconds in each process that measures
 
     config = values(*overrides("informer2020", sizes, str(csv)))
-    return read_series(build(config["data"]), config)
+    return read_series(config.data.build(Source), config)
 
 
 def series_file(setting: Setting) -> Path:
     """ETTh1.csv: --csv, else from $FORECAST_DATA, downloaded when it is not there."""
-    return Path(setting.csv or locate("ETTh1", values("data=ETTh1")["data"]["root"])).absolute()
+    return Path(setting.csv or locate("ETTh1", str(values("data=ETTh1").data.get("root")))).absolute()

@@ -88,7 +88,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     stages = panel_training(setting, command=[*command, "trainer.max_epochs=-1", f"hydra.run.dir='{folder}'"])
     start = time.perf_counter()
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
-    source = history_source(checkpoint, saved_source(checkpoint.config["data"], root=None), None)
+    source = history_source(checkpoint, saved_source(checkpoint.config.data, root=None), None)
     ends = panel_forecaster(checkpoint, source, device=torch.device("cpu"))
     whole = whole_table(ends, long_table(checkpoint, source, ends))
     predict = time.perf_counter() - start

@@ -81,10 +81,10 @@ def apart(function: Any, setting: Setting, **arguments: Any) -> Figures:
 
 def converted(setting: Setting, *, command: Sequence[str]) -> Figures:
     """The file read into the folder `data.cache`."""
-    from forecast.config.build import build
     from forecast.data.panel.read import read_panel
+    from forecast.data.sources import CsvSource
 
-    source = build(ours.values(*command)["data"])
+    source = ours.values(*command).data.build(CsvSource)
     memory, start = PeakMemory(), time.perf_counter()
     read_panel(source)
     return {"seconds": time.perf_counter() - start, "megabytes": timing.whole_peak(memory)}
@@ -95,14 +95,14 @@ def windows_alone(setting: Setting, *, command: Sequence[str]) -> Figures:
     import torch
 
     from forecast.commands.training_data import read_data
-    from forecast.config.build import build
+    from forecast.data.sources import CsvSource
     from forecast.training.datamodule import ForecastDataModule
 
     torch.set_num_threads(1)
     config = ours.values(*command)
-    data, given = read_data(build(config["data"]), config), config["data"]
+    data, given = read_data(config.data.build(CsvSource), config), config.data
     module = ForecastDataModule(
-        data, batch_size=given["batch_size"], seed=config["seed"], windows_per_epoch=given["windows_per_epoch"]
+        data, batch_size=given.batch_size, seed=config.seed, windows_per_epoch=given.windows_per_epoch
     )
     memory, counted = PeakMemory(), []
 

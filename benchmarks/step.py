@@ -12,7 +12,6 @@ from benchmarks import ours, timing
 from benchmarks.document import print_table
 from benchmarks.peers import load_peer
 from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes
-from forecast.config.build import build
 from forecast.evaluation.metrics import mean_squared_error
 from forecast.training.optimizers import fused_keyword
 
@@ -88,7 +87,7 @@ def make_step(
     for both. Autocast covers forward and loss, as Lightning's bf16-mixed does.
     """
     torch.manual_seed(0)
-    batch, make = ours.random_batch(sizes, setting.device), build(ours.values()["optim"])
+    batch, make = ours.random_batch(sizes, setting.device), ours.values().optim.factory(torch.optim.Optimizer)
     if peer:
         theirs = load_peer(peer)
         model = theirs.model(sizes, setting.device).train()

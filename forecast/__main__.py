@@ -15,7 +15,8 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from types import ModuleType
+from typing import NoReturn, TextIO
 
 from forecast.commands import Answer
 from forecast.errors import Terminated, UsageError, UserError, closest
@@ -115,7 +116,7 @@ def trust_of(name: str) -> Iterator[None]:
         yield
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Prints one JSON document."""
     say(json_text(document))
 
@@ -236,7 +237,7 @@ def _run_plain(name: str) -> Answer | None:
     return answer
 
 
-def _study(name: str) -> Any:
+def _study(name: str) -> ModuleType:
     """The module of a command of STUDIES. Raises UserError outside a checkout."""
     try:
         return import_module(f"studies.published.{name}")

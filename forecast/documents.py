@@ -100,7 +100,7 @@ def _plain_loader() -> Any:
 
         depth = 0
 
-        def compose_node(self, parent: Any, index: Any) -> Any:
+        def compose_node(self, parent: object, index: object) -> object:
             event, self.depth = self.peek_event(), self.depth + 1
             if isinstance(event, yaml.AliasEvent) or self.depth > DEEPEST:
                 what = "an alias" if self.depth <= DEEPEST else "it is nested too deeply"
@@ -210,11 +210,11 @@ def _adapter(shape: Hashable) -> Any:
     return TypeAdapter(cast(Any, shape))
 
 
-def _check_values(path: Path | str, value: Any, *, finite: bool) -> None:
+def _check_values(path: Path | str, value: object, *, finite: bool) -> None:
     """Raises DocumentError for values that JSON does not have, or that no document of ours has."""
-    level: list[Any] = [value]
+    level: list[object] = [value]
     for _ in range(DEEPEST):
-        below: list[Any] = []
+        below: list[object] = []
         for one in level:
             if isinstance(one, dict):
                 below += [*one.keys(), *one.values()]

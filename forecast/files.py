@@ -90,12 +90,12 @@ def write_text(path: Path, text: str) -> None:
         unfinished.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Puts `json_text(value)` at `path`."""
     write_text(path, json_text(value))
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """`rounded(value)` as the lines of a JSON file."""
     return json.dumps(rounded(value), indent=2, allow_nan=False) + "\n"
 

@@ -2,13 +2,14 @@
 
 import torch
 from config.composed import composed
-from omegaconf import OmegaConf
 
 from forecast.checkpoint.load import build_model
 from forecast.commands.training_data import read_data
 from forecast.config import resolvers
-from forecast.config.build import build
 from forecast.config.compose import without_hydra
+from forecast.config.run_config import RunConfig
+from forecast.config.values import plain_values
+from forecast.data.sources import Source
 from forecast.evaluation.baselines import fit_baselines
 from forecast.training.record import make_record, weights_only_content
 
@@ -21,12 +22,12 @@ def write_untrained(path, *overrides, sizes=SIZES):
     """A checkpoint as train.py OVERRIDES would leave it, of these sizes where the model has them. Returns the path."""
     resolvers.register()
     cfg, choices = without_hydra(composed(*overrides, hydra=True))
-    config = OmegaConf.to_container(cfg, resolve=True)
-    config["model"] |= {key: value for key, value in sizes.items() if key in config["model"]}
-    source = build(config["data"])
+    config = RunConfig.of(plain_values(cfg))
+    config = config.with_model({key: value for key, value in sizes.items() if key in config.model.node})
+    source = config.data.build(Source)
     data = read_data(source, config)
     record = make_record(config, choices, source, data, fit_baselines(data))
     torch.manual_seed(3)
-    model = build_model(config, record["data"])
+    model = build_model(config, record.data)
     torch.save(weights_only_content(model, record), path)
     return path

@@ -48,7 +48,7 @@ class Slow(torch.optim.Adam):
     pass
 
 
-class Told(Callback):
+class Origin(Callback):
     pass
 
 

@@ -22,7 +22,7 @@ ARROWS = {
     "data": set(),
     "run_folder": set(),
     "config": {"data", "run_folder"},
-    "report": set(),
+    "report": {"run_folder"},
     "comparison": {"run_folder", "report"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},

@@ -38,7 +38,7 @@ def read_plain(path: Path) -> Any:
 
 def read_torch_file(
     path: Path, *, name: str, kind: str, if_damaged: str, if_hostile: str, old_format: bool = True
-) -> Any:
+) -> object:
     """What torch.save has written: plain containers, and tensors on the CPU. Nothing is executed.
 
     name, kind: the file and what it should be, in the messages. if_damaged, if_hostile: what to do, at their ends.

@@ -23,7 +23,7 @@ class WrongEntry(Exception):
     """An entry is not what it must be; the text says which one and why."""
 
 
-def require(holds: Any, where: str, problem: str) -> None:
+def require(holds: object, where: str, problem: str) -> None:
     """Raises WrongEntry for the entry `where`, unless `holds`."""
     if not holds:
         raise WrongEntry(f"{where} {problem}")

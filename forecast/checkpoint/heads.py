@@ -1,10 +1,7 @@
 """What a config says of a model before it is built: the spread that its loss asks for, whether it is fitted at once."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
+from forecast.config.run_config import Recipe
 from forecast.models.base import FittedModel
 from forecast.models.spread import Spread
 
@@ -12,24 +9,18 @@ from forecast.models.spread import Spread
 TRAINING_ONLY = ("lightning.", "forecast.training.")
 
 
-def spread_of(config: Mapping[str, Any]) -> Spread | None:
-    """What the model of a resolved config gives in place of a point forecast; None where its loss asks for none.
+def spread_of(loss: Recipe) -> Spread | None:
+    """What a model gives in place of a point forecast; None where its loss asks for none.
 
     Raises UserError as `build` does.
     """
-    node = config.get("loss")
-    target = node.get("_target_") if isinstance(node, Mapping) else None
-    if target is None or str(target).startswith(TRAINING_ONLY):
+    if not loss.target or loss.target.startswith(TRAINING_ONLY) or not loss.extends(Spread):
         return None
-    kind = resolve_target(target, "loss")
-    if not (isinstance(kind, type) and issubclass(kind, Spread)):
-        return None
-    spread = build({"loss": node})["loss"]
+    spread = build({"loss": loss.node})["loss"]
     assert isinstance(spread, Spread)
     return spread
 
 
-def is_fitted_at_once(model: Mapping[str, Any]) -> bool:
-    """Whether the `model` of a resolved config takes no gradient steps. UserError for a target that is not allowed."""
-    kind = resolve_target(model["_target_"], "model")
-    return isinstance(kind, type) and issubclass(kind, FittedModel)
+def is_fitted_at_once(model: Recipe) -> bool:
+    """Whether a model takes no gradient steps. UserError for a target that is not allowed."""
+    return model.extends(FittedModel)

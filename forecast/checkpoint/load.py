@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import nn
@@ -16,23 +16,25 @@ from torch import nn
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
-from forecast.checkpoint.formats import PANEL, RECORD, REFIT
+from forecast.checkpoint.formats import PANEL, RECORD
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
+from forecast.checkpoint.record import PanelRecord, Record, RefitRecord
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
-from forecast.config.build import build
+from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.frame import SeriesFrame
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import fitted_scaler
 from forecast.data.roles import names_roles
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import How, Scaler
 from forecast.data.seasonality import seasonal_period
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
+from forecast.run_folder.shapes import DataRecord
 
 WEIGHTS_PREFIX = "model."
 TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
@@ -49,13 +51,13 @@ LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such a
 class Checkpoint(TrainedRoles):
     """A checkpoint's content.
 
-    record: our part, see `training.record.complete_record`. epoch: the last one begun, counted from 1. step: how many
+    record: our part. epoch: the last one begun, counted from 1. step: how many
     times the weights were changed. is_best: whether its validation error is the lowest of its run so far; never without
     a validation. resumable: whether a training can go on from it: it has Lightning's part beside the weights.
     """
 
     path: Path
-    record: dict[str, Any]
+    record: Record
     weights: dict[str, torch.Tensor]
     epoch: int
     step: int
@@ -63,40 +65,40 @@ class Checkpoint(TrainedRoles):
     resumable: bool = True
 
     @property
-    def config(self) -> dict[str, Any]:
-        """The resolved config of the training."""
-        return cast(dict[str, Any], self.record["config"])
+    def config(self) -> RunConfig:
+        """That of the training."""
+        return self.record.config
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> DataRecord:
         """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
-        return cast(dict[str, Any], self.record["data"])
+        return self.record.data
 
     @property
     def scaler(self) -> Scaler:
         """Fitted on the rows trained on."""
-        return Scaler.from_state(self.data["scaler"], self.data["scaling"])
+        return Scaler.from_state(self.data["scaler"], cast(How, self.data["scaling"]))
 
     def scaler_of(self, frame: SeriesFrame, train: range) -> Scaler:
         """That of other train rows, made as the training made its own."""
-        season = self.data["season"] or seasonal_period(frame.freq) or 1
-        context, together = self.config["seq_len"], len(self.covariates)
+        season = self.data.get("season") or seasonal_period(frame.freq) or 1
+        context, together = self.config.seq_len, len(self.covariates)
         return fitted_scaler(frame, train, how=self.scaler.how, context=context, period=season, together=together)
 
     @property
-    def panel(self) -> dict[str, Any] | None:
+    def panel(self) -> PanelRecord | None:
         """What is known of the series of a panel beside `data`; None where the training had one series."""
-        return cast(dict[str, Any] | None, self.record.get(PANEL))
+        return self.record.panel
 
     @property
-    def refit(self) -> dict[str, Any] | None:
+    def refit(self) -> RefitRecord | None:
         """Of a refitted model the splits that it learned from and the held-out one's figures; see `training.refit`."""
-        return cast(dict[str, Any] | None, self.record.get(REFIT))
+        return self.record.refit
 
     @property
     def trained_until(self) -> str:
         """The time of the last row that the weights were fitted to."""
-        return str((self.refit or self.data)["trained_until"])
+        return self.data["trained_until"] if self.refit is None else self.refit["trained_until"]
 
     @property
     def panel_scale(self) -> SavedScale:
@@ -118,7 +120,7 @@ class Checkpoint(TrainedRoles):
     @property
     def encoding(self) -> CalendarEncoding:
         """How the model wants its calendar."""
-        return calendar_encoding(self.config)
+        return self.config.encoding
 
     def model(self) -> ForecastModel:
         """The model with its weights, in evaluation mode, on the CPU.
@@ -141,10 +143,10 @@ class Checkpoint(TrainedRoles):
             ) from error
         return model.eval()
 
-    def fresh_model(self, config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
+    def fresh_model(self, config: RunConfig, data: DataRecord) -> ForecastModel:
         """As `build_model`; raises UserError before more weights are made than the file has."""
-        lengths = config["seq_len"] + config["label_len"] + config["pred_len"]
-        sizes = [size for _, size in walk(config["model"]) if isinstance(size, int)]
+        lengths = config.seq_len + config.label_len + config.pred_len
+        sizes = [size for _, size in walk(config.model.node) if isinstance(size, int)]
         if lengths * max(sizes, default=1) > LARGEST_TABLE:
             raise UserError(
                 f"ckpt_path={self.path}: its config makes a model larger than memory: {max(sizes)} by {lengths}"
@@ -178,57 +180,49 @@ class Checkpoint(TrainedRoles):
             raise UserError(
                 f"ckpt_path={self.path}: its weights are not those of the model in its config: {'; '.join(texts)}. "
                 "The file was changed, or the model's code has: use the version of forecast that wrote it, "
-                f"{self.record['versions'].get('forecast', '?')}."
+                f"{self.record.versions.get('forecast', '?')}."
             )
 
 
-def calendar_encoding(config: dict[str, Any]) -> CalendarEncoding:
-    """How the model of a resolved config wants its calendar: its key `embedding` when it has one."""
-    return cast(CalendarEncoding, config["model"].get("embedding", "timeF"))
-
-
-def window_of(config: dict[str, Any], data: dict[str, Any], *, outputs: int = 1) -> WindowShape:
-    """The windows that the model of a resolved config sees. data: as a checkpoint describes them."""
+def window_of(config: RunConfig, data: DataRecord, *, outputs: int = 1) -> WindowShape:
+    """The windows that the model of a config sees. data: as a checkpoint describes them."""
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)
     targets = tuple(columns.index(name) for name in data["targets"])
-    n_facts = len((data.get("facts") or {}).get("mean", ()))
+    n_facts = len(facts["mean"]) if (facts := data.get("facts")) else 0
     return WindowShape(
         n_columns=n_columns,
         targets=targets,
-        observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config["data"]) else (),
+        observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config.data.node) else (),
         n_known=len(data["known"]),
         covariates=tuple(0 if words is None else len(words) + 1 for words in covariates.values()),
         facts=tuple(range(len(covariates)))[len(covariates) - n_facts :],
-        seq_len=config["seq_len"],
-        label_len=config["label_len"],
-        pred_len=config["pred_len"],
+        seq_len=config.seq_len,
+        label_len=config.label_len,
+        pred_len=config.pred_len,
         outputs=outputs,
     )
 
 
-def build_model(config: dict[str, Any], data: dict[str, Any]) -> ForecastModel:
-    """The model of a resolved config for data with these columns, targets and known features; fresh weights.
+def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
+    """The model of a config for data with these columns, targets and known features; fresh weights.
 
     Where its loss is a spread, the model has it.
 
     Raises UserError for a class that is no ForecastModel, and as `build` does.
     """
-    spread = spread_of(config)
+    spread = spread_of(config.loss)
     window = window_of(config, data, outputs=1 if spread is None else spread.n_outputs)
     try:
-        members = [build(config["model"], window=window) for _ in range(config.get("seeds", 1))]
+        members = [config.model.build(ForecastModel, window=window) for _ in range(config.seeds)]
     except Exception as error:
         if not is_too_large(error):
             raise
-        sizes = [f"model.{key}={size}" for key, size in config["model"].items() if type(size) is int]
+        sizes = [f"model.{key}={size}" for key, size in config.model.node.items() if type(size) is int]
         raise UserError(
             f"the model does not fit into memory: {', '.join(sizes)}, seq_len={window.seq_len}, "
             f"pred_len={window.pred_len}. Take smaller sizes"
         ) from error
-    if not isinstance(members[0], ForecastModel):
-        target = config["model"]["_target_"]
-        raise UserError(f"model._target_={target}: no model; a model extends forecast.models.base.ForecastModel")
     model = members[0] if len(members) == 1 else Ensemble(members)
     if spread is not None:
         model.add_spread(spread)
@@ -244,8 +238,11 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     content = read_plain(path)
     check_content(path, content)
-    record = content[RECORD]
-    check_config_is_plain(path, record["config"])
+    try:
+        check_config_is_plain(content[RECORD]["config"])
+        record = Record.of(content[RECORD])
+    except UserError as error:
+        raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(
         path=path,
@@ -253,34 +250,31 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         weights=weights,
         epoch=epoch(content),
         step=content["global_step"],
-        is_best=record["best_step"] == content["global_step"],
+        is_best=record.best_step == content["global_step"],
         resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
     )
 
 
-def check_config_is_plain(path: Path, config: dict[str, Any]) -> None:
+def check_config_is_plain(config: object) -> None:
     """Raises UserError for a target that is not allowed and for an interpolation, wherever in the config they stand.
 
     `build` checks again what it builds; this also looks at the parts that an evaluation or a forecast does not build.
     """
-    try:
-        for where, node in target_nodes(config):
-            target = node["_target_"]
-            named = isinstance(target, str) and target.startswith(TRAINING_ONLY)
-            if named and not CLASS_NAME.fullmatch(target):
-                raise UserError(f"{where}._target_={target}: not allowed")
-            if named:
-                fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS
-            else:  # by another name too
-                fits = not f"{resolve_target(target, where).__module__}.".startswith(TRAINING_ONLY)
-            if not fits:
-                raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
-        for where, part in walk(config):
-            if not isinstance(part, PLAIN):
-                raise UserError(f"{where} is a {type(part).__name__}: a saved config holds plain values")
-            if isinstance(part, str):
-                check_is_plain(part, where)
-            for key in part if isinstance(part, Mapping) else ():
-                check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
-    except UserError as error:
-        raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
+    for where, node in target_nodes(config):
+        target = node["_target_"]
+        named = isinstance(target, str) and target.startswith(TRAINING_ONLY)
+        if named and not CLASS_NAME.fullmatch(target):
+            raise UserError(f"{where}._target_={target}: not allowed")
+        if named:
+            fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS
+        else:  # by another name too
+            fits = not f"{resolve_target(target, where).__module__}.".startswith(TRAINING_ONLY)
+        if not fits:
+            raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
+    for where, part in walk(config):
+        if not isinstance(part, PLAIN):
+            raise UserError(f"{where} is a {type(part).__name__}: a saved config holds plain values")
+        if isinstance(part, str):
+            check_is_plain(part, where)
+        for key in part if isinstance(part, Mapping) else ():
+            check_is_plain(str(key), f"{where}.{key}".removeprefix("."))

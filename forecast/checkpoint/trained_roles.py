@@ -1,14 +1,15 @@
 """What a checkpoint says of the roles of columns."""
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from forecast.config.run_config import RunConfig
 from forecast.data.reading.codebook import Codebook
-from forecast.data.roles import HOLIDAY
+from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.sources import CsvSource, FileSource, Source
+from forecast.run_folder.shapes import DataRecord
 
 
 class TrainedRoles(ABC):
@@ -16,12 +17,12 @@ class TrainedRoles(ABC):
 
     @property
     @abstractmethod
-    def config(self) -> dict[str, Any]:
-        """The resolved config of the training."""
+    def config(self) -> RunConfig:
+        """That of the training."""
 
     @property
     @abstractmethod
-    def data(self) -> dict[str, Any]:
+    def data(self) -> DataRecord:
         """What is known of the data."""
 
     @property
@@ -32,9 +33,8 @@ class TrainedRoles(ABC):
     @property
     def features(self) -> str:
         """The data's features: S, M or MS, or `roles` where columns have roles, or several names are the target."""
-        config = self.config["data"]
-        named = any(config.get(key) for key in ("known", "past", "static", "static_path", "categorical", "holidays"))
-        return "roles" if named or isinstance(config.get("target"), list | tuple) else str(config["features"])
+        keys = self.config.data.node
+        return "roles" if names_roles(keys) else str(keys["features"])
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -44,8 +44,8 @@ class TrainedRoles(ABC):
     @property
     def holidays(self) -> str | None:
         """The country of whose holidays a column was made."""
-        country: str | None = self.config["data"].get("holidays")
-        return country
+        country = self.config.data.get("holidays")
+        return None if country is None else str(country)
 
     @property
     def read_columns(self) -> list[str]:
@@ -65,7 +65,7 @@ class TrainedRoles(ABC):
     @property
     def fact_columns(self) -> tuple[str, ...]:
         """The columns of the panel's files from which its facts come."""
-        return tuple((self.data.get("facts") or {}).get("columns", ()))
+        return tuple(facts["columns"]) if (facts := self.data.get("facts")) else ()
 
     @property
     def fact_scale(self) -> npt.NDArray[np.float64] | None:

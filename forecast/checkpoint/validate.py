@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def check_content(path: Path, content: Any) -> None:
+def check_content(path: Path, content: object) -> None:
     """Raises UserError, naming the first entry that is wrong, unless `content` has all that a checkpoint needs."""
     if not isinstance(content, dict) or RECORD not in content:
         lightnings = isinstance(content, dict) and "pytorch-lightning_version" in content
@@ -108,13 +108,13 @@ def check_content(path: Path, content: Any) -> None:
 
 def epoch(content: dict[str, Any]) -> Any:
     """The last epoch begun. Lightning's own `epoch` counts from 0 during an epoch and is one further at the end."""
-    node: Any = content["loops"]
+    node: object = content["loops"]
     for key in ("fit_loop", "epoch_progress", "current", "started"):
         node = node.get(key) if isinstance(node, dict) else None
     return node
 
 
-def _check_format(path: Path, record: dict[str, Any]) -> None:
+def _check_format(path: Path, record: dict[str, object]) -> None:
     """Raises UserError for a file of another format, whose other entries may mean something else."""
     number, versions = record.get("format"), record.get("versions")
     if isinstance(number, int) and number != FORMAT:
@@ -126,7 +126,7 @@ def _check_format(path: Path, record: dict[str, Any]) -> None:
         )
 
 
-def _check_extent(node: Any, entry: str, *, most: int) -> int:
+def _check_extent(node: object, entry: str, *, most: int) -> int:
     """Plain containers with an end, with tensors and integers that can be worked with; the bytes of all tensors."""
     pending, left, size = [(entry, node, 0)], most, 0
     while pending:
@@ -174,7 +174,7 @@ def _check_types(content: dict[str, Any]) -> None:
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
-    lists: dict[str, tuple[Any, tuple[type, ...]]] = {
+    lists: dict[str, tuple[Iterable[object], tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
         "versions": ([*versions, *versions.values()], (str,)),
         "data.splits": (data["splits"], (str,)),
@@ -192,5 +192,5 @@ def _in_words(types: tuple[type, ...]) -> str:
     return " or ".join("null" if kind is NONE else kind.__name__ for kind in types)
 
 
-def _is_one(value: Any, types: tuple[type, ...]) -> bool:
+def _is_one(value: object, types: tuple[type, ...]) -> bool:
     return isinstance(value, types) and not isinstance(value, bool)  # a bool is an int to Python

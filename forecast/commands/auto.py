@@ -2,9 +2,9 @@
 
 import argparse
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from omegaconf import OmegaConf
 
@@ -21,10 +21,11 @@ from forecast.commands.automatic.budget import (
     Budget,
     check_folder,
 )
-from forecast.commands.automatic.documents import Member, Outcomes
+from forecast.commands.automatic.documents import AutoSettings, Member, Outcomes, Weighed
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, check_known, checksum, find_task
 from forecast.commands.automatic.worker import Outcome, begin_server, run_step
+from forecast.config.run_config import Monitor
 from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
 from forecast.documents import read_json
@@ -34,6 +35,7 @@ from forecast.report.leaderboard import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import LOCK, hold, release
+from forecast.run_folder.shapes import BoardRow, Metrics
 from forecast.text.terminal import say
 
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
@@ -66,7 +68,8 @@ class Auto:
     """One automatic run, of this process and of those before it that were killed."""
 
     def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
-        self.folder, self.members, self.error = folder, folder / FOLDER, arguments.metric
+        self.folder, self.members = folder, folder / FOLDER
+        self.error: Monitor = arguments.metric
         self.level = [float(one) for one in arguments.level]
         asked = {
             "FILE": arguments.file,
@@ -80,7 +83,7 @@ class Auto:
         hold(self.members)
         try:
             self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
-            self.kept: dict[str, Any] = {**(read_json(self.members / OUTCOMES, Outcomes) or {})}
+            self.kept = read_json(self.members / OUTCOMES, Outcomes) or Outcomes()
         except UserError:
             release(self.members)
             raise
@@ -94,9 +97,8 @@ class Auto:
             release(self.members)
             remove_empty(made)
             raise
-        config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml"))
-        self.names: list[str] = config["presets"][arguments.preset]
-        self.config = config
+        self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(CONF / "auto.yaml")))
+        self.names = self.settings["presets"][arguments.preset]
         self.progress = Progress(self.budget, self.names)
 
     def run(self) -> Answer:
@@ -136,7 +138,7 @@ class Auto:
         answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
-    def step(self, name: str, what: str, limit: float, **arguments: Any) -> Outcome:
+    def step(self, name: str, what: str, limit: float, **arguments: object) -> Outcome:
         """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
 
         Raises Unusable where the leakage check of its training gives the alarm.
@@ -151,11 +153,11 @@ class Auto:
 
     def overrides(self, name: str) -> list[str]:
         """Of a member's training, as far as they do not depend on the time."""
-        settings = {**self.config["fitted"], **self.config["networks"]}[name]
-        every: dict[str, Any] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
-        if name in self.config["networks"]:
+        settings = {**self.settings["fitted"], **self.settings["networks"]}[name]
+        every: dict[str, object] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
+        if name in self.settings["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
-            every |= self.config["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
+            every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
         chosen = {word.partition("=")[0] for word in self.task.words}
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
         return self.task.of(settings, roles=name not in SEASON_ALONE)
@@ -174,9 +176,9 @@ class Auto:
             (self.members / name).mkdir(exist_ok=True)
             # the first, a naive forecast, is the answer that there always is
             allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
-            if 1 < number < len(self.names) - 1 and name in self.config["fitted"]:
+            if 1 < number < len(self.names) - 1 and name in self.settings["fitted"]:
                 limit *= FITTED
-            if name in self.config["networks"]:
+            if name in self.settings["networks"]:
                 networks = len(self.names) - number
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
                 if (self.members / name / PACE).is_file():  # it was begun before a kill
@@ -184,7 +186,7 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            member: dict[str, Any] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            member: dict[str, object] = {"folder": self.members / name, "overrides": self.overrides(name)}
             begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
             if outcome.error and checkpoint_path(self.members / name, "best").is_file():
@@ -193,35 +195,34 @@ class Auto:
             if outcome.error:
                 self.leave_out(name, outcome.error)
             elif "windows" not in self.kept:
-                self.keep(windows=outcome.value["windows"])
+                self.keep({"windows": outcome.value["windows"]})
 
     def needed_at_the_end(self) -> float:
         """Seconds for all that comes after the trainings, by what the members so far have taken."""
         found = self.judged()
         passes = sum(3 * one["val_seconds"] + one["test_seconds"] for one in found.values())
-        ridge = found.get(RIDGE, {})
-        baselines = 3 * ridge.get("test_seconds", 1.0)
-        needed: float = START + LAST + 1.5 * (passes + baselines) + REFIT * ridge.get("seconds", 0.0)
-        return needed
+        ridge = found.get(RIDGE)
+        baselines, again = (3 * ridge["test_seconds"], ridge["seconds"]) if ridge else (3.0, 0.0)
+        return START + LAST + 1.5 * (passes + baselines) + REFIT * again
 
-    def judged(self) -> dict[str, dict[str, Any]]:
+    def judged(self) -> dict[str, Member]:
         """member.json of all members that have one, in their order."""
         found = {name: read_json(self.members / name / MEMBER, Member) for name in self.names}
-        return {name: dict(one) for name, one in found.items() if one is not None}
+        return {name: one for name, one in found.items() if one is not None}
 
     def left_out(self) -> dict[str, str]:
         """Why members have no figures."""
-        found: dict[str, str] = self.kept.get("left_out", {})
+        found = self.kept.get("left_out", {})
         return {name: why for name, why in found.items() if name in self.names}
 
     def leave_out(self, name: str, why: str) -> None:
         """Says why a member has no figures; the others go on."""
-        self.keep(left_out={**self.left_out(), name: why})
+        self.keep({"left_out": {**self.left_out(), name: why}})
         self.progress.note(f"{name} is left out: {why}")
 
-    def keep(self, **values: Any) -> None:
+    def keep(self, outcomes: Outcomes) -> None:
         """Notes what an earlier step gave, for a process that goes on after a kill."""
-        self.kept |= values
+        self.kept.update(outcomes)
         write_json(self.members / OUTCOMES, self.kept)
 
     def ensemble_words(self, names: Sequence[str]) -> list[str]:
@@ -236,10 +237,10 @@ class Auto:
         }
         return self.task.of(settings)
 
-    def weigh(self, names: list[str]) -> dict[str, Any] | None:
+    def weigh(self, names: list[str]) -> Weighed | None:
         """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
         if "weighed" in self.kept and self.kept.get("runs") == names:
-            kept: dict[str, Any] = self.kept["weighed"]
+            kept = self.kept["weighed"]
             if len(kept["weights"]) == len(names) and (kept["alone"] is not False or kept["best_member"] > 0):
                 return kept
         outcome = self.step(
@@ -253,11 +254,11 @@ class Auto:
         if outcome.error:
             self.progress.note(f"No ensemble: {outcome.error}")
             return None
-        self.keep(weighed=outcome.value, runs=names)
-        weighed: dict[str, Any] = outcome.value
+        self.keep({"weighed": outcome.value, "runs": names})
+        weighed: Weighed = outcome.value
         return weighed
 
-    def metrics(self) -> Mapping[str, Any]:
+    def metrics(self) -> Metrics:
         """metrics.json of the ensemble. UserError where its results do not stand whole."""
         run = read_run(self.folder)
         if run.state != "finished":
@@ -266,7 +267,7 @@ class Auto:
             )
         return run.metrics
 
-    def refit(self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None) -> None:
+    def refit(self, found: dict[str, Member], weighed: Weighed | None) -> None:
         """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
         if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
             return
@@ -300,16 +301,16 @@ class Auto:
         outcome = self.step(
             "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
         )
-        self.keep(backtest=outcome.error or "done")
+        self.keep({"backtest": outcome.error or "done"})
 
-    def explain(self, found: dict[str, dict[str, Any]]) -> None:
+    def explain(self, found: dict[str, Member]) -> None:
         """What the forecasts rest on, where there is time: passes over some windows."""
         passes = sum(one["test_seconds"] for one in found.values())
         if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
             return
         if self.budget.left > 2 * LAST + 10 * passes:
             outcome = self.step("explain", "explain", self.budget.left - LAST, folder=self.folder)
-            self.keep(explained=outcome.error or "done")
+            self.keep({"explained": outcome.error or "done"})
 
     def final(self) -> Path:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""
@@ -335,8 +336,8 @@ class Auto:
         return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
 
     def write_board(
-        self, found: dict[str, dict[str, Any]], weighed: dict[str, Any] | None, forecast: Outcome
-    ) -> tuple[list[dict[str, Any]], str]:
+        self, found: dict[str, Member], weighed: Weighed | None, forecast: Outcome
+    ) -> tuple[list[BoardRow], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
         ensemble = self.metrics() if weighed is not None else None
         rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)

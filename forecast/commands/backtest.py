@@ -5,14 +5,13 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.description import data_name, first_target, sizes
+from forecast.commands.description import data_name, sizes
 from forecast.commands.fold_files import (
     DOCUMENT,
     OF,
@@ -38,21 +37,24 @@ from forecast.commands.folds import (
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.outputs import keep_others
-from forecast.commands.page import told_of
+from forecast.commands.page import origin_of
 from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.fold_sums import FoldSums
-from forecast.config.build import build
 from forecast.config.check import check_config, read_settings
 from forecast.config.job import launcher_overrides, run_folder, task_overrides
 from forecast.config.resolvers import identity, program
+from forecast.config.run_config import RunConfig
 from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
+from forecast.config.values import plain_values
 from forecast.data.guessing.train_command import hydra_value
+from forecast.data.sources import Source
 from forecast.data.split import FoldSplit
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json, write_text
 from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
+from forecast.run_folder.shapes import Backtest
 from forecast.text.terminal import say
 
 log = logging.getLogger(__name__)
@@ -79,7 +81,7 @@ def backtest(cfg: DictConfig) -> Answer:
     check_words(words, of_checkpoint=bool(cfg.ckpt_path))
     check_folder(folder, cfg)
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
-    scales, pred_len = saved_scales(folder), checkpoint.config["pred_len"]
+    scales, pred_len = saved_scales(folder), checkpoint.config.pred_len
     sums, errors = FoldSums(scales, pred_len=pred_len), []
     with fitting(folder / PARTS):
         for part in join_parts(folder, parts):
@@ -87,7 +89,7 @@ def backtest(cfg: DictConfig) -> Answer:
             errors += fold_errors(part, cells)
             sums.add(part, cells)
     step = settings.step or pred_len
-    document: dict[str, Any] = rounded(
+    document: Backtest = rounded(
         {
             "status": "finished",
             **described(checkpoint),
@@ -99,16 +101,16 @@ def backtest(cfg: DictConfig) -> Answer:
             "by_fold": errors,
         }
     )
-    write_text(folder / PAGE, page_of(folder, document, sums, parts, told_of(checkpoint)))
+    write_text(folder / PAGE, page_of(folder, document, sums, parts, origin_of(checkpoint)))
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
-    document |= rounded({"seconds": time.perf_counter() - started})
-    write_json(folder / DOCUMENT, document)
+    timed = {**document, **rounded({"seconds": time.perf_counter() - started})}
+    write_json(folder / DOCUMENT, timed)
     say(printed(document))
     say()
     for sentence in sentences(document):
         say(sentence)
     log.info("Everything about this backtest is in %s", folder)
-    return Answer({"folder": str(folder), **document})
+    return Answer({"folder": str(folder), **timed})
 
 
 def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
@@ -130,7 +132,7 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
     """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
     now, key = what_of(cfg), f"hydra.run.dir={folder}"
     try:
-        before = read_json(folder / OF, dict[str, Any]) or {}
+        before = read_json(folder / OF, dict[str, object]) or {}
     except DocumentError:
         before = {"identity": "unreadable"}
     if before and before != now:
@@ -155,15 +157,15 @@ def begin(folder: Path, cfg: DictConfig) -> None:
     (folder / DOCUMENT).unlink(missing_ok=True)
 
 
-def described(checkpoint: Checkpoint) -> dict[str, Any]:
+def described(checkpoint: Checkpoint) -> dict[str, object]:
     """What was looked back on, in the user's names."""
-    config, choices = checkpoint.config, checkpoint.record["choices"]
-    target = config["model"]["_target_"]
+    config, choices = checkpoint.config, checkpoint.record.choices
+    target = config.model.target
     return {
         "model": choices["model"] if target.startswith("forecast.") else target,
         "data": data_name(checkpoint),
         "features": checkpoint.features,
-        "target": first_target(config["data"].get("target")),
+        "target": config.data.first_target,
         **sizes(checkpoint, target),
     }
 
@@ -184,7 +186,7 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
             f"backtest.refit={settings.refit}: a checkpoint is not trained again. Leave it out, or train for each "
             f"fold: {refitting(checkpoint, settings.refit)}"
         )
-    split = fold_split(settings, checkpoint.config["pred_len"])
+    split = fold_split(settings, checkpoint.config.pred_len)
     data = checkpoint_folds(forecaster, path, split)
     if cfg.checks.leakage:
         check_folds(forecaster, data)
@@ -202,17 +204,18 @@ def root_of(cfg: DictConfig) -> str | None:
 
 def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
     """The folds by trainings of their own, or by one before the first; as `of_checkpoint`, of the first training."""
-    config = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
-    check_config(config)
+    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
+    check_config(own)
+    config = RunConfig.of(plain_values(own))
     split = fold_split(settings, config.pred_len)
-    check_length(build(plain(config.data)), split, seq_len=config.seq_len)
+    check_length(config.data.build(Source), split, seq_len=config.seq_len)
     folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
 
     def done(fold: Fold) -> None:
         if not part_path(folder, fold or 0).is_file():
             forecast_fold(folder, fold, split)
 
-    if settings.refit == "warm" and is_fitted_at_once(plain(config.model)):
+    if settings.refit == "warm" and is_fitted_at_once(config.model):
         raise UserError(
             "backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold."
         )
@@ -225,13 +228,6 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
     else:
         train_folds(folder, folds, words, count=split.folds, done=done)
     return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
-
-
-def plain(node: DictConfig) -> dict[str, Any]:
-    """A section of a config as plain values."""
-    values = OmegaConf.to_container(node, resolve=True)
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
 
 
 def training_words(split: FoldSplit) -> list[str]:

@@ -4,7 +4,6 @@ import argparse
 import shlex
 import textwrap
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)
 
 
-def document(check: FileCheck) -> dict[str, Any]:
+def document(check: FileCheck) -> dict[str, object]:
     """All that is known of the file, as plain values; null is not known."""
     times = None if check.table is None else check.table.timestamps.dropna()
     return {

@@ -5,9 +5,10 @@ training (checks.leakage=true).
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+
+import torch
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.inputs import evaluated_data, find_device, trained_source
@@ -36,7 +37,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def claims(
-    model: ForecastModel, data: Prepared, windows: str, options: Mapping[str, Any]
+    model: ForecastModel, data: Prepared, windows: str, *, split: str, device: torch.device
 ) -> list[tuple[str, Callable[[], None]]]:
     """What is claimed, and the check that shows it. windows: how many of which split."""
     train = data.splits["train"]
@@ -52,7 +53,7 @@ def claims(
         ),
         (
             f"forecasts: of {windows}, bitwise the same with noise after their origins, in all series",
-            partial(leakage.check_forecasts, model, data, **options),
+            partial(leakage.check_forecasts, model, data, split=split, device=device),
         ),
     ]
 
@@ -63,10 +64,9 @@ def run_checks(checkpoint: Checkpoint, data: Prepared, *, split: str) -> list[st
     model = checkpoint.model().to(device)
     assert isinstance(model, ForecastModel)
     windows = f"{min(CHECKED_WINDOWS, len(data.windows(split)))} {split} windows"
-    options: dict[str, Any] = {"device": device, "split": split}
-    checks = claims(model, data, windows, options)
+    checks = claims(model, data, windows, split=split, device=device)
     claim = f"training: on {windows}, no prediction of a step depends on that step or a later one"
-    checks.append((claim, partial(check_training_outputs, model, data, **options)))
+    checks.append((claim, partial(check_training_outputs, model, data, split=split, device=device)))
     leaks = []
     for claim, check in checks:
         try:

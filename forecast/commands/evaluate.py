@@ -36,7 +36,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     settings = read_settings(cfg, EvaluateSettings)
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(forecaster.checkpoint, settings.pred_len)
-    whole = OmegaConf.merge(cfg, {"pred_len": forecaster.checkpoint.config["pred_len"]})  # protocol=apart asks for it
+    whole = OmegaConf.merge(cfg, {"pred_len": forecaster.checkpoint.config.pred_len})  # protocol=apart asks for it
     keep = files_read(forecaster.checkpoint, path=settings.data.path, root=settings.data.root)
     check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
     stored = stored_metrics(forecaster.checkpoint, split=settings.split, path=settings.data.path)
@@ -72,8 +72,8 @@ def evaluate(cfg: DictConfig) -> Answer:
         if settings.split == NEW_ROWS:
             first = result.data.splits[NEW_ROWS].first
             result.metrics["evaluated_from"] = str(result.data.times_of(first, np.arange(len(first)))[0])
-        if "imported" in forecaster.checkpoint.record:
-            result.metrics["imported"] = forecaster.checkpoint.record["imported"]
+        if forecaster.checkpoint.record.imported is not None:
+            result.metrics["imported"] = forecaster.checkpoint.record.imported
         write_results(run_folder(), result)
     print_report(result.metrics, settings.split, result.by_step)
     log.info("Everything about this evaluation is in %s", run_folder())

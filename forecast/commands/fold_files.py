@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from annotated_types import Interval
+import pyarrow as pa
+import pyarrow.parquet as pq
 from typing_extensions import TypedDict
 
-from forecast.documents import Array, Count, DocumentError, NotNegative, Positive, read_arrays
+from forecast.documents import Array, DocumentError, read_arrays
 from forecast.files import replacing, save_arrays
 
 # In the folder of a backtest: its table, its figures, what it is of.
@@ -24,42 +24,6 @@ class OfBacktest(TypedDict):
     identity: str | None
     program: str | None
     ckpt_path: str | None
-
-
-class Errors(TypedDict):
-    """Of a forecaster, or of a fold."""
-
-    mse: NotNegative | None
-    mae: NotNegative | None
-    mase: NotNegative | None
-
-
-class Difference(TypedDict):
-    """The model's MSE less that of a baseline."""
-
-    mse: float
-    low: float | None
-    high: float | None
-    blocks: Count
-    better_in: Count
-    folds: Count
-
-
-class Backtest(TypedDict):
-    """backtest.json, as far as its page reads it. by_fold: the errors of each forecaster by its name."""
-
-    status: str
-    model: str
-    data: str
-    pred_len: Positive
-    folds: Annotated[int, Interval(ge=1, le=10**6)]
-    step: Positive
-    refit: Literal["never", "every_fold", "warm"]
-    overall: dict[str, Errors]
-    coverage: dict[str, NotNegative | None]
-    differences: dict[str, Difference]
-    by_fold: list[dict[str, Any]]
-    files: dict[str, str]
 
 
 def is_backtest(folder: Path) -> bool:
@@ -86,9 +50,6 @@ def read_part(path: Path) -> pd.DataFrame:
 
 def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
     """Writes all parts below one another into TABLE, with memory for one of them, and yields each."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with replacing(folder / TABLE) as path:
         first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
         with pq.ParquetWriter(path, first.schema) as writer:

@@ -1,9 +1,8 @@
 """report.html of a backtest: written with its results, or anew from the files of its folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import Answer
@@ -13,7 +12,6 @@ from forecast.commands.fold_files import (
     PARTS,
     SCALES,
     TABLE,
-    Backtest,
     OfBacktest,
     part_path,
     read_part,
@@ -21,21 +19,20 @@ from forecast.commands.fold_files import (
 )
 from forecast.commands.fold_runs import best_of
 from forecast.commands.outputs import remake_page
-from forecast.commands.page import told_of
+from forecast.commands.page import origin_of
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import cell_errors
 from forecast.comparison.fold_sums import FoldSums
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.run_folder import FILES, sha256
+from forecast.run_folder.shapes import Backtest, Origin
 
 
-def page_of(
-    folder: Path, document: Mapping[str, Any], sums: FoldSums, parts: Sequence[int], record: Mapping[str, Any]
-) -> str:
-    """The page, from backtest.json, sums over all parts, and the parts in the folder. record: see `told_of`."""
+def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], origin: Origin) -> str:
+    """The page, from backtest.json, sums over all parts, and the parts in the folder. origin: see `origin_of`."""
     paths = [part_path(folder, number) for number in parts]
-    return backtest_page(document, sums, partial(map, read_part, paths), record)
+    return backtest_page(document, sums, partial(map, read_part, paths), origin)
 
 
 def remake(folder: Path, *, overwrite: bool) -> Answer:
@@ -44,11 +41,11 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     UserError for one that has not finished, whose files are not those of its results, or whose checkpoint is gone.
     """
     try:
-        document: dict[str, Any] = {**(read_json(folder / DOCUMENT, Backtest) or {})}
+        document = read_json(folder / DOCUMENT, Backtest)
         of = read_json(folder / OF, OfBacktest)
     except DocumentError as error:
         raise UserError(f"{folder}: {error.name}: {error.reason}. Run the same backtest again.") from error
-    if document.get("status") != "finished":
+    if document is None or document["status"] != "finished":
         raise UserError(
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
             f"with hydra.run.dir={folder}, goes on with it."
@@ -65,12 +62,12 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
         raise UserError(
             f"{folder}: its checkpoint, {checkpoint}, is not there. The same backtest in another folder trains it."
         )
-    record, scales = told_of(load_checkpoint(checkpoint)), saved_scales(folder)
+    origin, scales = origin_of(load_checkpoint(checkpoint)), saved_scales(folder)
 
     def make() -> str:
         sums = FoldSums(scales, pred_len=document["pred_len"])
         for part in map(read_part, needed[2:]):
             sums.add(part, cell_errors(part, scales))
-        return page_of(folder, document, sums, parts, record)
+        return page_of(folder, document, sums, parts, origin)
 
     return remake_page(folder, DOCUMENT, document, make, of="backtest", overwrite=overwrite)

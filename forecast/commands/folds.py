@@ -1,9 +1,7 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
-from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +13,7 @@ from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import saved_naive_errors
 from forecast.commands.tables import in_zone
+from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.read import read_panel
 from forecast.data.prepare import Prepared
@@ -23,7 +22,6 @@ from forecast.data.split import FoldSplit
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
-from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage_windows import check_training_outputs
 from forecast.evaluation.rolling import error_scales, rolled
 
@@ -50,7 +48,7 @@ def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
 
 
 def checkpoint_folds(
-    forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Mapping[str, Any] | None = None
+    forecaster: Forecaster, path: Path | str | None, split: FoldSplit, reading: Plain | None = None
 ) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
@@ -102,7 +100,7 @@ def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
 
 def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: int, times: pd.DatetimeIndex) -> None:
     """UserError unless the folds lie in the rows after those learned from, and a window before the first does."""
-    behind = max(learned, checkpoint.config["seq_len"])
+    behind = max(learned, checkpoint.config.seq_len)
     most = max(0, (rows - behind - split.horizon) // split.step + 1) if rows - behind >= split.horizon else 0
     if most >= split.folds:
         return
@@ -114,7 +112,7 @@ def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: 
     if not learned:
         raise UserError(
             f"backtest.folds={split.folds}: longer than the data, which have {rows} rows, and the model looks back on "
-            f"{checkpoint.config['seq_len']}. {fix.replace('do not', 'fit')}"
+            f"{checkpoint.config.seq_len}. {fix.replace('do not', 'fit')}"
         )
     raise UserError(
         f"backtest.folds={split.folds}: folds that overlap the training rows of {checkpoint.path}, which end at "
@@ -132,15 +130,15 @@ def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: 
     """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
     checkpoint, config = forecaster.checkpoint, forecaster.checkpoint.config
     device = forecaster.torch_device
-    asked = () if config.get("calibration", "none") == "none" else levels_of(config["level"])
+    asked = () if config.calibration == "none" else levels_of(config.level)
     table = rolled(
         checkpoint.model().to(device),
         data,
         split=TEST,
         folds=folds,
         step=step,
-        fitted=saved_fits(checkpoint.record),
-        batch_size=config["data"]["batch_size"],
+        fitted=checkpoint.record.fits,
+        batch_size=config.data.batch_size,
         device=device,
         levels=asked,
         intervals=wanted(checkpoint),
@@ -152,14 +150,14 @@ def fold_forecasts(forecaster: Forecaster, data: Prepared, *, folds: int, step: 
 def backtest_table(
     forecaster: Forecaster,
     path: Path | str | None,
-    reading: Mapping[str, Any] | None,
+    reading: Plain | None,
     *,
     folds: int,
     step: int | None,
     zone: tzinfo | None = None,
 ) -> pd.DataFrame:
     """What `Forecaster.backtest` gives, of another file or, path None, of the data trained on. zone: of its times."""
-    pred_len = forecaster.checkpoint.config["pred_len"]
+    pred_len = forecaster.checkpoint.config.pred_len
     for name, number in (("folds", folds), ("step", step)):
         if number is not None and number < 1:
             raise UserError(f"{name}={number}: must be at least 1.")
@@ -181,10 +179,10 @@ def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
 
 def check_folds(forecaster: Forecaster, data: Prepared) -> None:
     """The leakage guard on the windows of a checkpoint's folds; a training has it on its own. UserError for a leak."""
-    model: Any = forecaster.checkpoint.model().to(forecaster.torch_device)
-    options: Any = {"device": forecaster.torch_device, "split": TEST}
+    device = forecaster.torch_device
+    model = forecaster.checkpoint.model().to(device)
     if "train" in data.splits:
-        leakage.check_leakage(model, data, **options)
+        leakage.check_leakage(model, data, device=device, split=TEST)
     else:  # of another file: no row of it was fitted
-        leakage.check_forecasts(model, data, **options)
-        check_training_outputs(model, data, **options)
+        leakage.check_forecasts(model, data, device=device, split=TEST)
+        check_training_outputs(model, data, device=device, split=TEST)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +145,7 @@ class Forecaster(Automatic, Tunable):
         return run_of(self.checkpoint.path)
 
     @property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, object]:
         """The run's metrics.json. Raises UserError when it is not there."""
         try:
             metrics = read_json(self.folder / METRICS, Metrics)
@@ -169,7 +168,7 @@ class Forecaster(Automatic, Tunable):
         future: Table | None = None,
         level: Sequence[float] | None = None,
         pred_len: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
     ) -> pd.DataFrame:
         """The pred_len steps after the last row of a table, original units: a column of time, then the targets.
 
@@ -201,7 +200,7 @@ class Forecaster(Automatic, Tunable):
 
     @with_own_classes
     def known_after(
-        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, Any] | None
+        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, object] | None
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
         return future_values(self.checkpoint, source, frame, path, reading)
@@ -230,7 +229,7 @@ class Forecaster(Automatic, Tunable):
             encoding=checkpoint.encoding,
             device=device,
             look_back=model.look_back,
-            pred_len=checkpoint.config["pred_len"],
+            pred_len=checkpoint.config.pred_len,
             future=future,
             intervals=intervals,
         )
@@ -245,7 +244,7 @@ class Forecaster(Automatic, Tunable):
         *,
         folds: int = 20,
         step: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
     ) -> pd.DataFrame:
         """What it would have forecast at `folds` origins, `step` rows apart (None: pred_len), the last ones of a table.
 
@@ -260,7 +259,7 @@ class Forecaster(Automatic, Tunable):
             return backtest_table(self, path, layout, folds=folds, step=step, zone=zone)
 
     def evaluate(
-        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, Any] | None = None
+        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, object] | None = None
     ) -> pd.DataFrame:
         """The errors of the model and of simple baselines on every window: a row each, the model's first.
 
@@ -289,7 +288,7 @@ class Forecaster(Automatic, Tunable):
         protocol: Protocol,
         protocol_name: str | None = None,
         batch_size: int | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: Mapping[str, object] | None = None,
         calibration: str | None = None,
         level: Sequence[float] | None = None,
         elsewhere: Elsewhere | None = None,
@@ -297,10 +296,18 @@ class Forecaster(Automatic, Tunable):
         """All that an evaluation gives. calibration, level: see `wanted`; the rest: see `evaluate_checkpoint`."""
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
         check_offsets(data, split, protocol)
-        how: dict[str, Any] = {"split": split, "protocol": protocol, "protocol_name": protocol_name}
-        how |= {"batch_size": batch_size or source.batch_size, "device": self.torch_device, "elsewhere": elsewhere}
-        how["intervals"] = wanted(self.checkpoint, how=calibration, level=level)
-        return evaluate_checkpoint(self.checkpoint, None if path else source, data, **how)
+        return evaluate_checkpoint(
+            self.checkpoint,
+            None if path else source,
+            data,
+            split=split,
+            protocol=protocol,
+            protocol_name=protocol_name,
+            batch_size=batch_size or source.batch_size,
+            device=self.torch_device,
+            intervals=wanted(self.checkpoint, how=calibration, level=level),
+            elsewhere=elsewhere,
+        )
 
     @property
     def torch_device(self) -> torch.device:

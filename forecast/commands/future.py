@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,14 +37,14 @@ def future_values(
     source: Source,
     frame: SeriesFrame,
     path: Path | str | None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
 ) -> FloatArray:
     """The covariates (P, K) at the steps after a history, in original units; of what stays hidden 0.
 
     path: the file `future`; reading: as in `history`. UserError where it is missing or lacks something.
     """
     check_future(checkpoint, path)
-    columns, steps = checkpoint.told, checkpoint.config["pred_len"]
+    columns, steps = checkpoint.told, checkpoint.config.pred_len
     values = np.zeros((steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         after = future_timestamps(frame.timestamps[-1], frame.freq, steps)
@@ -67,7 +66,7 @@ def panel_future(
 
     source: the history. series (M,): those that are forecast. future: see `future_source`.
     """
-    columns, steps = checkpoint.told, checkpoint.config["pred_len"]
+    columns, steps = checkpoint.told, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
@@ -84,7 +83,7 @@ def panel_future(
 
 
 def future_source(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, object] | None = None
 ) -> CsvSource | None:
     """The file `future` of a panel, read as its history; None where none was named."""
     check_future(checkpoint, path)

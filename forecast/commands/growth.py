@@ -44,7 +44,7 @@ def new_rows(checkpoint: Checkpoint, frame: SeriesFrame, path: Path | None) -> r
         )
     if checkpoint.data["checksum"] != frame.checksum and not has_grown(checkpoint, path):
         _check_train_rows(checkpoint, frame)
-    rows, needed = range(end, len(frame)), checkpoint.config["pred_len"]
+    rows, needed = range(end, len(frame)), checkpoint.config.pred_len
     if len(rows) < needed:
         raise UserError(
             f"split={NEW_ROWS}: {frame.name} has {len(rows)} rows after {frame.timestamps[end - 1]}, the last one of "
@@ -89,7 +89,7 @@ def what_now(checkpoint: Checkpoint, path: Path | None) -> str:
 
     path: of the file, which the commands name where it is another one than that trained on.
     """
-    before = checkpoint.config["data"].get("path")
+    before = checkpoint.config.data.path
     moved = path is not None and before is not None and path.resolve() != Path(before).resolve()
     named = {"data.path": str(path)} if moved else {}
     words = " ".join(typed(*item) for item in {"ckpt_path": str(checkpoint.path), **named}.items())
@@ -108,16 +108,16 @@ def train_again(checkpoint: Checkpoint, *, without: Sequence[str] = (), **change
 
     without: beginnings of keys that are left out.
     """
-    config, choices = checkpoint.config, checkpoint.record["choices"]
+    config, choices = checkpoint.config, checkpoint.record.choices
     words = read_run(run_of(checkpoint.path)).overrides
     if not words:  # the run folder is gone
         words = {key: str(choices[key]) for key in ("model", "data") if choices.get(key)}
-        words |= {key: str(config[key]) for key in ("seq_len", "label_len", "pred_len")}
+        words |= {key: str(getattr(config, key)) for key in ("seq_len", "label_len", "pred_len")}
         usual = {key.name: key.default for key in fields(CsvSource) if key.name not in ("name", "path", "split")}
-        own = {key: tuple(value) if isinstance(value, list) else value for key, value in config["data"].items()}
+        own = {key: tuple(value) if isinstance(value, list) else value for key, value in config.data.node.items()}
         words |= {f"data.{key}": hydra_value(own[key]) for key in usual if key in own and own[key] != usual[key]}
     left_out = ("ckpt_path", "hydra.", *without)
     words = {key: value for key, value in words.items() if not key.startswith(left_out)}
-    changed = {**({"data.path": config["data"]["path"]} if config["data"].get("path") else {}), **changes}
+    changed = {**({"data.path": config.data.path} if config.data.path else {}), **changes}
     kept = [shell_word(f"{key}={value}") for key, value in words.items() if key not in changed]
     return " ".join(["forecast train", *kept, *(typed(key, value) for key, value in changed.items())])

@@ -2,23 +2,22 @@
 
 import argparse
 import io
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pooch
 import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.record import Record
 from forecast.commands.outputs import keep_inputs, keep_others
-from forecast.commands.train import with_absolute_paths
 from forecast.commands.training_data import read_series
 from forecast.config import resolvers
-from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
+from forecast.config.run_config import RunConfig
 from forecast.data.frame import read_columns
 from forecast.data.guessing.train_command import typed
 from forecast.data.prepare import Prepared
@@ -36,8 +35,9 @@ from forecast.export.informer2020.names import (
 from forecast.export.informer2020.options import UNSEEN, as_option, in_their_options, overrides
 from forecast.files import replacing
 from forecast.models.base import ForecastModel
+from forecast.run_folder.shapes import Imported
 from forecast.text.terminal import listed, say
-from forecast.training.record import describe_data, make_record, weights_only_content
+from forecast.training.record import complete_record, make_record, weights_only_content
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -53,24 +53,23 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     check_arguments(arguments)
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
-    source: FileSource = build(config["data"])
+    source = config.data.build(FileSource)
     keep_inputs([arguments.output], [("the file of the data", source.path_used())], key="OUTPUT")
     check_target(arguments, source)
     data = read_series(source, config)
     check_columns(arguments, data)
-    described = describe_data(config, source, data)
-    model = build_model(config, described)
-    added = add_finer_calendar(weights, described["known"])
+    record = make_record(config, choices, source, data, fit_baselines(data))
+    model = build_model(config, record.data)
+    added = add_finer_calendar(weights, record.data["known"])
     check_weights(arguments, weights, model, data)
     if arguments.data == "custom":  # their loader puts the target of such a file last, and leaves ETT as it is
         their_columns = sorted(data.frame.columns, key=lambda name: name == arguments.target)
         order_columns(weights, their_columns, data.frame.columns)
     copy_in(model, weights)
-    imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
-    record = make_record(config, choices, source, data, fit_baselines(data))
-    content = weights_only_content(model, record, imported=imported)
-    write_checkpoint(arguments.output, content, data)
-    print_summary(arguments, content[RECORD], n_names=len(weights), added=added)
+    imported: Imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
+    record = complete_record(replace(record, imported=imported), model)
+    write_checkpoint(arguments.output, weights_only_content(model, record), data)
+    print_summary(arguments, record, n_names=len(weights), added=added)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -97,20 +96,20 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 def is_imported(path: Path) -> bool:
     """Whether a file is a checkpoint that this command has written."""
     try:
-        return "imported" in load_checkpoint(path).record
+        return load_checkpoint(path).record.imported is not None
     except UserError:
         return False
 
 
-def make_config(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """The resolved config of a training of this model, and the chosen option of each group."""
+def make_config(arguments: argparse.Namespace) -> tuple[RunConfig, dict[str, str | None]]:
+    """The config of a training of this model, and the chosen option of each group."""
     groups, values = overrides(arguments)
     resolvers.register()
     cfg, choices = without_hydra(compose_config("train", groups, hydra=True))
     for key, value in values.items():
         OmegaConf.update(cfg, key, value)
     check_config(cfg)
-    return with_absolute_paths(OmegaConf.to_container(cfg, resolve=True)), choices
+    return RunConfig.composed(cfg), choices
 
 
 def check_target(arguments: argparse.Namespace, source: FileSource) -> None:
@@ -170,7 +169,7 @@ def check_weights(
     raise UserError("\n".join([head, *wrong, *hints]))
 
 
-def write_checkpoint(path: Path, content: dict[str, Any], data: Prepared) -> None:
+def write_checkpoint(path: Path, content: dict[str, object], data: Prepared) -> None:
     """Writes our checkpoint beside its place, forecasts with what was written, and renames it."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
@@ -186,10 +185,10 @@ def write_checkpoint(path: Path, content: dict[str, Any], data: Prepared) -> Non
         raise UserError(f"{path} cannot be written: {error.strerror}. Make room, or choose another place.") from error
 
 
-def print_summary(arguments: argparse.Namespace, record: dict[str, Any], *, n_names: int, added: list[str]) -> None:
+def print_summary(arguments: argparse.Namespace, record: Record, *, n_names: int, added: list[str]) -> None:
     """Prints what was imported, which options were taken on trust, and what to do next."""
-    data, output = record["data"], arguments.output
-    say(f"{n_names} names of {arguments.checkpoint}, {record['parameters']:,} parameters, are now in {output}.")
+    data, output = record.data, arguments.output
+    say(f"{n_names} names of {arguments.checkpoint}, {record.parameters:,} parameters, are now in {output}.")
     say(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
     if added:
         say(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")

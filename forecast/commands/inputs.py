@@ -1,12 +1,11 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
@@ -15,7 +14,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, has_grown, new_rows, train_again, what_now
 from forecast.commands.panels import evaluated_panel, trained_columns
 from forecast.commands.refit import check_later
-from forecast.config.build import build
+from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.categories import with_categories
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Side
@@ -49,17 +48,18 @@ def find_device(name: str) -> torch.device:
 
 def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
     """The source that the checkpoint was trained on. root: where its file lies now, None: where it lay."""
-    return saved_source(checkpoint.config["data"], root=root)
+    return saved_source(checkpoint.config.data, root=root)
 
 
-def saved_source(config: dict[str, Any], *, root: str | None) -> Source:
+def saved_source(recipe: DataRecipe, *, root: str | None) -> Source:
     """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded.
 
     Its data.cache counts where panels of this program lie already: no checkpoint says where files are made.
     """
-    if isinstance(config.get("cache"), str) and not holds_panels(config["cache"]):
-        config = {**config, "cache": None}
-    source: Source = build(config | {"root": root} if root and "root" in config else config)
+    changes: dict[str, object] = {"root": root} if root and "root" in recipe.node else {}
+    if isinstance(cache := recipe.get("cache"), str) and not holds_panels(cache):
+        changes["cache"] = None
+    source = recipe.with_(**changes).build(Source)
     return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
 
 
@@ -72,8 +72,8 @@ def holds_panels(cache: str) -> bool:
 
 def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:
     """What evaluating or forecasting with a checkpoint reads, in words, and the data trained on wherever they lie."""
-    config, recorded = checkpoint.config["data"], "the data that the checkpoint was trained on"
-    lies = [checkpoint.data["path"], config.get("path"), Path(root) / f"{config.get('name')}.csv" if root else None]
+    source, recorded = checkpoint.config.data, "the data that the checkpoint was trained on"
+    lies = [checkpoint.data["path"], source.path, Path(root) / f"{source.get('name')}.csv" if root else None]
     return [
         ("the history itself (data.path)", path),
         ("the checkpoint", checkpoint.path),
@@ -83,7 +83,7 @@ def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) ->
 
 def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
     """Raises UserError for another pred_len than the checkpoint's. None: none was typed."""
-    trained = checkpoint.config["pred_len"]
+    trained = checkpoint.config.pred_len
     if pred_len not in (None, trained):
         raise UserError(
             f"pred_len={pred_len}: {checkpoint.path} was trained to forecast pred_len = {trained} steps. For another "
@@ -107,7 +107,7 @@ def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) 
         )
 
 
-def read_source(source: Source, path: Path | str | None, reading: Mapping[str, Any] | None = None) -> FileSource:
+def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> FileSource:
     """The file that a history is read from, and how. source: trained on, a file itself where path is None.
 
     reading: as in `history`. Raises UserError for columns, of which the model has its own.
@@ -126,7 +126,7 @@ def history(
     checkpoint: Checkpoint,
     source: Source,
     path: Path | str | None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Plain | None = None,
     *,
     open_ends: Collection[Side] = BOTH_ENDS,
 ) -> SeriesFrame:
@@ -176,7 +176,7 @@ def evaluated_data(
     path: Path | str | None,
     *,
     split: str,
-    reading: Mapping[str, Any] | None = None,
+    reading: Plain | None = None,
 ) -> Prepared:
     """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
 
@@ -188,7 +188,8 @@ def evaluated_data(
         assert isinstance(file, CsvSource)
         return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
     frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
-    lengths = {"seq_len": checkpoint.config["seq_len"], "pred_len": checkpoint.config["pred_len"]}
+    seq_len, pred_len = checkpoint.config.seq_len, checkpoint.config.pred_len
+    lengths = {"seq_len": seq_len, "pred_len": pred_len}
     where = f"ckpt_path={checkpoint.path}"
     if split == NEW_ROWS:
         rows = new_rows(checkpoint, frame, Path(path) if path else source.path_used())
@@ -227,7 +228,8 @@ def evaluated_data(
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
-        **lengths,
+        seq_len=seq_len,
+        pred_len=pred_len,
     )
     return replace(data, season=checkpoint.data.get("season"))
 

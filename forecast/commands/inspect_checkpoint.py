@@ -4,18 +4,19 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from forecast.checkpoint.formats import FORMAT
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.record import Record
 from forecast.commands import Answer
 from forecast.commands.description import sizes, slot_names
 from forecast.config.trust import as_typed
 from forecast.data.guessing.train_command import typed
 from forecast.documents import DocumentError, read_json
-from forecast.evaluation.conformal import CALIBRATION
 from forecast.evaluation.interval_errors import name_of
 from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Figure, Metrics, block_of
 from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
@@ -30,25 +31,25 @@ def main(arguments: argparse.Namespace) -> Answer:
     return Answer(card)
 
 
-def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
+def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
-    record, config, data = checkpoint.record, checkpoint.config, checkpoint.data
+    record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
     scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)
     return {
         "file": str(checkpoint.path),
-        "format": record["format"],
+        "format": FORMAT,
         "bytes": checkpoint.path.stat().st_size,
-        "model": record["choices"]["model"],
-        "parameters": record["parameters"],
-        "sizes": {k: v for k, v in config["model"].items() if k[0] != "_" and not isinstance(v, dict)},
-        "attention": slot_names(record["choices"]),
-        **sizes(checkpoint, config["model"]["_target_"]),
+        "model": record.choices["model"],
+        "parameters": record.parameters,
+        "sizes": {k: v for k, v in config.model.node.items() if k[0] != "_" and not isinstance(v, dict)},
+        "attention": slot_names(record.choices),
+        **sizes(checkpoint, config.model.target),
         "epoch": checkpoint.epoch,
         "step": checkpoint.step,
         "is_best": checkpoint.is_best,
-        "imported": record.get("imported"),
-        "best_step": record["best_step"],
-        "refit": checkpoint.refit,
+        "imported": record.imported,
+        "best_step": record.best_step,
+        "refit": refit,
         "data": {
             "features": checkpoint.features,
             **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
@@ -56,19 +57,21 @@ def make_card(checkpoint: Checkpoint) -> dict[str, Any]:
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
         "intervals": intervals_of(record),
-        "metrics": split_errors(checkpoint.refit["held_out"]) if checkpoint.refit else run_metrics(checkpoint.path),
-        "versions": record["versions"],
+        "metrics": split_errors(cast(Metrics, checkpoint.refit["held_out"]))
+        if checkpoint.refit
+        else run_metrics(checkpoint.path),
+        "versions": record.versions,
         "next": next_commands(checkpoint),
     }
 
 
-def intervals_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+def intervals_of(record: Record) -> dict[str, object] | None:
     """What its intervals are calibrated on; None of a checkpoint without."""
-    state = record.get(CALIBRATION)
-    return None if state is None else {key: state[key] for key in ("levels", "windows", "blocks", "parts")}
+    kept = ("levels", "windows", "blocks", "parts")
+    return record.calibration and {key: value for key, value in record.calibration.items() if key in kept}
 
 
-def run_metrics(path: Path) -> dict[str, Any]:
+def run_metrics(path: Path) -> dict[str, dict[str, Figure]]:
     """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
     try:
         return split_errors(read_json(run_of(path) / METRICS, Metrics) or {})
@@ -76,10 +79,11 @@ def run_metrics(path: Path) -> dict[str, Any]:
         return {}
 
 
-def split_errors(metrics: Any) -> dict[str, Any]:
+def split_errors(metrics: Metrics) -> dict[str, dict[str, Figure]]:
     """Of val and test the windows and the errors; empty where they are not there."""
     try:
-        found = {split: {"windows": metrics[split]["windows"], **metrics[split]["scaled"]} for split in SPLIT_NAMES}
+        blocks = {split: block_of(metrics, split) for split in SPLIT_NAMES}
+        found = {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
         return {split: one for split, one in found.items() if None not in (one["mse"], one["mae"])}
     except (KeyError, TypeError):
         return {}
@@ -89,15 +93,15 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     """What one can do with it."""
     last = checkpoint.path.with_name("last.ckpt")
     going_on = last if last.is_file() else checkpoint.path
-    epochs = (checkpoint.config.get("trainer") or {}).get("max_epochs") or checkpoint.epoch
+    epochs = checkpoint.config.trainer.get("max_epochs") or checkpoint.epoch
     told = " future=FILE" if checkpoint.told else ""
     commands = [
         f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
         f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",
-        f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={epochs + 1}",
+        f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={int(str(epochs)) + 1}",
     ]
     # without an optimizer nothing goes on
-    return commands[:2] if "imported" in checkpoint.record or going_on.name == "refit.ckpt" else commands
+    return commands[:2] if checkpoint.record.imported or going_on.name == "refit.ckpt" else commands
 
 
 def lines(card: dict[str, Any]) -> Iterator[str]:
@@ -150,7 +154,7 @@ def row(name: str, text: str) -> str:
     return whole.fill(text)
 
 
-def words(values: dict[str, Any]) -> str:
+def words(values: Mapping[str, object]) -> str:
     """Names and values in one line."""
     return listed(f"{name} {value}" for name, value in values.items())
 

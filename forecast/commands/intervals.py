@@ -7,7 +7,7 @@ from forecast.bounds import PER_CENT
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import train_again
 from forecast.errors import UserError
-from forecast.evaluation.conformal import Calibration, blocks_needed, saved_calibration
+from forecast.evaluation.conformal import Calibration, blocks_needed
 from forecast.evaluation.interval_errors import name_of, windows_needed
 from forecast.evaluation.scored_intervals import Intervals
 
@@ -36,13 +36,21 @@ def written(level: Sequence[float]) -> str:
     return f"[{','.join(map(name_of, level))}]"
 
 
+def saved_calibration(checkpoint: Checkpoint) -> Calibration | None:
+    """That of a checkpoint; None of one without."""
+    state, data = checkpoint.record.calibration, checkpoint.data
+    if state is None:
+        return None
+    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
+
+
 def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[float] | None = None) -> Intervals | None:
     """The intervals of an evaluation; None for none. how, level: as typed, None: as in training.
 
     UserError for levels that were typed and cannot be given.
     """
-    how = how or checkpoint.config.get("calibration", "static")
-    calibration = saved_calibration(checkpoint.record)
+    how = how or checkpoint.config.calibration
+    calibration = saved_calibration(checkpoint)
     if how == "none" or (level is not None and not level):
         return None
     if calibration is None:
@@ -53,7 +61,7 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
         asked = levels_of(level)
         check_calibrated(checkpoint, calibration, asked)
     else:
-        usual = levels_of(checkpoint.config.get("level", USUAL))
+        usual = levels_of(checkpoint.config.level)
         asked = tuple(one for one in usual if one in calibration.levels)
     return Intervals(calibration=calibration, asked=asked, adaptive=how == "adaptive")
 

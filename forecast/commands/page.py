@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +31,12 @@ from forecast.run_folder import (
     read_run,
     torn,
 )
+from forecast.run_folder.shapes import Metrics, Origin
 from forecast.run_folder.windows import read_windows
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 # Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
-# What a page tells of a checkpoint's record.
-TOLD = ("config", "choices", "data", "versions")
 
 
 class Evaluated(TypedDict, total=False):
@@ -47,13 +45,18 @@ class Evaluated(TypedDict, total=False):
     ckpt_path: str | None
 
 
-def told_of(checkpoint: Checkpoint) -> dict[str, Any]:
+def origin_of(checkpoint: Checkpoint) -> Origin:
     """What a page says of how a checkpoint came about, less what two runs of one experiment may differ in."""
-    told = {key: checkpoint.record[key] for key in TOLD}
-    return told | {key: _less(told[key], NOT_IDENTITY) for key in ("config", "choices")}
+    record = checkpoint.record
+    return {
+        "config": _less(record.config.plain, NOT_IDENTITY),
+        "choices": {key: option for key, option in record.choices.items() if key not in NOT_IDENTITY},
+        "data": record.data,
+        "versions": {**record.versions},
+    }
 
 
-def _less(node: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]:
     """A tree without the keys at these paths, `data.root`."""
     kept = {}
     for key, value in node.items():
@@ -72,15 +75,15 @@ def write_residuals(
 
 def page_of(
     place: Callable[[str], Path],
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     split: str,
-    record: Mapping[str, Any],
+    origin: Origin,
     *,
     ahead: Path | None = None,
 ) -> str:
     """The page, from the files of a run alone: where `place` says that they lie.
 
-    metrics: that become metrics.json; record: see `told_of`. ahead: the file of what is forecast; None without one.
+    metrics: that become metrics.json; origin: see `origin_of`. ahead: the file of what is forecast; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     windows = read_windows(place(FORECASTS))
@@ -88,8 +91,14 @@ def page_of(
     series = None
     if "series" in windows:
         blank = {key: [""] for key in SERIES_COLUMNS[1:]}
-        options: Any = {"header": 0, "names": SERIES_COLUMNS, "dtype": {"id": str}, "keep_default_na": False}
-        series = pd.read_csv(place(SERIES_ERRORS), na_values=blank, **options)
+        series = pd.read_csv(
+            place(SERIES_ERRORS),
+            header=0,
+            names=SERIES_COLUMNS,
+            dtype={"id": str},
+            na_values=blank,
+            keep_default_na=False,
+        )
     return run_page(
         json.loads(json_text(metrics)),
         split,
@@ -98,7 +107,7 @@ def page_of(
         ahead=None if ahead is None else read_windows(ahead, truth=False),
         residuals=residuals,
         series=series,
-        record=json.loads(json_text(record)),
+        origin=json.loads(json_text(origin)),
     )
 
 
@@ -109,15 +118,15 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     """
     run = read_run(folder)
     check_results(run)
-    metrics = dict(run.metrics)
+    metrics = run.metrics.copy()
     split = next((key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
     if split is None:
         raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
-    record = told_of(load_checkpoint(evaluated_checkpoint(run)))
+    origin = origin_of(load_checkpoint(evaluated_checkpoint(run)))
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
 
     def make() -> str:
-        return page_of(lambda name: folder / name, metrics, split, record, ahead=ahead)
+        return page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead)
 
     return remake_page(folder, METRICS, metrics, make, of="run", overwrite=overwrite)
 

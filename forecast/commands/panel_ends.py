@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import torch
+from pyarrow import types
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import panel_future
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def history_source(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: dict[str, Any] | None = None
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: dict[str, object] | None = None
 ) -> CsvSource:
     """The panel that a forecast goes on from: another file, written as that of the training but for `reading`."""
     other = read_source(source, path, reading)
@@ -64,10 +65,10 @@ def panel_forecaster(
         std=scale.std,
         need=scale.need,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
-        seq_len=checkpoint.config["seq_len"],
-        pred_len=checkpoint.config["pred_len"],
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        pad=checkpoint.panel["pad"],
+        pad=checkpoint.panel.get("pad", False),
         device=device,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
         intervals=intervals,
@@ -144,8 +145,6 @@ def _whole_numbers(path: Path) -> list[str]:
     """The columns of a Parquet file that hold whole numbers: as ids they stay numbers in another one."""
     if columnar_kind(path) != PARQUET:
         return []
-    import pyarrow.parquet as pq
-    from pyarrow import types
 
     return [str(field.name) for field in pq.read_schema(path) if types.is_integer(field.type)]
 

@@ -3,9 +3,10 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.scaling import cell_means
-from forecast.evaluation.baselines import WEIGHTS, saved_fits
+from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.evaluate import MODEL, Protocol
 from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.panel_evaluate import (
@@ -29,6 +30,7 @@ from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, save_arrays
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import FORECASTS, PICTURE, SERIES_ERRORS, WINDOW_ERRORS
+from forecast.run_folder.shapes import Metrics
 
 
 def panel_blocks(
@@ -42,20 +44,19 @@ def panel_blocks(
     brief: Sequence[str] = (),
     intervals: Intervals | None = None,
     elsewhere: Elsewhere | None = None,
-) -> tuple[dict[str, Any], PanelEvaluation, dict[str, list[float]]]:
+) -> tuple[Metrics, PanelEvaluation, dict[str, list[float]]]:
     """What a checkpoint is worth on a panel: the blocks of metrics.json, the evaluation, and the errors by step.
 
     As `results.evaluate_checkpoint`, whose metrics the blocks become. elsewhere: see `evaluate_panel`.
     """
     model = checkpoint.model().to(device)
-    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = saved_fits(checkpoint.record)
+    judged = partial(evaluate_panel, model, data, protocol=protocol, batch_size=batch_size, device=device)
+    fitted = checkpoint.record.fits
     blocks = {}
     for name in brief:
-        other = evaluate_panel(model, data, split=name, fitted=None, **common)
+        other = judged(split=name, fitted=None)
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
-    of_split: Any = {"intervals": intervals, "elsewhere": elsewhere}
-    evaluation = evaluate_panel(model, data, split=split, fitted=fitted, **of_split, **common)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals, elsewhere=elsewhere)
     baselines = panel_baseline_metrics(evaluation, data)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
@@ -71,10 +72,18 @@ def panel_blocks(
             "by_series": True,
         },
         "scaling": data.scaler.how,
-        **offset_metrics(model, data.on(device), split=split, naive=evaluation.naive, **common),
+        **offset_metrics(
+            model,
+            data.on(device),
+            split=split,
+            protocol=protocol,
+            batch_size=batch_size,
+            device=device,
+            naive=evaluation.naive,
+        ),
         **blocks,
     }
-    return metrics, evaluation, panel_step_errors(evaluation)
+    return cast(Metrics, metrics), evaluation, panel_step_errors(evaluation)
 
 
 def panel_level_shift(data: Prepared, split: str) -> float | None:
@@ -100,7 +109,7 @@ def panel_step_errors(evaluation: PanelEvaluation) -> dict[str, list[float]]:
 
 
 def write_series(
-    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: Prepared, metrics: Mapping[str, Any]
+    beside: Callable[[str], Path], evaluation: PanelEvaluation, data: Prepared, metrics: Metrics
 ) -> list[str]:
     """Writes errors_by_window.npz, errors_by_series.csv, forecasts.npz and forecast.png; returns their names.
 
@@ -161,7 +170,7 @@ def example_series(evaluation: PanelEvaluation, data: Prepared) -> dict[str, np.
     }
 
 
-def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any], *, worst: int) -> None:
+def draw_series(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int) -> None:
     """Draws the worst and the best series beside the best baseline. worst: how many of the windows are of the worst."""
     from forecast.report.figures import bands_in, forecast_figure, save
 

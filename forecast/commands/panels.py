@@ -2,14 +2,14 @@
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from forecast.bounds import CalendarEncoding
-from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import WHOLE_FILE
 from forecast.commands.refit import check_later
+from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
 from forecast.data.panel.fact_scale import fitted_facts
@@ -26,10 +26,10 @@ from forecast.text.terminal import listed
 log = logging.getLogger(__name__)
 
 
-def training_panel(source: CsvSource, config: dict[str, Any]) -> Prepared:
+def training_panel(source: CsvSource, config: RunConfig) -> Prepared:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
-    pred_len: int = config["pred_len"]
+    pred_len = config.pred_len
     if source.has_roles:
         frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     rows = panel_cuts(source.split, frame, pred_len=pred_len)
@@ -38,9 +38,9 @@ def training_panel(source: CsvSource, config: dict[str, Any]) -> Prepared:
         frame,
         rows,
         targets=source.target_columns(frame),
-        seq_len=config["seq_len"],
+        seq_len=config.seq_len,
         pred_len=pred_len,
-        encoding=calendar_encoding(config),
+        encoding=config.encoding,
     )
     data.check_enough()
     return data
@@ -99,15 +99,15 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    config = checkpoint.config
-    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
-    scaler = checkpoint.panel_scale.scaler(frame, context=config["seq_len"], together=len(checkpoint.covariates))
+    scaler = checkpoint.panel_scale.scaler(
+        frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates)
+    )
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     if other_file and split == WHOLE_FILE:
         rows = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
     else:
-        rows = panel_cuts(source.split, frame, pred_len=lengths["pred_len"])
+        rows = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
     data = prepare(
         frame,
         splits=rows,
@@ -118,8 +118,9 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         fact_scale=checkpoint.fact_scale,
         pad=source.short == "pad",
         scaler=scaler,
-        season=checkpoint.data["season"],
-        **lengths,
+        season=checkpoint.data.get("season"),
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
     )
     data.check_enough()
     if split not in data.splits:

@@ -56,7 +56,7 @@ def predict(cfg: DictConfig) -> Answer:
         else None
     )
     writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
-    targets, steps = checkpoint.data["targets"], checkpoint.config["pred_len"]
+    targets, steps = checkpoint.data["targets"], checkpoint.config.pred_len
     time_name = source.time_name if file is None else file.time_name
     intervals = forecast_intervals(checkpoint, settings.level)
     asked = () if intervals is None else intervals.asked
@@ -78,7 +78,7 @@ def predict(cfg: DictConfig) -> Answer:
     try:
         with together(output.parent) as beside:
             beside(output.name).write_text(text, encoding="utf-8")
-            draw_future(beside(picture.name), frame.tail(checkpoint.config["seq_len"]), table, asked)
+            draw_future(beside(picture.name), frame.tail(checkpoint.config.seq_len), table, asked)
     except OSError as error:
         raise UserError(
             f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "

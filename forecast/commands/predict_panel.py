@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -190,7 +189,7 @@ class Scoring:
 
     ends: PanelForecaster
     table: LongTable
-    run: Mapping[str, Any]
+    run: Mapping[str, object]
     shard: tuple[int, int]
 
     def pieces(self, output: Path) -> list[tuple[Path, Part]]:
@@ -270,7 +269,7 @@ def draw_ends(path: Path, ends: PanelForecaster, table: LongTable) -> None:
     save(figure, path)
 
 
-def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, Any]]:
+def json_rows(ends: PanelForecaster, table: LongTable) -> list[dict[str, object]]:
     """All rows as JSON has them."""
     whole = whole_table(ends, table)
     time = ends.frame.time_column

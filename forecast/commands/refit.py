@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from forecast.errors import UserError
 from forecast.files import json_text
 from forecast.report.refit import refit_sentences
 from forecast.run_folder import FILES, SAME_DATA, checkpoint_path
+from forecast.run_folder.shapes import Metrics, RefitBlock
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +27,9 @@ HELD_OUT = "best.ckpt"  # beside a refit.ckpt
 JUDGED = "test"
 
 
-def kept_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def kept_metrics(metrics: Mapping[str, object]) -> dict[str, object]:
     """The figures of the held-out model as a checkpoint holds them: plain values, as in metrics.json."""
-    kept: dict[str, Any] = json.loads(json_text({key: metrics[key] for key in metrics if key not in NOT_KEPT}))
+    kept: dict[str, object] = json.loads(json_text({key: metrics[key] for key in metrics if key not in NOT_KEPT}))
     return kept
 
 
@@ -38,13 +39,13 @@ def chosen_checkpoint(folder: Path) -> Checkpoint:
     return load_checkpoint(best if best.exists() else checkpoint_path(folder, "last"))
 
 
-def shown(block: Mapping[str, Any], metrics: Mapping[str, Any], path: Path) -> list[str]:
+def shown(block: RefitBlock, metrics: Metrics, path: Path) -> list[str]:
     """What the log says of a refit, and the command that forecasts with it. block: `refit` of metrics.json."""
     command = f"forecast predict {as_typed()}{typed('ckpt_path', str(path))} output=forecast.csv"
     return [*refit_sentences(block, metrics), f"Next: {command}"]
 
 
-def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> dict[str, Any] | None:
+def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:
     """The figures to show of a refitted model that has learned from the rows to evaluate: the held-out model's on test.
 
     None where the model is to be evaluated: it is no refitted one, or has not learned from these rows as far as their
@@ -60,7 +61,7 @@ def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | Non
         "%s has learned from the rows up to %s, so these are the stored figures of the held-out model, %s beside it.",
         *(checkpoint.path, checkpoint.trained_until, HELD_OUT),
     )
-    return dict(refit["held_out"])
+    return cast(Metrics, {**refit["held_out"]})
 
 
 @contextmanager

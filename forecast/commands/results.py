@@ -1,9 +1,10 @@
 """The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,14 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
-from forecast.commands.page import page_of, told_of, write_residuals
+from forecast.commands.page import origin_of, page_of, write_residuals
 from forecast.commands.panel_results import panel_blocks, panel_level_shift, write_series
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
-from forecast.evaluation.baselines import WEIGHTS, saved_fits
+from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.blocks import all_metrics, baseline_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
@@ -29,6 +30,7 @@ from forecast.evaluation.evaluate import (
     evenly_spaced,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
+from forecast.evaluation.metrics import row_means
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.panel_evaluate import Elsewhere, PanelEvaluation
 from forecast.evaluation.scored_intervals import Intervals, example_ends
@@ -46,6 +48,7 @@ from forecast.run_folder import (
     WINDOW_ERRORS,
     sha256,
 )
+from forecast.run_folder.shapes import Block, Metrics, Origin, block_of
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -56,15 +59,15 @@ class Result:
     """What evaluating a checkpoint on one split gave; split: its name.
 
     metrics: what becomes metrics.json, rounded as there; the commands add to it. by_step: the columns of
-    metrics_by_step.csv, P figures each, scaled units. record: what the page tells of the checkpoint.
+    metrics_by_step.csv, P figures each, scaled units. origin: what the page tells of the checkpoint.
     """
 
-    metrics: dict[str, Any]
+    metrics: Metrics
     evaluation: Evaluation | PanelEvaluation
     data: Prepared
     by_step: dict[str, list[float]]
     split: str
-    record: dict[str, Any]
+    origin: Origin
 
 
 def evaluate_checkpoint(
@@ -89,35 +92,52 @@ def evaluate_checkpoint(
     finite.
     """
     if data.frame.id_column is not None:
-        options: Any = {"split": split, "protocol": protocol, "batch_size": batch_size, "device": device}
-        options |= {"brief": brief, "intervals": intervals, "elsewhere": elsewhere}
-        blocks, of_panel, by_step = panel_blocks(checkpoint, data, **options)
-        metrics = {"status": "finished", **description(checkpoint, protocol_name), **blocks}
-        metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-        return Result(rounded(metrics), of_panel, data, by_step, split, told_of(checkpoint))
+        of_split, of_panel, by_step = panel_blocks(
+            checkpoint,
+            data,
+            split=split,
+            protocol=protocol,
+            batch_size=batch_size,
+            device=device,
+            brief=brief,
+            intervals=intervals,
+            elsewhere=elsewhere,
+        )
+        block_of(of_split, split).update(
+            use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
+        )
+        of_run = {"status": "finished", **description(checkpoint, protocol_name), **of_split}
+        return Result(rounded(of_run), of_panel, data, by_step, split, origin_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
-    common: Any = {"protocol": protocol, "batch_size": batch_size, "device": device}
-    fitted = saved_fits(checkpoint.record)
+    judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
+    fitted = checkpoint.record.fits
     naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        other = evaluate(model, data, split=name, fitted=None, **common)
+        other = judged(split=name, fitted=None)
         overall, _ = all_metrics(other.errors, data, naive, (other.own_scale or {}).get(MODEL))
         blocks[name] = {"windows": other.errors.n_windows, **overall}
-    evaluation = evaluate(model, data, split=split, fitted=fitted, intervals=intervals, **common)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals)
     baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
     block = -(-data.pred_len // protocol.stride)  # windows whose forecasts share a row
-    for name, found in model_less(evaluation.squared.mean(1), evaluation.baseline_squared, block=block).items():
+    squared = row_means(evaluation.squared)
+    known = ~np.isnan(squared)  # the others have no target that was measured
+    of_baselines = {name: errors[known] for name, errors in evaluation.baseline_squared.items()}
+    for name, found in model_less(squared[known], of_baselines, block=block).items():
         baselines[name]["difference"] = found
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
-    metrics = {
+    metrics: dict[str, object] = {
         "status": "finished",
         **description(checkpoint, protocol_name),
-        split: {**split_metrics(evaluation, data, naive), "level_shift": panel_level_shift(data, split)},
+        split: {
+            **split_metrics(evaluation, data, naive),
+            "level_shift": panel_level_shift(data, split),
+            **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device),
+        },
         "baselines": baselines,
         "mase_scale": naive
         and {
@@ -126,23 +146,25 @@ def evaluate_checkpoint(
             "columns_without": naive.without(data.target_names),
         },
         "scaling": data.scaler.how,
-        **offset_metrics(model, data, split=split, naive=naive, **common),
+        **offset_metrics(
+            model, data, split=split, naive=naive, protocol=protocol, batch_size=batch_size, device=device
+        ),
         **blocks,
     }
-    metrics[split] |= use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
     by_step = step_errors(evaluation, best_mse)
-    return Result(rounded(metrics), evaluation, data, by_step, split, told_of(checkpoint))
+    return Result(rounded(metrics), evaluation, data, by_step, split, origin_of(checkpoint))
 
 
 def use_of_columns(
     checkpoint: Checkpoint, data: Prepared, *, split: str, protocol: Protocol, device: torch.device
-) -> dict[str, Any]:
+) -> Block:
     """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
-    if not names_roles(checkpoint.config["data"]):
+    if not names_roles(checkpoint.config.data.node):
         return {}
     roles = roles_of(data)
     model = checkpoint.model().to(device)
-    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
+    found = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
+    return cast(Block, {"covariates": found})
 
 
 def saved_naive_errors(checkpoint: Checkpoint, data: Prepared | None) -> SeasonalDifferences | None:
@@ -205,8 +227,8 @@ def write_results(folder: Path, result: Result) -> None:
             names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
         times, signed = window_residuals(result)
-        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"])
-        page = page_of(beside, metrics, result.split, result.record)  # reads what was written so far
+        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"] or "")
+        page = page_of(beside, metrics, result.split, result.origin)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
@@ -221,9 +243,7 @@ def window_residuals(result: Result) -> tuple[np.ndarray, np.ndarray]:
     return data.times_of(rows, np.zeros_like(rows)).to_numpy(), evaluation.residuals.signed
 
 
-def write_windows(
-    beside: Callable[[str], Path], evaluation: Evaluation, data: Prepared, metrics: Mapping[str, Any]
-) -> list[str]:
+def write_windows(beside: Callable[[str], Path], evaluation: Evaluation, data: Prepared, metrics: Metrics) -> list[str]:
     """Writes errors_by_window.npz, forecasts.npz and forecast.png where `beside` says, and returns their names."""
     errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
     windows = example_windows(evaluation, data)
@@ -252,7 +272,7 @@ def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndar
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Mapping[str, Any]) -> None:
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics) -> None:
     """Draws the first DRAWN_WINDOWS of `example_windows` beside the best baseline, data.target first."""
     from forecast.report.figures import bands_in, forecast_figure, save
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
@@ -15,15 +15,16 @@ from forecast.config.check import check_config, read_settings
 from forecast.config.compose import groups
 from forecast.config.job import in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity
+from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning
 from forecast.config.space import Space, check_space, find_space, typed_keys, written
-from forecast.config.trials import EXPERIMENT, TrainConfig, plain, train_config
+from forecast.config.trials import EXPERIMENT, TrainConfig, train_config
 from forecast.config.trust import trusted
+from forecast.config.values import plain_values
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.training.trial import monitor_of
 
 JOURNAL, LOCK = "journal.log", ".study.lock"
 TABLE, BEST = "trials.csv", "best"
@@ -42,15 +43,20 @@ class Search:
     base: TrainConfig
     space: Space
 
+    @cached_property
+    def config(self) -> RunConfig:
+        """Of the trials, as it is without what a trial draws."""
+        return RunConfig.of(plain_values(self.base.values))
+
     @property
     def metric(self) -> str:
         """By what its trials are judged, in words."""
-        return f"val {monitor_of(plain(self.base.values))}, scaled"
+        return f"val {self.config.monitor}, scaled"
 
     @property
     def at_once(self) -> bool:
         """Whether its models are fitted at once, in a step that nothing cuts off."""
-        return is_fitted_at_once(plain(self.base.values)["model"])
+        return is_fitted_at_once(self.config.model)
 
 
 def read_search(cfg: DictConfig) -> Search:
@@ -60,16 +66,16 @@ def read_search(cfg: DictConfig) -> Search:
     settings = read_settings(OmegaConf.masked_copy(cfg, ["tune"]), TuneSettings).tune
     if settings.minutes is None and settings.trials is None:
         raise UserError("tune.minutes=null: nothing would end the study. Say tune.trials=20, or tune.minutes=10")
-    for key in ("ckpt_path", "refit"):
-        if cfg.get(key):
+    for key, value in (("ckpt_path", cfg.ckpt_path), ("refit", cfg.refit)):
+        if value:
             raise UserError(
-                f"{key}={cfg[key]}: a trial is a new training, for its validation error alone. Leave {key} out here, "
+                f"{key}={value}: a trial is a new training, for its validation error alone. Leave {key} out here, "
                 "and say it to the forecast train that this command ends with"
             )
     folders = users_folders()
     words = [word for word in task_overrides() if not typed_keys([word])[0].startswith("tune.")]
     base = train_config(words, folders)
-    given = plain(OmegaConf.masked_copy(cfg, ["tune"]))["tune"]["space"]
+    given = plain_values(cfg.tune)["space"]
     space = find_space(given, model=base.options["model"], typed=typed_keys(words))
     check_config(base.values)
     check_space(space, base.values, groups())
@@ -82,7 +88,7 @@ def begin(search: Search, cfg: DictConfig) -> None:
     now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
     with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
         try:
-            before: Mapping[str, Any] = read_json(folder / OF, dict[str, Any]) or {}
+            before: Mapping[str, object] = read_json(folder / OF, dict[str, object]) or {}
         except DocumentError:
             before = {"config": "unreadable"}
         if before:

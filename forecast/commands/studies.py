@@ -69,10 +69,10 @@ class Operation(TypedDict, total=False):
     step: Count
     intermediate_value: float
     intermediate_values: dict[str, float]
-    user_attr: dict[str, Any]
-    user_attrs: dict[str, Any]
-    system_attr: dict[str, Any]
-    system_attrs: dict[str, Any]
+    user_attr: dict[str, object]
+    user_attrs: dict[str, object]
+    system_attr: dict[str, object]
+    system_attrs: dict[str, object]
 
 
 class TrialAttributes(TypedDict, total=False):
@@ -110,13 +110,13 @@ class SeededByTrial(BaseSampler):
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """As TPE."""
         return self.inner.sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
+    ) -> object:
         """As TPE."""
         return self.inner.sample_independent(study, trial, param_name, param_distribution)
 

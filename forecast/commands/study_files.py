@@ -3,9 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from optuna.trial import FrozenTrial
 
@@ -14,10 +12,12 @@ from forecast.commands.studies import SharedStudy
 from forecast.commands.study_page import TRIALS
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.space import as_trained, typed_point, written
-from forecast.config.trials import EXPERIMENT, plain, searched, write_experiment
+from forecast.config.trials import EXPERIMENT, searched, write_experiment
 from forecast.config.trust import as_typed
 from forecast.files import json_text, rounded, together
 from forecast.run_folder import FILES, PAGE, sha256
+from forecast.run_folder.shapes import StudyDocument
+from forecast.run_folder.shapes import Trial as DescribedTrial
 from forecast.text.documents import as_cell
 from forecast.text.terminal import say, shell_word
 
@@ -41,37 +41,38 @@ class BestFile:
         return self.said
 
 
-def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stopped: bool) -> dict[str, Any] | None:
+def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stopped: bool) -> StudyDocument | None:
     """Writes the files of a study and prints what came of it; None where no trial has a validation error yet."""
     with study.lock:  # of several processes each ends so; the last one has all trials
         best = study.best()
         if best is None:
             return None
-        config, options = plain(search.base.values), search.base.options
-        data = config["data"]
-        document: dict[str, Any] = {
+        config, options = search.config, search.base.options
+        trials = [described(trial) for trial in study.trials]
+        values = {
             "status": "interrupted" if stopped else "finished",
             "folder": str(search.folder),
             "model": options["model"],
-            "data": Path(data["path"]).name if data.get("path") else data["name"],
-            **{key: config[key] for key in ("seed", "seq_len", "pred_len")},
+            "data": Path(config.data.path).name if config.data.path else config.data.name,
+            "seed": config.seed,
+            **config.lengths,
             "metric": search.metric,
             "minutes": search.settings.minutes,
             "most_trials": search.settings.trials,
             "seconds": study.seconds_spent(),
             "space": written(search.space),
-            "trials": [described(trial) for trial in study.trials],
+            "trials": trials,
+            "states": dict(Counter(trial["state"] for trial in trials)),
+            "best": {**described(best), **file.update(study)},
+            "why": why,
         }
-        document["states"] = dict(Counter(trial["state"] for trial in document["trials"]))
-        document["best"] = {**described(best), **file.update(study)}
-        document = rounded({**document, "why": why})
-        document = write_files(search.folder, document)
+        document = write_files(search.folder, rounded(values))
     for sentence in sentences(document):
         say(sentence)
     return document
 
 
-def described(trial: FrozenTrial) -> dict[str, Any]:
+def described(trial: FrozenTrial) -> DescribedTrial:
     """A trial as plain values. state: finished, pruned, cut (by the end of the time), failed, running."""
     known = trial.user_attrs
     names = {"COMPLETE": "cut" if known.get("cut") else "finished", "FAIL": "failed"}
@@ -105,23 +106,23 @@ def best_file(search: Search, best: FrozenTrial) -> dict[str, str]:
     return {"command": start + " ".join([*own, *map(shell_word, words)]), "file": BEST_FILE}
 
 
-def write_files(folder: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+def write_files(folder: Path, document: StudyDocument) -> StudyDocument:
     """Writes trials.csv, report.html and, last, trials.json, which it returns."""
     with together(folder) as beside:
         beside(TABLE).write_text(table_of(document), encoding="utf-8")
         beside(PAGE).write_text(study_page(document), encoding="utf-8")
-        whole = {**document, FILES: {PAGE: sha256(beside(PAGE))}}
+        whole: StudyDocument = {**document, FILES: {PAGE: sha256(beside(PAGE))}}
         beside(TRIALS).write_text(json_text(whole), encoding="utf-8")
     return whole
 
 
-def table_of(document: Mapping[str, Any]) -> str:
+def table_of(document: StudyDocument) -> str:
     """A line for each trial; a column for each key that varied."""
     keys, names = list(document["space"]), ("trial", "state", "error", "seconds", "epochs")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, *keys, "reason"])
     for trial in document["trials"]:
-        cells = [*(trial[name] for name in names), *(trial["config"].get(key) for key in keys), trial["reason"]]
+        cells = [*(dict(trial)[name] for name in names), *(trial["config"].get(key) for key in keys), trial["reason"]]
         writer.writerow([as_cell(cell) if isinstance(cell, str) else "" if cell is None else cell for cell in cells])
     return text.getvalue()

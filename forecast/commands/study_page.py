@@ -2,64 +2,14 @@
 
 from pathlib import Path
 
-from typing_extensions import NotRequired, Required, TypedDict
-
 from forecast.commands import Answer
 from forecast.commands.outputs import remake_page
-from forecast.documents import Count, DocumentError, NotNegative, read_json
+from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
+from forecast.run_folder.shapes import StudyDocument
 
 # In the folder of a study: what it is of, and its trials.
 OF, TRIALS = "study.json", "trials.json"
-Scalar = bool | int | float | str | None
-
-
-class Trial(TypedDict):
-    """See `study_files.described`."""
-
-    trial: Count
-    state: str
-    error: float | None
-    seconds: NotNegative | None
-    epochs: Count | None
-    config: dict[str, Scalar]
-    reason: str | None
-
-
-class Best(Trial):
-    """With the command that trains it, and where its file is."""
-
-    command: str
-    file: str
-
-
-class Ends(TypedDict, total=False):
-    """Of a range of numbers."""
-
-    low: Required[float]
-    high: Required[float]
-    step: float | None
-    log: bool
-
-
-class StudyDocument(TypedDict):
-    """trials.json, as far as its page reads it."""
-
-    model: str
-    data: str
-    seed: Count
-    seq_len: Count
-    pred_len: Count
-    best: Best
-    trials: list[Trial]
-    states: dict[str, Count]
-    space: dict[str, list[Scalar] | Ends]
-    metric: str
-    seconds: NotNegative
-    minutes: NotNegative | None
-    most_trials: NotRequired[Count | None]
-    why: str
-    files: NotRequired[dict[str, str]]
 
 
 def is_study(folder: Path) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import fields
 from datetime import tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import pandas as pd
 from forecast.commands.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.check import check_reading
+from forecast.data.cells import FloatArray
 from forecast.data.reading.layout import STEP, USUAL, Layout
 from forecast.data.sources import FileSource, Source
 from forecast.data.writing import digits_of
@@ -22,6 +22,7 @@ from forecast.errors import UserError
 from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
+from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import listed
 
 Table = pd.DataFrame | Path | str
@@ -45,7 +46,11 @@ def check_table(table: object) -> None:
 
 
 def forecast_table(
-    time_column: str, times: pd.DatetimeIndex, freq: str, columns: Mapping[str, Any], std: npt.NDArray[np.float64]
+    time_column: str,
+    times: pd.DatetimeIndex,
+    freq: str,
+    columns: Mapping[str, FloatArray],
+    std: npt.NDArray[np.float64],
 ) -> pd.DataFrame:
     """Forecasts as a table: the column of time, then columns of (pred_len,) values, to the digits that a std allows.
 
@@ -159,8 +164,8 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
 
 @contextmanager
 def as_file(
-    table: Table | None, source: Source, reading: Mapping[str, Any] | None = None
-) -> Iterator[tuple[Path | str | None, Mapping[str, Any]]]:
+    table: Table | None, source: Source, reading: Mapping[str, object] | None = None
+) -> Iterator[tuple[Path | str | None, Mapping[str, object]]]:
     """(a file with the rows of `table`, the keys of a `Layout` that read it); a path, and None, as they are.
 
     reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
@@ -185,13 +190,13 @@ def as_file(
             raise UserError(str(error).replace(str(path), NAME)) from error
 
 
-def errors_table(metrics: Mapping[str, Any], split: str) -> pd.DataFrame:
+def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
     """The errors in metrics.json on a split: a row for the model and one for each baseline, NaN where not known."""
     model, baselines = metrics["model"], metrics["baselines"]
-    rows = {model: metrics[split]} | {
+    rows = {model: block_of(metrics, split)} | {
         f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
     }
-    original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
+    original = [f"{error}_original" for error in ("mse", "mae") if "original" in block_of(metrics, split)]
     names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
     places = {name: tuple(reversed(name.split("_"))) for name in names}
     table: pd.DataFrame = pd.DataFrame(

@@ -1,16 +1,17 @@
 """What every training begins with: its data, read and scaled, and what a checkpoint will say of them."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from torch import Tensor
 
-from forecast.checkpoint.load import Checkpoint, calendar_encoding
+from forecast.checkpoint.load import Checkpoint
+from forecast.checkpoint.record import Record
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.panels import prepared_for, training_panel
-from forecast.config.build import build
 from forecast.config.distributed import rank
+from forecast.config.run_config import Plain, RunConfig
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
@@ -35,7 +36,7 @@ class Begun(NamedTuple):
 
     data: Prepared
     protocol: Protocol
-    record: dict[str, Any]
+    record: Record
 
 
 def begin(plan: Plan, *, ridge: bool = True) -> Begun:
@@ -44,7 +45,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     Raises UserError for whatever the data do not allow, now and not after the training.
     """
     config, source = plan.config, plan.source
-    protocol: Protocol = build(config["protocol"])
+    protocol = config.protocol.build(Protocol)
     data = read_data(source, config)
     if plan.start is not None:  # the file may have changed since the plan was made
         check_same_data(plan.start, source, source.checksum_of(data.frame))
@@ -52,19 +53,19 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
         counted_windows(data, split, protocol)
     check_offsets(data, "test", protocol)
     if rank() == 0:
-        warn_of_known_targets(data, config["data"])
+        warn_of_known_targets(data, config.data.node)
     fitted = baselines(plan, data, ridge=ridge)
     return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
 
 
-def warn_of_known_targets(data: Prepared, keys: Mapping[str, Any]) -> None:
+def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
     """Warns where a column is said to be known in advance that is a target. keys: of the data, as in the config."""
     copies = known_targets(data)
     if not copies:
         return
     names = [one.column for one in copies]
-    without: dict[str, Any] = {"known": [name for name in keys["known"] if name not in names]}
-    without["drop"] = [*(keys.get("drop") or ()), *names]
+    without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in names]}
+    without["drop"] = [*names_in(keys, "drop"), *names]
     if not names_roles({**keys, **without}):  # the target alone stays what is forecast
         without["features"] = "MS" if data.n_columns > len(data.targets) else "S"
     log.warning(
@@ -74,10 +75,16 @@ def warn_of_known_targets(data: Prepared, keys: Mapping[str, Any]) -> None:
     )
 
 
-def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> dict[str, Tensor]:
+def names_in(keys: Plain, key: str) -> Sequence[str]:
+    """The names of columns that a key of the data has."""
+    names = keys.get(key)
+    return names if isinstance(names, list | tuple) else ()
+
+
+def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> Mapping[str, Tensor]:
     """The weights of the fitted baselines; of an ensemble those that a member has of the same windows."""
-    known = {}
-    if is_combined(plan.config["model"]):
+    known: Mapping[str, Tensor] = {}
+    if is_combined(plan.config.model):
         known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
     return known or fit_baselines(data, ridge=ridge)
 
@@ -97,19 +104,18 @@ def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
         )
 
 
-def read_data(source: Source, config: dict[str, Any]) -> Prepared:
+def read_data(source: Source, config: RunConfig) -> Prepared:
     """The data of a training, scaled by their train rows."""
     if isinstance(source, CsvSource) and source.panel_form:
         return training_panel(source, config)
     return read_series(source, config)
 
 
-def read_series(source: Source, config: dict[str, Any]) -> Prepared:
+def read_series(source: Source, config: RunConfig) -> Prepared:
     """`read_data` of one series."""
     frame = source.frame()
-    lengths = {"seq_len": config["seq_len"], "pred_len": config["pred_len"]}
+    lengths = config.lengths
     splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
     frame = with_train_categories(frame, splits["train"])
     rows = {name: TargetRows.of(part) for name, part in splits.items()}
-    encoding = calendar_encoding(config)
-    return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=encoding, **lengths)
+    return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=config.encoding, **lengths)

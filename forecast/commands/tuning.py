@@ -13,13 +13,13 @@ from forecast.commands import Answer
 from forecast.commands.search import Search, begin, read_search
 from forecast.commands.studies import SharedStudy
 from forecast.commands.study_files import BestFile, finish
-from forecast.commands.train import with_absolute_paths
 from forecast.commands.training_data import read_data
-from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.job import Begun
+from forecast.config.run_config import RunConfig
 from forecast.config.space import as_it_stands, typed_point
-from forecast.config.trials import plain, train_config
+from forecast.config.trials import train_config
+from forecast.data.sources import Source
 from forecast.errors import Terminated, UserError
 from forecast.report.tables import short_number
 from forecast.training.fit import Plan
@@ -90,9 +90,9 @@ def run_trial(search: Search, study: SharedStudy, trial: Trial, trials: Trials, 
     try:
         found = train_config([*search.words, *typed_point(trial.params)], search.folders)
         check_config(found.values)
-        config = with_absolute_paths(plain(found.values))
-        source = build(config["data"])
-        plan = Plan(config=config, choices=dict(found.options), source=source, folder=search.folder, start=None)
+        config = RunConfig.composed(found.values)
+        source = config.data.build(Source)
+        plan = Plan(config=config, choices=found.options, source=source, folder=search.folder, start=None)
         outcome = trials.run(plan, report=partial(study.report, trial), deadline=deadline)
         ended = study.tell(trial, outcome, seconds=time.monotonic() - begun)
     except (KeyboardInterrupt, Terminated):

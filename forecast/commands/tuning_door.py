@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import pandas as pd
 from omegaconf import DictConfig
@@ -19,6 +19,7 @@ from forecast.config.values import options
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE
+from forecast.run_folder.shapes import StudyDocument
 
 T = TypeVar("T", bound="Tunable")
 
@@ -31,7 +32,7 @@ class Tunable:
 
     overrides: list[str]
     trust: Sequence[str]
-    study: Mapping[str, Any] | None = None
+    study: StudyDocument | None = None
 
     def fit(self: T, table: pd.DataFrame | None = None) -> T:
         """Trains."""
@@ -45,7 +46,7 @@ class Tunable:
         output: Path | str,
         minutes: float | None = 10.0,
         trials: int | None = None,
-        space: Mapping[str, Any] | Path | str | None = None,
+        space: Mapping[str, object] | Path | str | None = None,
         metric: Literal["mse", "mae"] | None = None,
     ) -> T:
         """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
@@ -70,7 +71,7 @@ class Tunable:
             "tune.space": str(space) if isinstance(space, Path) else space,
             "hydra.run.dir": str(folder),
         }
-        found: list[dict[str, Any]] = []
+        found: list[StudyDocument] = []
 
         def study(cfg: DictConfig) -> None:
             kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
@@ -111,7 +112,7 @@ def data_words(table: pd.DataFrame | Path | str | None, folder: Path) -> list[st
     return ["data=csv", f"data.path={hydra_value(str(table))}"]
 
 
-def best_words(study: Mapping[str, Any]) -> list[str]:
+def best_words(study: StudyDocument) -> list[str]:
     """The overrides that train the best trial of a study again."""
     best = study["best"]
     words = [f"{key}={hydra_value(value)}" for key, value in best["config"].items()]

@@ -126,7 +126,7 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
 
 def check_state(state: State, checkpoint: Checkpoint, frame: SeriesFrame, *, path: Path) -> None:
     """UserError for a state that says that it is of this checkpoint, and is not."""
-    seen, shape = state.seen, (checkpoint.config["pred_len"], len(checkpoint.data["targets"]))
+    seen, shape = state.seen, (checkpoint.config.pred_len, len(checkpoint.data["targets"]))
     same = (seen.columns, seen.freq) == (frame.columns, frame.freq) and state.issued[-1].values.shape == shape
     if not same or state.reference.period > len(seen):
         raise UserError(
@@ -214,7 +214,7 @@ def told(given: Given, state: State, folder: Path) -> Answer:
     for sentence in sentences:
         say(sentence)
     log.info("Everything about these updates is in %s", folder)
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "status": "nothing_new" if given.state is not None and not given.new else "updated",
         "folder": str(folder),
         "checkpoint": str(given.checkpoint.path),

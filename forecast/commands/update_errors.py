@@ -19,12 +19,12 @@ def row_of(whole: SeriesFrame, time: pd.Timestamp) -> int:
     return int(whole.timestamps.searchsorted(time))
 
 
-def first_line(levels: tuple[float, ...]) -> dict[str, Any]:
+def first_line(levels: tuple[float, ...]) -> dict[str, object]:
     """The line of the first update, before which nothing was forecast."""
     return {"rows": None, **means([], levels), "day": None, "totals": {}, "alarms": []}
 
 
-def next_line(checkpoint: Checkpoint, before: State, whole: SeriesFrame, new: int) -> tuple[dict[str, Any], bool]:
+def next_line(checkpoint: Checkpoint, before: State, whole: SeriesFrame, new: int) -> tuple[dict[str, object], bool]:
     """A line of the log, and whether the forecast that was watched has been met by a day of rows.
 
     All steps count whose truth has come with the last `new` rows of a history, however long ago they were forecast:
@@ -34,7 +34,7 @@ def next_line(checkpoint: Checkpoint, before: State, whole: SeriesFrame, new: in
     levels, last = before.levels, len(whole) - 1
     rows = range(len(whole) - new, len(whole))
     parts = [errors_of(checkpoint, whole, one, rows) for one in before.issued]
-    line: dict[str, Any] = {"rows": new, **means(parts, levels), "day": None}
+    line: dict[str, object] = {"rows": new, **means(parts, levels), "day": None}
     totals = before.log[-1]["totals"]
     one = next(one for one in before.issued if one.cutoff == before.watched)
     start, pred_len = row_of(whole, one.cutoff), len(one.values)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,8 +40,8 @@ def first_reference(forecaster: Forecaster, whole: SeriesFrame, levels: tuple[fl
         whole,
         splits=splits,
         targets=tuple(targets_of(checkpoint, whole)),
-        seq_len=checkpoint.config["seq_len"],
-        pred_len=checkpoint.config["pred_len"],
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
@@ -81,7 +80,7 @@ def forecast_text(
     levels: tuple[float, ...],
     *,
     path: str | None,
-    reading: Mapping[str, Any],
+    reading: Mapping[str, object],
 ) -> str:
     """A forecast as a file that is written as the history `frame` is, which was read from `path`."""
     file = read_source(source, path, reading) if path or isinstance(source, FileSource) else None

@@ -1,7 +1,7 @@
 """report.html of a backtest: whether it would have worked first, then its forecasts, errors and origin."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +35,9 @@ from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, 
 from forecast.report.page.origin import data_section
 from forecast.report.page.parts import ZOOM, figure, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import short_number, steps_table
+from forecast.run_folder.shapes import Backtest, Fold, Origin, errors_in
 from forecast.text.terminal import label
 
-Document = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 400  # of the table of folds
 REFITS = {
@@ -56,7 +56,7 @@ class Made(NamedTuple):
     document: backtest.json. made_from: names of the folds. counted: whether rows have numbers in place of times.
     """
 
-    document: Document
+    document: Backtest
     sums: FoldSums
     made_from: Sequence[str]
     counted: bool
@@ -82,11 +82,11 @@ class Made(NamedTuple):
 
 
 def backtest_page(
-    document: Document, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], record: Mapping[str, Any]
+    document: Backtest, sums: FoldSums, tables: Callable[[], Iterable[pd.DataFrame]], origin: Origin
 ) -> str:
     """The page, from backtest.json, the sums over its table and the table itself, part by part.
 
-    record: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
+    origin: `config`, `choices`, `data` and `versions` of the first training's checkpoint, or of the one
     that looked back.
     """
     counted = is_counted(next(iter(tables())))
@@ -96,7 +96,7 @@ def backtest_page(
     if counted:  # folds are made from steps in place of times that no clock has measured
         made_from = list(map(str, milliseconds(pd.DatetimeIndex(cutoffs), counted)))
         steps = [{**fold, "cutoff": f"step {name}"} for fold, name in zip(document["by_fold"], made_from, strict=True)]
-        verdict_of = {**document, "by_fold": steps}
+        verdict_of = {**document, "by_fold": cast(list[Fold], steps)}
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
     of, by_step = Made(document, sums, made_from, counted), sums.by_step(rivals(document))
@@ -127,8 +127,8 @@ def backtest_page(
             ),
             Section("intervals", "Intervals", _intervals(of)),
             Section("series", "Series", _series(sums)),
-            data_section(record["data"], {**document, "test": {}}, "test"),
-            origin_section(record, facts(settings, title="The backtest")),
+            data_section(origin["data"], {"data": document["data"], "test": {}}, "test"),
+            origin_section(origin, facts(settings, title="The backtest")),
         ],
     )
 
@@ -157,7 +157,8 @@ def _cards(of: Made) -> Cards:
         "mae": f"mean absolute error, {UNITS}",
         "mse": f"mean squared error, in the same units{beside}",
     }
-    errors = [Card(metric_name(key), short_number(document["overall"][MODEL][key]), meanings[key]) for key in meanings]
+    ours = document["overall"][MODEL]
+    errors = [Card(metric_name(key), short_number(ours[key]), meanings[key]) for key in reversed(METRICS)]
     return Cards([*cards, errors[0], *held(document["coverage"]), *errors[1:]])
 
 
@@ -184,7 +185,8 @@ def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
 
 def _baselines(of: Made) -> list[Piece | None]:
     """All errors beside one another, and how sure the differences are."""
-    per_cent, rows, points = f"{100 * LEVEL:.0f} %", [], []
+    per_cent, rows = f"{100 * LEVEL:.0f} %", list[list[str]]()
+    points: list[tuple[str, float, float, float]] = []
     for key, name in of.names.items():
         errors, difference = of.document["overall"][key], of.document["differences"].get(key)
         cells = [name, *(short_number(errors[metric]) for metric in METRICS)]
@@ -195,8 +197,8 @@ def _baselines(of: Made) -> list[Piece | None]:
         interval = "-" if low is None else f"{low:+.4f} to {high:+.4f}"
         often = f"{difference['better_in']} of {difference['folds']}"
         rows.append([*cells, f"{difference['mse']:+.4f}", interval, often])
-        if mse and low is not None:
-            points.append((name, *(100 * value / mse for value in (difference["mse"], low, high))))
+        if mse and low is not None and high is not None:
+            points.append((name, 100 * difference["mse"] / mse, 100 * low / mse, 100 * high / mse))
     says = (
         f"By how many per cent of a baseline's MSE the model's lies below it (left of the line) or above, with the "
         f"{per_cent} interval over the forecasts, paired. A filled point: the interval leaves 0 out."
@@ -210,13 +212,13 @@ def _folds(of: Made) -> list[Piece | None]:
     folds, names = of.document["by_fold"], of.names
     x, axis = of.places
     panels = {
-        metric_name(metric): {name: [fold[key][metric] for fold in folds] for key, name in names.items()}
+        metric_name(metric): {name: [errors_in(fold, key)[metric] for fold in folds] for key, name in names.items()}
         for metric in METRICS
     }
     styles = {name: STYLES[min(i, len(STYLES) - 1)] for i, name in enumerate(names.values())}
     shown = folds[-MOST_ROWS:]
     rows = [
-        [moment, *(short_number(fold[key]["mse"]) for key in names)]
+        [moment, *(short_number(errors_in(fold, key)["mse"]) for key in names)]
         for moment, fold in zip(of.made_from[-len(shown) :], shown, strict=True)
     ]
     caption = f"MSE; the last {len(rows)} of {len(folds)}" if len(rows) < len(folds) else "MSE"

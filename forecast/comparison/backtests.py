@@ -6,7 +6,7 @@ of intervals (lo-80, hi-80, ...), then a column for each baseline.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ import pandas as pd
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
 from forecast.report.forecasters import baseline_name, is_itself
 from forecast.report.tables import short_number
+from forecast.run_folder.shapes import Backtest, BacktestSummary, ErrorName, Fold, FoldDifference, FoldErrors, errors_in
 from forecast.text.terminal import label
 
 MODEL, FORECAST = "model", "forecast"
-METRICS = ("mse", "mae", "mase")
+METRICS: tuple[ErrorName, ...] = ("mse", "mae", "mase")
 Cells = dict[tuple[str, str], np.ndarray]  # forecaster and metric, or `coverage` and level -> (N,)
 # Points of coverage below a level from which on that is said.
 NARROW = 5.0
@@ -64,7 +65,7 @@ def cell_errors(table: pd.DataFrame, scales: pd.DataFrame) -> Cells:
     return cells
 
 
-def fold_errors(table: pd.DataFrame, cells: Cells) -> list[dict[str, Any]]:
+def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Fold]:
     """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
 
     cells: see `cell_errors`; None: no cell of a fold has a truth.
@@ -75,39 +76,44 @@ def fold_errors(table: pd.DataFrame, cells: Cells) -> list[dict[str, Any]]:
     first = table.groupby("fold").agg(cutoff=("cutoff", "min"), rows=("y", "size"), known=("y", "count"))
     found = []
     for number, row in means.iterrows():
-        entry: dict[str, Any] = {"fold": int(number), "cutoff": str(first.cutoff[number])}
+        entry: dict[str, object] = {"fold": int(number), "cutoff": str(first.cutoff[number])}
         entry |= {"values": int(first.known[number])}
         entry |= {name: {key: _number(row[name, key]) for key in METRICS} for name in forecasters}
         entry["coverage"] = {level: _number(row["coverage", level]) for level in levels}
-        found.append(entry)
+        found.append(cast(Fold, entry))
     return found
 
 
-def _number(value: Any) -> float | None:
+def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def summary(folds: Sequence[Mapping[str, Any]], *, pred_len: int, step: int) -> dict[str, Any]:
+def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSummary:
     """Means over the folds, each counting alike, and the model's MSE less that of each baseline with its interval.
 
     The interval is that of `paired_interval` over the folds in order. Forecasts overlap where step is less than
     pred_len: folds hang together over less than pred_len rows (Diebold and Mariano 1995), which makes the block.
     """
-    names = [name for name in folds[0] if isinstance(folds[0][name], Mapping) and name != "coverage"]
-    overall = {name: {key: _mean([fold[name][key] for fold in folds]) for key in METRICS} for name in names}
+    names = [name for name, value in folds[0].items() if isinstance(value, Mapping) and name != "coverage"]
+    each = {name: [errors_in(fold, name) for fold in folds] for name in names}
+    overall: dict[str, FoldErrors] = {
+        name: {
+            "mse": _mean([fold["mse"] for fold in errors]),
+            "mae": _mean([fold["mae"] for fold in errors]),
+            "mase": _mean([fold["mase"] for fold in errors]),
+        }
+        for name, errors in each.items()
+    }
     coverage = {level: _mean([fold["coverage"][level] for fold in folds]) for level in folds[0]["coverage"]}
-    differences = {}
+    differences: dict[str, FoldDifference] = {}
     for name in names:
-        both = [(fold[MODEL]["mse"], fold[name]["mse"]) for fold in folds]
+        both = [(ours["mse"], theirs["mse"]) for ours, theirs in zip(each[MODEL], each[name], strict=True)]
         pairs = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
         if name == MODEL or not len(pairs):
             continue
         found = paired_interval(pairs[None, :, 0], pairs[None, :, 1], block=-(-pred_len // step))
-        differences[name] = {
-            **found.figures(),
-            "better_in": int((pairs[:, 0] < pairs[:, 1]).sum()),
-            "folds": len(pairs),
-        }
+        better = int((pairs[:, 0] < pairs[:, 1]).sum())
+        differences[name] = {**found.figures(), "better_in": better, "folds": len(pairs)}
     return {"overall": overall, "coverage": coverage, "differences": differences}
 
 
@@ -116,15 +122,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def rivals(document: Mapping[str, Any]) -> list[str]:
+def rivals(document: Backtest) -> list[str]:
     """The baselines by MSE, the best first, without the model itself."""
     overall, model = document["overall"], document["model"]
-    ours = float(overall[MODEL]["mse"])
-    names = [name for name in document["differences"] if not is_itself(model, ours, name, overall[name]["mse"])]
-    return sorted(names, key=lambda name: float(overall[name]["mse"]))
+    mse = {name: errors["mse"] or 0.0 for name, errors in overall.items()}
+    names = [name for name in document["differences"] if not is_itself(model, mse[MODEL], name, mse[name])]
+    return sorted(names, key=mse.__getitem__)
 
 
-def sentences(document: Mapping[str, Any]) -> list[str]:
+def sentences(document: Backtest) -> list[str]:
     """Whether it would have worked, how sure that is, and what to make of the intervals. document: backtest.json."""
     overall, (first, last) = document["overall"], (document["by_fold"][0]["cutoff"], document["by_fold"][-1]["cutoff"])
     count = len(document["by_fold"])
@@ -132,9 +138,10 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
     if not (names := rivals(document)):
         return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
     best = names[0]
-    ours, theirs = float(overall[MODEL]["mse"]), float(overall[best]["mse"])
+    ours, theirs = overall[MODEL]["mse"] or 0.0, overall[best]["mse"] or 0.0
     name, gap, difference = baseline_name(best), _gap(ours, theirs), document["differences"][best]
-    sure = difference["low"] is not None and not difference["low"] <= 0.0 <= difference["high"]
+    low, high = difference["low"], difference["high"]
+    sure = low is not None and high is not None and not low <= 0.0 <= high
     if ours == theirs:
         found = [f"{where} {name} would have done as well: the MSE of both is the same."]
     elif sure and ours < theirs:
@@ -157,10 +164,10 @@ def _gap(ours: float, theirs: float) -> str:
     return "far" if math.isinf(per_cent) else "less than 1 %" if per_cent < 1 else f"{per_cent:.0f} %"
 
 
-def _sureness(difference: Mapping[str, Any], name: str) -> str:
+def _sureness(difference: FoldDifference, name: str) -> str:
     often = f"It had the lower MSE in {difference['better_in']} of {difference['folds']} forecasts"
     low, high = difference["low"], difference["high"]
-    if low is None:
+    if low is None or high is None:
         return f"{often}; {difference['blocks']} apart say nothing of how sure that is, it takes {LEAST_BLOCKS}."
     interval = f"{100 * LEVEL:.0f} % interval of the difference in MSE {low:+.4f} to {high:+.4f}"
     if low <= 0.0 <= high:
@@ -168,14 +175,14 @@ def _sureness(difference: Mapping[str, Any], name: str) -> str:
     return f"{often}, and the difference to {name} is sure: {interval}."
 
 
-def printed(document: Mapping[str, Any]) -> str:
+def printed(document: Backtest) -> str:
     """The table by fold and the overall one as lines of text."""
     names = [MODEL, *rivals(document)]
     heads = [f"{label(str(document['model']))} (the model)", *(baseline_name(name) for name in names[1:])]
     folds = document["by_fold"]
     lines = [f"MSE by fold, in standard deviations of the rows before the first; {len(folds)} folds", ""]
     shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
-    body = [[fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names)] for fold in shown]
+    body = [[fold["cutoff"], *(short_number(errors_in(fold, name)["mse"]) for name in names)] for fold in shown]
     lines += aligned(["made from", *heads], body)
     lines += ["", "", "Over all folds", ""]
     levels = [level for level, share in document["coverage"].items() if share is not None]

@@ -22,7 +22,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#0
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
 MARKERS = "osD"
 BASELINE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.5}
-TRUTH: dict[str, Any] = {"color": "#000000", "linewidth": 1.6}
+TRUTH: dict[str, object] = {"color": "#000000", "linewidth": 1.6}
 MAX_COLUMNS = 2
 # A baseline further off than this many times the worst row would squeeze the rows together.
 FAR = 1.5
@@ -48,7 +48,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
     for place, row in enumerate(rows):
         mse = _mse(row)
         axes.errorbar(mse.mean, place, xerr=mse.sd, fmt="|", color="#000000", capsize=3, markersize=9)
-        seeds = [run.metrics["test"]["scaled"]["mse"] for run in row.finished]
+        seeds = np.array([run.metrics["test"]["scaled"]["mse"] for run in row.finished], dtype=float)
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
     for number, key in enumerate(baselines(rows), start=1):
         baseline = rows[0].first("baselines", key, "scaled", "mse")

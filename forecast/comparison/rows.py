@@ -200,15 +200,18 @@ def block_length(*rows: Row) -> int:
 
 
 def window_errors(run: Run) -> dict[int, float]:
-    """The first forecast row of each window -> its mean squared error, scaled units."""
+    """The first forecast row of each window -> its mean squared error, scaled units, over what was measured."""
     path = run.path / WINDOW_ERRORS
     arrays = read_arrays(path, {"start": Array("i", 1), "squared_scaled": Array("f", 2)}, most=8000)
     if arrays is None:
         raise DocumentError(path, "there is no such file")
     starts, errors = arrays["start"], arrays["squared_scaled"]
-    if len(starts) != len(errors) or not errors.size or not (np.abs(errors) < FARTHEST).all():
+    none = np.isnan(errors)
+    if len(starts) != len(errors) or none.all() or not (none | (np.abs(errors) < FARTHEST)).all():
         raise DocumentError(path, "it has no error for each window and column")
-    return dict(zip((starts + int(run.metrics["seq_len"])).tolist(), errors.mean(1).tolist(), strict=True))
+    held = ~none.all(1)
+    means = np.where(none, 0.0, errors)[held].sum(1) / (~none)[held].sum(1)
+    return dict(zip((starts[held] + int(run.metrics["seq_len"])).tolist(), means.tolist(), strict=True))
 
 
 def shared_windows(rows: Sequence[Row]) -> int:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,10 +9,10 @@ from forecast.report.page.charts import FAR, Chart, evenly, rounded
 from forecast.report.page.document import Card, Cards, PageTable, Piece, Section, Strong, Text, chart, facts, render
 from forecast.report.page.parts import ZOOM, verdict
 from forecast.report.tables import short_number
+from forecast.run_folder.shapes import Ends, Scalar, StudyDocument, Trial
 from forecast.text.terminal import label
 
-Document = Mapping[str, Any]
-Choices = Mapping[str, float] | Sequence[object]  # the ends of a range, or the values to choose from
+Choices = Sequence[Scalar] | Ends  # the values to choose from, or the ends of a range
 # State of a trial -> its name in a legend, and its style there.
 POINTS = {"finished": ("finished", "other1"), "cut": ("cut off", "other3"), "pruned": ("pruned", "past")}
 MOST_TRIALS = 1000
@@ -24,7 +23,7 @@ STATES = {"finished": "finished", "pruned": "pruned", "cut": "cut off", "failed"
 MOST_REASONS, LONGEST = 3, 400
 
 
-def sentences(document: Document) -> list[str]:
+def sentences(document: StudyDocument) -> list[str]:
     """How many trials there were, which is the best, by how much, and how to train with it."""
     best = document["best"]
     of = f"{document['model']} on {document['data']} in {document['seconds'] / 60:.1f} minutes"
@@ -32,12 +31,12 @@ def sentences(document: Document) -> list[str]:
     lines = [f"{lowest} {point(best)}"]
     first = document["trials"][0]
     if first["trial"] == 0 and first["error"] and best["trial"] != 0:
-        gap = 100 * (1 - best["error"] / first["error"])
+        gap = 100 * (1 - _error(best) / first["error"])
         lines.append(f"That is {gap:.1f} % below the first trial, {short_number(first['error'])}.")
     lines.append(f"{_many(len(document['trials']), 'trial')} of {of}: {_counts(document)}. {document['why']}")
     if best["state"] == "cut":
         lines.append(
-            f"No trial was trained to its end: this one was cut off after {_many(best['epochs'], 'epoch')}. More "
+            f"No trial was trained to its end: this one was cut off after {_many(best['epochs'] or 0, 'epoch')}. More "
             "tune.minutes would tell more."
         )
     failed = _failed(document)
@@ -49,18 +48,18 @@ def sentences(document: Document) -> list[str]:
     return lines
 
 
-def _counts(document: Document) -> str:
+def _counts(document: StudyDocument) -> str:
     """How many trials ended how: 3 finished, 1 failed."""
     states = document["states"]
     return ", ".join(f"{states[state]} {name}" for state, name in STATES.items() if state in states)
 
 
-def point(trial: Document) -> str:
+def point(trial: Trial) -> str:
     """What was drawn for a trial, as one types it."""
     return label(" ".join(f"{key}={value_of(value)}" for key, value in trial["config"].items()), LONGEST)
 
 
-def study_page(document: Document) -> str:
+def study_page(document: StudyDocument) -> str:
     """The page: the best trial first, then how the error fell, every trial, what was varied."""
     best, trials, name = document["best"], document["trials"], label(str(document["model"]))
     taken = f"{document['seconds'] / 60:.1f}"
@@ -125,7 +124,7 @@ def study_page(document: Document) -> str:
     )
 
 
-def _trials(document: Document) -> list[Piece | None]:
+def _trials(document: StudyDocument) -> list[Piece | None]:
     """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(document["space"])
     in_order = sorted(document["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
@@ -148,7 +147,7 @@ def _trials(document: Document) -> list[Piece | None]:
     ]
 
 
-def _failed(document: Document) -> dict[str, str]:
+def _failed(document: StudyDocument) -> dict[str, str]:
     """Each reason for which trials have failed -> their numbers: 1, 4."""
     numbers: dict[str, list[str]] = {}
     for trial in document["trials"]:
@@ -157,7 +156,7 @@ def _failed(document: Document) -> dict[str, str]:
     return {reason: ", ".join(of) for reason, of in numbers.items()}
 
 
-def _budget(document: Document) -> str:
+def _budget(document: StudyDocument) -> str:
     """The budget: minutes, trials, or both."""
     minutes = [] if document["minutes"] is None else [f"{document['minutes']:g} minutes"]
     most = document.get("most_trials")  # not in studies of former programs
@@ -183,14 +182,14 @@ def value_of(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def errors_chart(document: Document) -> Chart | None:
+def errors_chart(document: StudyDocument) -> Chart | None:
     """A point for each trial with an error, by its number, and the lowest so far of those that were not pruned."""
     known = _known(document)
     if not known:
         return None
     lowest, so_far, limit = math.inf, [math.inf], _limit(known)
     for trial in known:
-        lowest = min(lowest, trial["error"] if trial["state"] != "pruned" else lowest)
+        lowest = min(lowest, _error(trial) if trial["state"] != "pruned" else lowest)
         so_far.append(lowest if lowest <= limit else math.inf)  # infinite: not drawn
     so_far.append(math.inf)
     lines, drawn = _points(known)
@@ -205,7 +204,7 @@ def errors_chart(document: Document) -> Chart | None:
     }
 
 
-def values_chart(document: Document) -> Chart | None:
+def values_chart(document: StudyDocument) -> Chart | None:
     """The error of each trial by the value that was drawn for a key, a panel for each; None without an error."""
     known = _known(document)
     if not known:
@@ -222,7 +221,7 @@ def values_chart(document: Document) -> Chart | None:
     }
 
 
-def _panel(key: str, values: Choices, known: Sequence[Document], drawn: Sequence[Sequence[float | None]]) -> Chart:
+def _panel(key: str, values: Choices, known: Sequence[Trial], drawn: Sequence[Sequence[float | None]]) -> Chart:
     """One key: trials in the order of their values, between the ends of what it is drawn from."""
     drawn_values = [trial["config"][key] for trial in known]
     if isinstance(values, Mapping):
@@ -230,7 +229,7 @@ def _panel(key: str, values: Choices, known: Sequence[Document], drawn: Sequence
         axis: Chart = {"kind": kind, "label": label(key)}
         low, high = scale(values["low"]), scale(values["high"])
         ends = [low - EDGE * (high - low), high + EDGE * (high - low)]
-        places = [scale(value) for value in drawn_values]
+        places: list[float] = [scale(float(value or 0)) for value in drawn_values]
     else:
         names = [_name(value) for value in values]
         axis = {"kind": "names", "label": label(key), "names": [label(name) for name in names]}
@@ -251,19 +250,24 @@ def _name(value: object) -> str:
     return value_of(float(f"{value:.6g}") if isinstance(value, float) else value)
 
 
-def _known(document: Document) -> list[Document]:
+def _known(document: StudyDocument) -> list[Trial]:
     """The trials that have an error; of very many some, evenly spread, and the best."""
     known = [trial for trial in document["trials"] if trial["error"] is not None and math.isfinite(trial["error"])]
     kept = set(evenly(len(known), MOST_TRIALS)) if known else set()
     return [trial for i, trial in enumerate(known) if i in kept or trial["trial"] == document["best"]["trial"]]
 
 
-def _limit(known: Sequence[Document]) -> float:
+def _error(trial: Trial) -> float:
+    assert trial["error"] is not None
+    return trial["error"]
+
+
+def _limit(known: Sequence[Trial]) -> float:
     """Above it an error would squeeze the others."""
-    return FAR * float(np.median([trial["error"] for trial in known]))
+    return FAR * float(np.median([_error(trial) for trial in known]))
 
 
-def _points(known: Sequence[Document]) -> tuple[list[Chart], list[list[float | None]]]:
+def _points(known: Sequence[Trial]) -> tuple[list[Chart], list[list[float | None]]]:
     """The legend of the states that trials have ended in, and the errors of each, None for a trial of another one.
 
     What is far above the others would squeeze them: such trials are a line of their own, drawn on request.
@@ -272,7 +276,7 @@ def _points(known: Sequence[Document]) -> tuple[list[Chart], list[list[float | N
     lines, errors = [], []
     for state, (name, style) in {**POINTS, FAR_ABOVE: (FAR_ABOVE, "other5")}.items():
         of_it = [
-            trial["error"] if (trial["state"] if trial["error"] <= limit else FAR_ABOVE) == state else math.nan
+            _error(trial) if (trial["state"] if _error(trial) <= limit else FAR_ABOVE) == state else math.nan
             for trial in known
         ]
         if not np.isnan(of_it).all():

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
 from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
@@ -133,7 +133,7 @@ def csv_text(comparisons: Sequence[Comparison], against: str | None, *, safe: bo
     return text.getvalue()
 
 
-def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dict[str, Any]]:
+def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dict[str, object]]:
     """The rows of report.csv, each with its COLUMNS; None is an empty cell."""
     rows = []
     for comparison in comparisons:
@@ -212,7 +212,7 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {}
     for row in rows:
         for run in row.finished:
-            code = (run.run_info.get("versions") or {}).get("commit", "unknown code")
+            code = str((run.run_info.get("versions") or {}).get("commit", "unknown code"))
             made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
     return made
 

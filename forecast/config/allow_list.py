@@ -45,7 +45,7 @@ BASE_OF: Mapping[str, str] = {
     "callbacks": "lightning.pytorch.callbacks.callback.Callback",
 }
 
-Target = Callable[..., Any]
+Target = Callable[..., object]
 
 
 def resolve_target(dotted: object, path: str = "") -> Target:

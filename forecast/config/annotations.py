@@ -3,7 +3,7 @@
 import inspect
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -12,7 +12,7 @@ from forecast.bounds import Bound, Digits
 UNIONS = (Union, types.UnionType)
 SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
 # annotation -> the types of YAML that match, and their name. True is an int to Python, but matches bool alone.
-PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
+PLAIN: typing.Mapping[object, tuple[Any, str]] = {
     int: (int, "an integer"),
     float: (int | float, "a number"),
     bool: (bool, "true or false"),
@@ -25,7 +25,7 @@ PLAIN: typing.Mapping[Any, tuple[Any, str]] = {
 }
 
 
-def parameters(target: Any) -> dict[str, inspect.Parameter]:
+def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """The parameters of a class or function; annotations written as text are evaluated where possible."""
     try:
         return dict(inspect.signature(target, eval_str=True).parameters)
@@ -33,7 +33,7 @@ def parameters(target: Any) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(target).parameters)
 
 
-def matches(value: object, annotation: Any) -> bool | None:
+def matches(value: object, annotation: object) -> bool | None:
     """True or False; None when the annotation is not understood, or the value is to be built first."""
     if isinstance(value, Mapping) and "_target_" in value:
         return None
@@ -60,7 +60,7 @@ def matches(value: object, annotation: Any) -> bool | None:
     return fits if not pairs else all(matches(item, part) is not False for item, part in pairs)
 
 
-def as_annotated(value: Any, annotation: Any) -> Any:
+def as_annotated(value: object, annotation: object) -> object:
     """A value that matches, as its annotation has it: a number is its digits where the text may be one."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated and any(isinstance(part, Digits) for part in parts[1:]):
@@ -74,18 +74,18 @@ def as_annotated(value: Any, annotation: Any) -> Any:
     return value
 
 
-def _has_fixed_length(base: Any, parts: tuple[Any, ...]) -> bool:
+def _has_fixed_length(base: object, parts: tuple[object, ...]) -> bool:
     return base is tuple and bool(parts) and parts[-1] is not Ellipsis
 
 
-def bound(annotation: Any) -> Bound | None:
+def bound(annotation: object) -> Bound | None:
     """The bound of the numbers in an annotation: of `Positive`, `Positive | None`, `Sequence[Positive]`."""
     if isinstance(annotation, Bound):
         return annotation
     return next((inner for part in typing.get_args(annotation) if (inner := bound(part))), None)
 
 
-def expected(annotation: Any) -> str:
+def expected(annotation: object) -> str:
     """`int | None` is "an integer or null"; parts that YAML cannot hold are left out."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     base = origin or annotation
@@ -103,7 +103,7 @@ def expected(annotation: Any) -> str:
     return " or ".join(dict.fromkeys(name for name in names if name))
 
 
-def literals_of(annotation: Any) -> list[Any]:
+def literals_of(annotation: object) -> list[object]:
     """What a Literal allows, also one in a union."""
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) is Literal:

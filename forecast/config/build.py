@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
@@ -14,8 +14,10 @@ from forecast.config.rules import are_numbers
 from forecast.config.values import as_typed, check_is_plain
 from forecast.errors import UserError
 
+T = TypeVar("T")
 
-def build(node: Mapping[str, Any] | DictConfig, **provided: Any) -> Any:
+
+def build(node: Mapping[str, object] | DictConfig, **provided: object) -> Any:
     """Build what the `_target_`s of `node` name; `provided` are further arguments of the outermost one.
 
     Every target is checked against the allow list before any is called. Mappings and lists without a
@@ -64,7 +66,7 @@ def _checked(node: Any, path: str) -> Any:
     return node
 
 
-def _problem(name: str, value: Any, annotation: Any) -> str:
+def _problem(name: str, value: Any, annotation: object) -> str:
     """What a value must be for its parameter; empty where it is."""
     if is_allowed(annotation) and not isinstance(value, Mapping):
         return f"must be a class with its keys, {name}._target_"
@@ -74,7 +76,7 @@ def _problem(name: str, value: Any, annotation: Any) -> str:
     return limit.message if limit and are_numbers(value) and not limit.holds(value) else ""
 
 
-def _call(call: Callable[[], Any]) -> Any:
+def _call(call: Callable[[], T]) -> T:
     """Call; a constructor's refusal comes out as a UserError with its own words, without Hydra's wrapping."""
     try:
         return call()

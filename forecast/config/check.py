@@ -29,7 +29,7 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
 
 # Where the program takes less than the class whose argument it is: a logger is chosen as a group, and processes that
 # train together average their gradients.
-NARROWER: Mapping[str, Any] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
+NARROWER: Mapping[str, object] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
 
 S = TypeVar("S")
 
@@ -92,7 +92,15 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     return _filled(values, schema)
 
 
-def check_reading(reading: Mapping[str, Any]) -> None:
+def settings_of(values: Mapping[str, object], schema: type[S]) -> S:
+    """Those of plain values that are fields of `schema`; UserError for one that is missing, or wrong."""
+    problems, own = Problems(), {field.name for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
+    _check_settings({key: value for key, value in values.items() if key in own}, schema, problems, groups=[])
+    problems.report()
+    return _filled(values, schema)
+
+
+def check_reading(reading: Mapping[str, object]) -> None:
     """Raises one UserError with all keys of a layout that have a wrong value. Unknown keys are left to the source."""
     problems, kinds = Problems(), {field.name: field.type for field in dataclasses.fields(Layout)}
     for key, value in reading.items():
@@ -102,7 +110,7 @@ def check_reading(reading: Mapping[str, Any]) -> None:
     problems.report()
 
 
-def _filled(values: Mapping[str, Any], schema: type[S]) -> S:
+def _filled(values: Mapping[str, object], schema: type[S]) -> S:
     kinds = {field.name: field.type for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
     nested = {n: _filled(values[n], k) for n, k in kinds.items() if dataclasses.is_dataclass(k)}  # type: ignore[arg-type]
     return schema(**{name: nested.get(name, as_annotated(values[name], kinds[name])) for name in kinds})
@@ -115,7 +123,7 @@ def _check_settings(
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
     for name, value in values.items():
         path = f"{under}{name}"
-        kind: Any = fields.get(name, Any)
+        kind: object = fields.get(name, object)
         if not dataclasses.is_dataclass(kind):
             if name not in fields and name not in groups:
                 problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
@@ -142,17 +150,17 @@ def _check_value(path: str, value: Any, annotation: Any, problems: Problems) -> 
     elif limit and rules.are_numbers(value) and not limit.holds(value):
         problems.add(path, value, limit.message)
     elif isinstance(value, list):
-        element = Annotated[Any, limit] if limit else Any
+        element = Annotated[object, limit] if limit else object
         for index, inner in enumerate(value):
             _check_value(f"{path}[{index}]", inner, element, problems)
     if isinstance(value, Mapping):
         annotations = _check_target(path, value, problems) if "_target_" in value else {}
         for key, inner in value.items():
             if key not in SPECIAL:
-                _check_value(f"{path}.{key}", inner, annotations.get(key, Any), problems)
+                _check_value(f"{path}.{key}", inner, annotations.get(key, object), problems)
 
 
-def _check_target(path: str, node: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+def _check_target(path: str, node: Mapping[str, object], problems: Problems) -> dict[str, object]:
     """Compare the keys of a `_target_` node with its constructor's parameters; their annotations."""
     try:
         target = resolve_target(node["_target_"], path)

@@ -1,7 +1,6 @@
 """A config of conf/ as Hydra composes it, and the groups that it chooses from."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -27,7 +26,7 @@ def without_hydra(cfg: DictConfig) -> tuple[DictConfig, dict[str, str | None]]:
     return config, own_choices(cfg.hydra.runtime.choices)
 
 
-def own_choices(choices: Mapping[Any, Any]) -> dict[str, str | None]:
+def own_choices(choices: Mapping[str, str | None]) -> dict[str, str | None]:
     """Of the options that Hydra has chosen those of our groups: {"model": "informer", ...}."""
     return {str(group): option for group, option in choices.items() if not str(group).startswith("hydra/")}
 

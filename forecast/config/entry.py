@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import hydra
 from hydra import initialize_config_dir
@@ -25,8 +25,9 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config import distributed, early, foreign_yaml, hydra_errors, recipes, resolvers
 from forecast.config.compose import compose_config, groups
 from forecast.config.job import Begun, choices, chosen, in_sweep, run_folder
+from forecast.config.run_config import RunConfig
 from forecast.config.trust import OPTION, trusted, trusting
-from forecast.config.values import CONF, natural
+from forecast.config.values import CONF, natural, plain_values
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
@@ -106,10 +107,10 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
 
 
 class Composed(NamedTuple):
-    """A config of train as plain values, and the identity that a sweep would give it."""
+    """A config of train, and the identity that a sweep would give it."""
 
     identity: str
-    values: dict[str, Any]
+    config: RunConfig
 
 
 def composed(overrides: Sequence[str]) -> Composed:
@@ -121,9 +122,7 @@ def composed(overrides: Sequence[str]) -> Composed:
     except (HydraException, OmegaConfBaseException) as error:
         text = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
         raise UserError(text or str(error)) from error
-    values = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(values, dict)
-    return Composed(resolvers.identity(_root_=cfg), {str(key): value for key, value in values.items()})
+    return Composed(resolvers.identity(_root_=cfg), RunConfig.of(plain_values(cfg)))
 
 
 def _register() -> None:

@@ -88,7 +88,7 @@ def _check(keys: Iterable[str], loaded: ConfigResult, name: str | None) -> None:
         )
 
 
-def _keys(config: Any) -> Iterator[str]:
+def _keys(config: object) -> Iterator[str]:
     """The keys of a file's own that are Hydra's."""
     if not isinstance(config, DictConfig) or "hydra" not in config:
         return
@@ -98,7 +98,7 @@ def _keys(config: Any) -> Iterator[str]:
             yield path
 
 
-def _places(config: Any) -> Iterator[str]:
+def _places(config: object) -> Iterator[str]:
     """The keys of a file by which something would be written in a place that nobody has typed."""
     if not isinstance(config, DictConfig):
         return
@@ -112,7 +112,7 @@ def _places(config: Any) -> Iterator[str]:
             yield path
 
 
-def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(node: object, path: str = "") -> Iterator[tuple[str, object]]:
     """The values inside mappings, an empty mapping among them, by their dotted keys."""
     if not isinstance(node, dict) or not node:
         yield path, node

@@ -5,7 +5,6 @@ import errno
 import itertools
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -176,7 +175,7 @@ def _not_here(override: Override, names: Mapping[str, list[str]], config_name: s
 def _unknown_option(override: Override, names: Mapping[str, list[str]]) -> str:
     """A group's option that does not exist, or a group that does not exist but nearly."""
     key = override.key_or_group
-    values: list[Any]
+    values: list[object]
     if override.is_sweep_override():
         values = list(override.sweep_iterator()) if override.is_discrete_sweep() else []
     else:

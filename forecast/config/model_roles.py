@@ -37,7 +37,7 @@ def check_roles(values: Mapping[str, Any], problems: Problems) -> None:
             )
 
 
-def _given(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _given(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
     for role, (paths, _) in ROLES.items():
         for path in paths:
             present, value = select(values, path)
@@ -47,7 +47,7 @@ def _given(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 def _roles(target: str) -> frozenset[str]:
     """The roles that a class can use; all for what is no model of this program, which has an error of its own."""
-    model: Any = resolve_target(target, "model")
+    model: object = resolve_target(target, "model")
     return frozenset(getattr(model, "roles", ROLES))
 
 

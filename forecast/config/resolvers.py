@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -27,7 +26,7 @@ OURS = (LOCK, RUN_INFO, METRICS)
 
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
-    functions: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Callable[..., object]] = {
         function.__name__: function
         for function in (
             *(run_dir, new_run_dir, backtest_dir, tuning_dir, update_dir, current_dir),
@@ -200,7 +199,7 @@ def identity(*, _root_: DictConfig) -> str:
     From the resolved config without NOT_IDENTITY and the checksum of the data. What cannot be resolved counts as it is
     written: check_config says so later, and better.
     """
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     for key in _root_:
         if key == "hydra" or OmegaConf.is_missing(_root_, key):
             continue
@@ -220,7 +219,7 @@ def identity(*, _root_: DictConfig) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _plain(node: Any) -> Any:
+def _plain(node: object) -> object:
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
@@ -229,7 +228,7 @@ def program(modules: Iterable[str]) -> str:
     return program_hash(*own_code(modules).values())
 
 
-def data_checksum(data: Any) -> str | None:
+def data_checksum(data: object) -> str | None:
     """md5 of the data's file, and of that of facts; a catalogued series' own. None for made-up data and no file."""
     if not isinstance(data, Mapping):
         return None

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -36,7 +35,7 @@ _ABSENT = object()
 
 
 def resumed_config(
-    saved: Mapping[str, Any],
+    saved: Mapping[str, object],
     saved_choices: Mapping[str, str | None],
     composed: DictConfig,
     overrides: list[str],
@@ -101,7 +100,7 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
         raise UserError("\n".join([*lines, text]))
 
 
-def processes(devices: Any) -> int:
+def processes(devices: object) -> int:
     """How many processes `trainer.devices` or `trainer.num_nodes` asks for; 0 where the machine decides."""
     if isinstance(devices, list):
         return len(devices)
@@ -156,7 +155,7 @@ def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
     return ""
 
 
-def _value(config: DictConfig, key: str) -> Any:
+def _value(config: DictConfig, key: str) -> object:
     """The plain, resolved value at `key`, or _ABSENT."""
     value = OmegaConf.select(config, key, default=_ABSENT)
     return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
 from forecast.config.allow_list import extends, resolve_target
@@ -60,7 +60,7 @@ def are_numbers(*values: object) -> bool:
 def has_start_token(target: object) -> bool:
     """Whether the model of this target begins its decoder with the last label_len steps; others ignore label_len."""
     try:
-        model: Any = resolve_target(target)
+        model: object = resolve_target(target)
     except UserError:  # check_config reports it
         return False
     return bool(model.has_start_token()) if hasattr(model, "has_start_token") else False

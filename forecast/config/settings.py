@@ -55,7 +55,7 @@ class OtherFile(Reading):  # type: ignore[misc]
     path: str | None
     root: str | None
 
-    def reading(self) -> Mapping[str, Any]:
+    def reading(self) -> Mapping[str, object]:
         """The keys of a layout that are given. UserError for one without a file that it could be about."""
         values = {key.name: getattr(self, key.name) for key in fields(Layout)}
         given = {key: value for key, value in values.items() if value != AS_TRAINED}
@@ -123,7 +123,7 @@ class Tuning:
 
     minutes: Annotated[float, ABOVE_0] | None
     trials: Positive | None
-    space: Any
+    space: object
 
 
 @dataclass(frozen=True, kw_only=True)

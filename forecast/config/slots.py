@@ -45,7 +45,7 @@ def check_slots(values: Mapping[str, Any], problems: Problems) -> None:
     What a target's own check has refused is passed over.
     """
     try:
-        model: Any = resolve_target(values["model"]["_target_"])
+        model: object = resolve_target(values["model"]["_target_"])
         cached = model.cached_slots(values["model"]) if hasattr(model, "cached_slots") else ()
         slots = list(read_slots(values))
         for slot in slots:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -54,7 +54,7 @@ class Range:
         """Whether its numbers are."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
-    def has(self, value: Any) -> bool:
+    def has(self, value: object) -> bool:
         """Whether a value may be drawn."""
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
             return False
@@ -68,7 +68,7 @@ class Choices:
 
     values: tuple[Scalar, ...]
 
-    def has(self, value: Any) -> bool:
+    def has(self, value: object) -> bool:
         """Whether a value may be drawn; True is no 1."""
         return any(type(value) is type(one) and value == one for one in self.values)
 
@@ -77,12 +77,12 @@ Space = Mapping[str, Range | Choices]
 
 
 @cache
-def spaces() -> Mapping[str, Mapping[str, Any]]:
+def spaces() -> Mapping[str, Mapping[str, object]]:
     """The models that have a space, each with its own."""
-    return cast(Mapping[str, Mapping[str, Any]], _plain(OmegaConf.load(CONF / SPACES)))
+    return cast(Mapping[str, Mapping[str, object]], _plain(OmegaConf.load(CONF / SPACES)))
 
 
-def find_space(given: Any, *, model: str | None, typed: Sequence[str]) -> Space:
+def find_space(given: object, *, model: str | None, typed: Sequence[str]) -> Space:
     """The space of a command: its own, as a mapping or the name of a file, else that of the model less what was typed.
 
     typed: the keys of the command line. Raises UserError for a model without one, and for what is no space.
@@ -152,7 +152,7 @@ def typed_point(point: Point) -> list[str]:
     return [f"{key}={hydra_value(value)}" for key, value in as_trained(point).items()]
 
 
-def written(space: Space) -> dict[str, Any]:
+def written(space: Space) -> dict[str, object]:
     """A space as plain values, as in YAML."""
     return {
         key: list(one.values)
@@ -162,7 +162,7 @@ def written(space: Space) -> dict[str, Any]:
     }
 
 
-def _of_file(name: Any) -> Any:
+def _of_file(name: object) -> object:
     path = Path(str(name))
     try:
         return _plain(OmegaConf.load(path))
@@ -174,17 +174,17 @@ def _of_file(name: Any) -> Any:
         ) from error
 
 
-def _plain(node: Any) -> Any:
+def _plain(node: object) -> object:
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
-def _read(found: Any, where: str) -> Space:
+def _read(found: object, where: str) -> Space:
     if not isinstance(found, Mapping) or not found:
         raise UserError(f"{where} names no key to vary: {HOW} behind each, as optim.lr: [1e-3, 1e-4]")
     return {str(key): _values(value, f"{where}: {label(str(key), 40)}") for key, value in found.items()}
 
 
-def _values(value: Any, where: str) -> Range | Choices:
+def _values(value: object, where: str) -> Range | Choices:
     """What may be drawn for one key."""
     if (
         isinstance(value, list)

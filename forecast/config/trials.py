@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 from hydra.errors import HydraException
@@ -12,14 +12,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import hydra_errors
 from forecast.config.compose import compose_config, without_hydra
-from forecast.config.values import as_typed
+from forecast.config.run_config import PLACES
+from forecast.config.values import as_typed, plain_values
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.files import write_text
 
 EXPERIMENT = "experiment"
 OVERLAYS = (EXPERIMENT, "variant")  # they name keys of other groups, and an experiment cannot choose them
-PATHS = ("path", "root", "static_path")  # of data: an experiment file is used from other folders too
 
 
 class TrainConfig(NamedTuple):
@@ -51,13 +51,6 @@ def searched(folders: Sequence[str]) -> list[str]:
     return [f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in folders])}"] if folders else []
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
-    """A config as plain values, resolved."""
-    values = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
-
-
 def write_experiment(
     folder: Path, name: str, overrides: Sequence[str], *, folders: Sequence[str] = (), comment: Sequence[str]
 ) -> bool:
@@ -67,14 +60,14 @@ def write_experiment(
     comment: its first lines. False where Hydra does not compose the same from it: a file cannot delete a key.
     """
     wanted = train_config(overrides, folders)
-    for key in PATHS:
+    for key in PLACES:  # an experiment file is used from other folders too
         if not OmegaConf.is_interpolation(wanted.values.data, key) and wanted.values.data.get(key):
             wanted.values.data[key] = str(Path(wanted.values.data[key]).absolute())
     chosen = _choices(wanted.options, folders)
     before = _of_options(_said(chosen), tuple(folders))
     lines = [f"# {line}" for line in ("@package _global_", *comment)]
     defaults = [*({f"override /{group}": option} for group, option in chosen.items()), "_self_"]
-    keys = _difference(_unresolved(wanted.values), _unresolved(before.values))
+    keys = _difference(*(plain_values(config.values, resolve=False) for config in (wanted, before)))
     text = "\n".join(lines) + "\n" + yaml.safe_dump({"defaults": defaults}, sort_keys=False)
     text += "\n" + yaml.safe_dump(keys, sort_keys=False, allow_unicode=True) if keys else ""
     path = folder / EXPERIMENT / f"{name}.yaml"
@@ -84,7 +77,7 @@ def write_experiment(
         found = train_config([f"{EXPERIMENT}={name}"], [str(folder.absolute()), *folders])
     except UserError:
         return False
-    return plain(found.values) == plain(wanted.values)
+    return plain_values(found.values) == plain_values(wanted.values)
 
 
 def _choices(options: Mapping[str, str | None], folders: Sequence[str]) -> dict[str, str | None]:
@@ -108,15 +101,9 @@ def _said(options: Mapping[str, str | None]) -> tuple[str, ...]:
     return tuple(f"{group}={as_typed(option)}" for group, option in options.items())
 
 
-def _unresolved(cfg: DictConfig) -> dict[str, Any]:
-    values = OmegaConf.to_container(cfg, resolve=False)
-    assert isinstance(values, dict)
-    return {str(key): value for key, value in values.items()}
-
-
-def _difference(wanted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _difference(wanted: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
     """What to lay over `before` to have `wanted`; a key that is not wanted becomes null."""
-    found: dict[str, Any] = dict.fromkeys(key for key in before if key not in wanted)
+    found: dict[str, object] = dict.fromkeys(key for key in before if key not in wanted)
     for key, value in wanted.items():
         if key in before and value == before[key] and type(value) is type(before[key]):
             continue

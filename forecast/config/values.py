@@ -78,12 +78,19 @@ def read_values(cfg: DictConfig) -> tuple[dict[str, Any], Problems]:
     return _plain(cfg, "", problems), problems
 
 
+def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
+    """A config, or a section of one, as plain values."""
+    values = OmegaConf.to_container(cfg, resolve=resolve)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
 def _plain(node: Any, path: str, problems: Problems) -> Any:
     """A DictConfig as a dict, a ListConfig as a list, without what is left out; another value as it is."""
     if not OmegaConf.is_config(node):
         return node
     in_list = OmegaConf.is_list(node)
-    values: dict[Any, Any] = {}
+    values: dict[object, object] = {}
     for key in range(len(node)) if in_list else node:
         here = f"{path}[{key}]" if in_list else f"{path}.{key}" if path else str(key)
         if here == "hydra":
@@ -119,7 +126,7 @@ def options(group: str, but: str = "") -> list[str]:
     return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml") if file.stem != but)
 
 
-def walk(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def walk(node: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Every part of plain containers with its path as one types it, outermost first: "model", "optim.betas[0]"."""
     yield path, node
     if isinstance(node, Mapping):
@@ -165,9 +172,9 @@ def chosen_groups(name: str) -> dict[str, str | None]:
     }
 
 
-def select(values: Mapping[str, Any], path: str) -> tuple[bool, Any]:
+def select(values: Mapping[str, object], path: str) -> tuple[bool, object]:
     """Whether `path` is in plain containers, and its value."""
-    here: Any = values
+    here: object = values
     for part in path.split("."):
         if not isinstance(here, Mapping) or part not in here:
             return False, None

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from forecast.bounds import Text
 from forecast.data.guessing.train_command import hydra_value
@@ -32,7 +31,7 @@ class Roles:
     holidays: Text | None = None
 
     @property
-    def named(self) -> dict[str, Any]:
+    def named(self) -> dict[str, object]:
         """What is said of roles, by its key."""
         return {field.name: value for field in fields(Roles) if (value := getattr(self, field.name))}
 
@@ -42,10 +41,10 @@ class Roles:
         return bool(self.static or self.static_path)
 
 
-def names_roles(config: Mapping[str, Any]) -> bool:
+def names_roles(keys: Mapping[str, object]) -> bool:
     """Whether the keys of a source give columns roles, or name several targets."""
-    roles = [config.get(field.name) for field in fields(Roles)]
-    return any(roles) or isinstance(config.get("target"), list | tuple)
+    roles = [keys.get(field.name) for field in fields(Roles)]
+    return any(roles) or isinstance(keys.get("target"), list | tuple)
 
 
 @dataclass(frozen=True, kw_only=True)

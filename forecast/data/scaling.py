@@ -1,6 +1,6 @@
 """Scaling by the train rows of each series, by those of all, by seasonal differences, or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ class Scaler:
         return {"columns": list(self.columns), "mean": self.mean.tolist(), "std": self.std.tolist()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], how: How) -> "Scaler":
+    def from_state(cls, state: Mapping[str, Any], how: How) -> "Scaler":
         """The scaler whose `state` this is; how: it was made."""
         mean, std = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "std"))
         return cls(mean, std, tuple(state["columns"]), how=how)

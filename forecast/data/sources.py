@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ class Source(ABC):
         """The file that `frame` reads; None when there is none."""
         return None
 
-    def with_file(self, path: Path | str, **reading: Any) -> "CsvSource":
+    def with_file(self, path: Path | str, **reading: object) -> "CsvSource":
         """Another file, written and used as this one is. reading: keys of a layout that differ there."""
         known = [field.name for field in fields(Layout)]
         for key in reading:

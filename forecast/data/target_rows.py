@@ -119,8 +119,9 @@ def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: i
     for name in origins:
         if name != TAIL and not len(origins[name]):
             longest = int(frame.lengths.argmax())
+            part, first = PARTS.get(name, name), str(frame.ids[longest])
             raise UserError(
-                f"{frame.name}: no series has a window for {PARTS.get(name, name)}: one needs {needed} rows ({lengths}), "
-                f"and the longest of the {len(frame)} series, '{frame.ids[longest]}', has {frame.lengths[longest]} in all. Set "
+                f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({lengths}), and the "
+                f"longest of the {len(frame)} series, '{first}', has {frame.lengths[longest]} in all. Set "
                 f"{'a shorter' if pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another data/split."
             )

@@ -27,11 +27,6 @@ WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
 
 
-def saved_fits(record: Mapping[str, Any]) -> dict[str, Tensor]:
-    """What the record of a checkpoint holds of the fitted baselines, for `make_baselines`."""
-    return {key: record[key] for key in (*WEIGHTS, RIDGE_EFFECT) if key in record}
-
-
 class FittedLinear(ForecastModel):
     """One linear map of a column less its last value, which is added to the forecast; shared by the columns.
 

@@ -12,7 +12,9 @@ from forecast.evaluation.naive_errors import OwnScale
 from forecast.evaluation.scored_intervals import interval_metrics
 
 
-def split_metrics(evaluation: Evaluation, data: Prepared, naive: SeasonalDifferences | None = None) -> dict[str, Any]:
+def split_metrics(
+    evaluation: Evaluation, data: Prepared, naive: SeasonalDifferences | None = None
+) -> dict[str, object]:
     """The block of metrics.json for the evaluated split. naive: by what MASE and RMSSE are scaled."""
     own = evaluation.own_scale or {}
     overall, columns = all_metrics(evaluation.errors, data, naive, own.get(MODEL))
@@ -52,9 +54,9 @@ def baseline_metrics(
     data: Prepared,
     naive: SeasonalDifferences | None = None,
     own: Mapping[str, OwnScale] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, dict[str, object]]:
     """The block `baselines` of metrics.json, from the errors of each. naive: as in `split_metrics`; own: of each."""
-    blocks: dict[str, Any] = {}
+    blocks: dict[str, dict[str, object]] = {}
     for name, sums in baselines.items():
         overall, columns = all_metrics(sums, data, naive, (own or {}).get(name))
         blocks[name] = {**overall, "columns": columns}

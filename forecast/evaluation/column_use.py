@@ -41,7 +41,7 @@ SURE = 2.0  # standard errors above 0 from which an importance counts
 @torch.inference_mode()
 def column_use(
     model: nn.Module, data: Prepared, *, split: str, protocol: Protocol, roles: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Of each column in `roles` (its name -> its role) what it is worth on windows of a split.
 
     role; change: the mean absolute change of the forecast when windows exchange the column, scaled units; importance:
@@ -80,7 +80,7 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
     names = [*data.frame.columns[: data.n_columns], *data.covariates, *facts_of(data)][:MOST_COLUMNS]
     passes = len(names) + len(blocks)
     batch, independent = chosen_windows(model, data, split=split, protocol=protocol, columns=passes)
-    found: dict[str, list[dict[str, Any]]] = {"columns": [], "blocks": []}
+    found: dict[str, list[dict[str, object]]] = {"columns": [], "blocks": []}
     if len(batch.target) < 2:
         return found
     generator = torch.Generator().manual_seed(0)
@@ -89,7 +89,7 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
         forecast = _forecasts(model, batch, rows)
         error = _errors(forecast, batch)
 
-        def summary(exchange: Callable[[Tensor], Batch]) -> dict[str, Any]:
+        def summary(exchange: Callable[[Tensor], Batch]) -> dict[str, object]:
             shuffled = [_forecasts(model, exchange(order), rows) for order in orders]
             changes = torch.stack([(one - forecast).abs().double() for one in shuffled])
             return _summary(changes, torch.stack([_errors(one, batch) - error for one in shuffled]), independent)
@@ -190,7 +190,7 @@ def _errors(forecast: Tensor, batch: Batch) -> Tensor:
     return (error * measured).sum((1, 2)) / measured.sum((1, 2)).clamp_min(1.0)
 
 
-def _summary(changes: Tensor, differences: Tensor, independent: int) -> dict[str, Any]:
+def _summary(changes: Tensor, differences: Tensor, independent: int) -> dict[str, object]:
     """Changes (R, B, P, T), differences (R, B): of R exchanges of B windows."""
     by_window = differences.mean(0).cpu().numpy()
     importance, error = float(by_window.mean()), float(by_window.std(ddof=1) / np.sqrt(independent))

@@ -95,7 +95,7 @@ class Calibration:
     blocks: int
     crossed: bool
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Plain values, for a checkpoint."""
         return {
             "levels": list(self.levels),
@@ -127,14 +127,6 @@ class Calibration:
         low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values
         high = torch.maximum(upper + margins, point.unsqueeze(-1)).cummax(-1).values
         return low, high
-
-
-def saved_calibration(record: Mapping[str, Any]) -> Calibration | None:
-    """That of a checkpoint's record; None of one without."""
-    state, data = record.get(CALIBRATION), record["data"]
-    if state is None:
-        return None
-    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
 
 
 def own_interval(

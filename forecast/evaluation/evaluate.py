@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from forecast.data.scaling import TOO_FAR
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
-from forecast.evaluation.metrics import ErrorSums
+from forecast.evaluation.metrics import ErrorSums, row_means
 from forecast.evaluation.naive_errors import OwnScale, errors_before, scaled_by
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
@@ -170,8 +170,16 @@ def evaluate(
         of_groups = {key: np.repeat(one, groups, axis=0) for key, one in scale.items()}
         scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
     residuals = Residuals(count, len(data.targets))
-    of_model: Any = {"intervals": scored_intervals, "residuals": residuals, "grouped": before_each}
-    scored = score(forecasters, data, every, count=count, examples=examples, **of_model)
+    scored = score(
+        forecasters,
+        data,
+        every,
+        count=count,
+        examples=examples,
+        intervals=scored_intervals,
+        residuals=residuals,
+        grouped=before_each,
+    )
     starts = windows.rows[:: protocol.stride][:count] - data.seq_len
     own_scale, differences = None, None
     if before_each:
@@ -188,7 +196,7 @@ def evaluate(
         residuals=residuals,
         squared=scored[MODEL].squared,
         absolute=scored[MODEL].absolute,
-        baseline_squared={name: scores.squared.mean(1) for name, scores in scored.items() if name != MODEL},
+        baseline_squared={name: row_means(scores.squared) for name, scores in scored.items() if name != MODEL},
         examples=np.array(examples),
         forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
     )

@@ -5,7 +5,6 @@ ones. The decoder reads their calendar; its start token stays the end of the win
 """
 
 import logging
-from typing import Any
 
 import torch
 from torch import nn
@@ -57,7 +56,7 @@ def offset_metrics(
     batch_size: int,
     device: torch.device,
     naive: SeasonalDifferences | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What metrics.json gains by the protocol's offsets: the key `offsets`; nothing when there are none.
 
     At offset o the model reads the rows [t, t + L) and is given the calendar of its targets, the rows

@@ -1,7 +1,7 @@
 """How often intervals hold the truth, how wide they are, and what that is worth: sums over windows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,7 +180,7 @@ def _over(value: Tensor, by: Tensor) -> float | None:
     return float(value / by) if by > 0 else None
 
 
-def _mean(values: Any) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
 

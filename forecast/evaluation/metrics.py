@@ -116,7 +116,7 @@ class ErrorSums:
         squared, absolute, cells = self.by_step.numpy()
         if self._all_measured():
             return squared.mean(1) / self.n_windows, absolute.mean(1) / self.n_windows
-        return _row_means(quotient(squared, cells)), _row_means(quotient(absolute, cells))
+        return row_means(quotient(squared, cells)), row_means(quotient(absolute, cells))
 
     def by_column(self) -> tuple[FloatArray, FloatArray]:
         """Mean squared and mean absolute error (T,) each, scaled units; NaN without a cell."""
@@ -155,7 +155,7 @@ class ErrorSums:
 
     def table(self, naive: SeasonalDifferences) -> dict[str, FloatArray]:
         """`series`, each its mean over the targets that have one (S,)."""
-        return {name: _row_means(values) for name, values in self.series(naive).items()}
+        return {name: row_means(values) for name, values in self.series(naive).items()}
 
     def overall(self, naive: SeasonalDifferences | None = None) -> dict[str, Any]:
         """All metrics; None for what is not known.
@@ -215,7 +215,7 @@ def quotient(values: FloatArray, by: FloatArray) -> FloatArray:
     return np.where(by > 0, values / np.where(by > 0, by, 1.0), np.nan)
 
 
-def _row_means(values: FloatArray) -> FloatArray:
+def row_means(values: FloatArray) -> FloatArray:
     """The mean (S,) of the numbers in each row of (S, T); NaN of a row without any."""
     known = ~np.isnan(values)
     return quotient(np.where(known, values, 0.0).sum(1), known.sum(1).astype(np.float64))

@@ -48,7 +48,7 @@ def scaled_by(before: tuple[np.ndarray, np.ndarray], squared: np.ndarray, absolu
 def _ratios(errors: np.ndarray, scale: np.ndarray) -> list[float | None]:
     found: list[float | None] = []
     for error, one in zip(errors.T, scale.T, strict=True):
-        some = one > 0
+        some = (one > 0) & ~np.isnan(error)
         found.append(float(np.mean(error[some] / one[some])) if some.any() else None)
     return found
 

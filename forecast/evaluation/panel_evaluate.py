@@ -153,14 +153,14 @@ def ranked(errors: ErrorSums, naive: SeasonalDifferences) -> tuple[IntArray, Int
     return worst, best, others[evenly_spaced(len(others), BETWEEN_SERIES)]
 
 
-def panel_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, Any]:
+def panel_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, object]:
     """The block of metrics.json for the evaluated split."""
     errors, naive = evaluation.errors, evaluation.naive
     overall = errors.overall(naive)
     reference = evaluation.baselines["seasonal_naive"].overall(naive)["scaled"]["mse"]
     table, evaluated = errors.table(naive), errors.evaluated()
 
-    def named(series: IntArray) -> list[dict[str, Any]]:
+    def named(series: IntArray) -> list[dict[str, object]]:
         keys = ("mase", "rmsse", "smape", "wape")
         return [{"id": str(data.frame.ids[s]), **{key: float(table[key][s]) for key in keys}} for s in series]
 
@@ -184,7 +184,7 @@ def panel_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, Any]
     }
 
 
-def panel_baseline_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, Any]:
+def panel_baseline_metrics(evaluation: PanelEvaluation, data: Prepared) -> dict[str, dict[str, object]]:
     """The block `baselines` of metrics.json."""
     naive = evaluation.naive
     blocks: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -94,7 +93,7 @@ def rolled(
     gathered = max(1, round(batch_size / chunk)) * chunk
     scored = None
     if intervals is not None:
-        one: Any = np.ones((1, len(data.targets)))
+        one = np.ones((1, len(data.targets)))
         scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     found: dict[str, list[Tensor]] = {}
@@ -159,7 +158,7 @@ def long_table(
         return flat
 
     shape = n_windows, pred_len, n_targets
-    table: dict[str, Any] = {
+    table: dict[str, object] = {
         "fold": column(np.broadcast_to(origins.fold[:, None, None], shape)),
         "cutoff": column(np.broadcast_to(times[:, :1, None], shape)),
     }

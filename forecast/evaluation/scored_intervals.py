@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -115,7 +114,7 @@ def example_ends(
 
 def interval_metrics(
     scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The entries `coverage` and `intervals` of metrics.json; naive: see `IntervalErrors.metrics`."""
     calibration, found = scored.calibration, scored.errors.metrics(names, naive)
     return {

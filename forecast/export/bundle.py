@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +44,7 @@ TOLERANCE = 1e-5
 BATCHES = (1, 2, 7)
 
 
-def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[str, Any]:
+def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[str, object]:
     """Writes the folder and returns its config.json.
 
     batch: how many windows the program takes, None for any number. Of a model that cannot become a program, weights and
@@ -93,12 +92,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> dict[str, Any]:
+def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> dict[str, object]:
     """Writes the program and returns what config.json says of it.
 
     Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
     """
-    nodes = target_nodes(checkpoint.config["model"], "model")
+    nodes = target_nodes(checkpoint.config.model.node, "model")
     if unseeded := [f"{key}.eval_seed" for key, node in nodes if node.get("eval_seed", 0) is None]:
         raise UserError(
             f"{', '.join(unseeded)}: null, so that attention draws fresh random numbers in each forecast: the "
@@ -136,7 +135,7 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     """
     config, data = checkpoint.config, checkpoint.data
     seq_len = checkpoint.model().look_back
-    length = seq_len + config["pred_len"]
+    length = seq_len + config.pred_len
     until, needed = pd.Timestamp(data["trained_until"]), count + length - 1
     try:
         times = future_timestamps(until, data["freq"], needed)
@@ -149,23 +148,25 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     return past, calendars[:, :seq_len].contiguous(), calendars[:, seq_len:].contiguous()
 
 
-def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
+def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, object]:
     """All of config.json but the two files: what the model is, of which data, and how it is called."""
     config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
-    reading = {key: as_annotated(config["data"].get(key, usual), KINDS[key]) for key, usual in asdict(USUAL).items()}
+    reading = {key: as_annotated(config.data.node.get(key, usual), KINDS[key]) for key, usual in asdict(USUAL).items()}
     return {
         "format": FORMAT,
         "exported_by": {"forecast": forecast.__version__, "torch": str(torch.__version__)},
-        "trained_by": record["versions"],
+        "trained_by": record.versions,
         "checkpoint": {
             "sha256": pooch.file_hash(checkpoint.path),
             "epoch": checkpoint.epoch,
             "is_best": checkpoint.is_best,
         },
         **({"refit": {key: refit[key] for key in ("rows", "trained_until")}} if (refit := checkpoint.refit) else {}),
-        "parameters": record["parameters"],
-        "chosen": record["choices"],
-        **{key: config[key] for key in ("seq_len", "label_len", "pred_len")},
+        "parameters": record.parameters,
+        "chosen": record.choices,
+        "seq_len": config.seq_len,
+        "label_len": config.label_len,
+        "pred_len": config.pred_len,
         "freq": data["freq"],
         "columns": data["columns"],
         "targets": data["targets"],
@@ -173,14 +174,14 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, Any]:
         "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | reading,
         **inputs_and_output(checkpoint, "B" if batch is None else batch),
-        "config": config,
+        "config": config.plain,
     }
 
 
-def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, Any]:
+def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, object]:
     """How the model is called, float32 throughout."""
     config, data, model = checkpoint.config, checkpoint.data, checkpoint.model()
-    past, future = model.look_back, config["pred_len"]
+    past, future = model.look_back, config.pred_len
     n_columns, n_known, n_targets = (len(data[key]) for key in ("columns", "known", "targets"))
     meanings = (
         ([windows, past, n_columns], "the last rows, in the order of `columns`: (value - mean) / std"),
@@ -201,7 +202,7 @@ def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, A
     }
 
 
-def second_output(spread: Spread, shape: list[Any]) -> dict[str, Any]:
+def second_output(spread: Spread, shape: list[str | int]) -> dict[str, object]:
     """What the program gives beside the forecast: the parameters of the spread, for each step and target."""
     freedom = spread.target_freedom.tolist() if isinstance(spread, StudentT) else None
     return {
@@ -215,6 +216,6 @@ def second_output(spread: Spread, shape: list[Any]) -> dict[str, Any]:
     }
 
 
-def file_entry(path: Path) -> dict[str, Any]:
+def file_entry(path: Path) -> dict[str, object]:
     """What config.json says of a file beside it."""
     return {"file": path.name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}

@@ -136,12 +136,12 @@ class CachedStack(nn.ModuleList):
         """The layers in order, with their own methods, which torch's type of them hides."""
         return super().__iter__()
 
-    def new_caches(self, capacity: int) -> list[Any]:
+    def new_caches(self, capacity: int) -> list[object]:
         """The empty caches of `capacity` steps, for `next_rows`."""
         return [layer.new_cache(capacity) for layer in self]
 
     def next_rows(
-        self, x: Float[Tensor, "B M D"], *encoded: Float[Tensor, "B K D"], caches: Sequence[Any]
+        self, x: Float[Tensor, "B M D"], *encoded: Float[Tensor, "B K D"], caches: Sequence[object]
     ) -> Float[Tensor, "B M D"]:
         """The rows of `forward` for the M steps after those in the caches, which they join: (B, M, D).
 

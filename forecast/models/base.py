@@ -14,6 +14,8 @@ from forecast.layers.window_scale import window_statistics
 from forecast.models.spread import Spread
 from forecast.ops.window_sums import WindowSums, window_sums
 
+Options = dict[str, object]  # of a model that chooses some itself, by their names
+
 
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:
@@ -177,7 +179,7 @@ class ForecastModel(nn.Module):
         """
         return self.predicted(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
-    def prepare(self, rows: "FittingRows", whole: "FittingRows | None" = None) -> dict[str, Any]:
+    def prepare(self, rows: "FittingRows", whole: "FittingRows | None" = None) -> Options:
         """Fits what is fitted before the first gradient step, here nothing; see `FittedModel.fit` and its `refit`."""
         del rows, whole
         return {}
@@ -205,7 +207,7 @@ class ForecastModel(nn.Module):
         return False
 
     @classmethod
-    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+    def cached_slots(cls, options: Mapping[str, object]) -> tuple[str, ...]:
         """The attention slots that must be able to decode row by row, by the model's keys."""
         del options
         return ()
@@ -261,14 +263,14 @@ class FittedModel(ForecastModel):
     roles = frozenset()
     fits_each_window = False
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Takes its weights from the rows; returns the options of its constructor as they are now.
 
         A model made with these has weights of the same shapes. Whatever has to be chosen is chosen on the val origins.
         """
         raise NotImplementedError
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
         """As `fit`, with what `rows` choose, and the weights that this choice gives on the train origins of `whole`.
 
         A model without weights takes nothing from them.

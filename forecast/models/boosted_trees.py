@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from forecast.bounds import Bound, Positive, at_least, between
-from forecast.models.base import FittedModel, FittingRows, WholeWindows, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Options, WholeWindows, WindowShape
 from forecast.models.ridge import Ridge, longest_look_back
 from forecast.ops.trees import Error, TreeSum, grow
 
@@ -116,9 +116,9 @@ class BoostedTrees(FittedModel):
         """Its own rows, or those of the skip, where these are more."""
         return self.rows if self.skip is None else max(self.rows, self.skip.look_back)
 
-    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
         """Fits the skip, then the trees to what it leaves. whole: see `refit`."""
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if self.skip is not None:
             options["skip_options"] = self.skip.fit(rows)
         self.choose_rows(rows)
@@ -133,7 +133,7 @@ class BoostedTrees(FittedModel):
             self.trees = self.grown(whole, chosen)
         return {**options, "look_back": self.rows, "seasons": self.seasons, "fitted": len(self.trees)}
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
         """As many trees as `rows` choose, grown on the windows of `whole`."""
         return self.fit(rows, whole)
 

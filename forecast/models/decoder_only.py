@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -103,7 +102,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         return predicted, torch.cat([past[:, 1:], future], dim=1)
 
     @classmethod
-    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+    def cached_slots(cls, options: Mapping[str, object]) -> tuple[str, ...]:
         """The only slot, always."""
         del options
         return ("decoder_attention",)

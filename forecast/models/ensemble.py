@@ -2,13 +2,12 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.models.base import FittingRows, ForecastModel
+from forecast.models.base import FittingRows, ForecastModel, Options
 from forecast.models.spread import Spread
 
 
@@ -49,7 +48,7 @@ class Ensemble(ForecastModel):
         """That of a member."""
         return self.each[0].fitted_part
 
-    def prepare(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+    def prepare(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
         """Fits that part of the first member, and gives it to the others."""
         first, *others = self.each
         options = first.prepare(rows, whole)

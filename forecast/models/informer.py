@@ -1,7 +1,7 @@
 """The Informer."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -130,7 +130,7 @@ class Informer(ForecastModel):
         return True
 
     @classmethod
-    def cached_slots(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+    def cached_slots(cls, options: Mapping[str, object]) -> tuple[str, ...]:
         """Both attentions of the decoder when it goes step by step."""
         # the config check calls this before it has checked the value
         return DECODERS.get(str(options.get("decode")), Decoder).cached_slots

@@ -13,7 +13,7 @@ from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.feed_forward import Activation
 from forecast.layers.patched_steps import patched, unpatched
 from forecast.layers.window_scale import NORMALIZATIONS, Normalization
-from forecast.models.base import FittedModel, FittingRows, ForecastModel, WindowShape
+from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options, WindowShape
 from forecast.models.informer import Informer
 from forecast.models.naive import SeasonalNaive
 from forecast.models.ridge import Ridge
@@ -111,7 +111,7 @@ class InformerPlus(ForecastModel):
         """The skip."""
         return None if self.skip is None else "skip"
 
-    def prepare(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+    def prepare(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
         """Fits the skip, see `ForecastModel.prepare`."""
         if self.skip is None:
             return {}

@@ -1,13 +1,11 @@
 """The naive forecasts, as models."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from forecast.bounds import Positive
-from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 
 
 class LastValue(FittedModel):
@@ -21,7 +19,7 @@ class LastValue(FittedModel):
         """One row."""
         return 1
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Nothing is left open."""
         del rows
         return {}
@@ -49,7 +47,7 @@ class SeasonalNaive(FittedModel):
         """A season."""
         return self.period
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """The period, where none was given, is that of the data."""
         self.period = self._given or rows.period or 1
         return {"period": self.period}

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.bounds import Bound, Positive, at_least
-from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
 from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, maps_by_strength, mean_map, mean_squared_error
 from forecast.ops.window_sums import WindowSums
@@ -82,7 +82,7 @@ class Ridge(FittedModel):
         """Rows of the longest map, or those of the covariates, where these are more."""
         return self.rows if self.regressors is None else max(self.rows, self.regressors.rows)
 
-    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> dict[str, Any]:
+    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
         """Fits all maps, and returns the options with the look-back and the columns as chosen. whole: see `refit`."""
         columns, n_targets = self.options["columns"], rows.series.shape[1]
         if n_targets == 1 or (columns is None and n_targets > MOST_COLUMNS):
@@ -100,11 +100,11 @@ class Ridge(FittedModel):
             maps = [self.mean(rows, one) for one in found]
         return self.take(maps)
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> dict[str, Any]:
+    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
         """The look-backs, naive forecasts, strengths and shares that `rows` choose, each map fitted to `whole`."""
         return self.fit(rows, whole)
 
-    def take(self, means: Sequence[Candidate]) -> dict[str, Any]:
+    def take(self, means: Sequence[Candidate]) -> Options:
         """Takes the weights of maps; returns the options as they are then."""
         maps = [one.again or one.linear for one in means]
         self.rows = max(one.weight.shape[1] for one in maps)

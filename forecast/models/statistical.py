@@ -6,7 +6,7 @@ Values are scaled, so that zero means nothing in them: every component is additi
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from forecast.bounds import Positive, at_least
 from forecast.errors import UserError
-from forecast.models.base import FittedModel, FittingRows, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 from forecast.text.program import install
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,14 @@ ORDERS = ((1, 0, 0), (0, 1, 1), (1, 1, 1), (2, 1, 2))  # (p, d, q)
 TRIED_WINDOWS, TRIED_TARGETS = 6, 5  # on which the orders are compared, evenly spaced
 
 Values = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class StatisticalModel(Protocol):
+    """A model of statsforecast, which is fitted to the series that it forecasts."""
+
+    def forecast(self, y: npt.NDArray[np.float64], h: int) -> dict[str, npt.NDArray[np.float64]]:
+        """The series y (n,) -> "mean" (h,) of the steps after it."""
 
 
 class Statistical(FittedModel):
@@ -52,7 +60,7 @@ class Statistical(FittedModel):
         """Rows of a fit."""
         return self.rows
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Chooses period and look-back. Raises ValueError for rows that do not hold two seasons."""
         period, look_back = self._given
         self.period = period or rows.period or 1
@@ -66,7 +74,7 @@ class Statistical(FittedModel):
             )
         return {"period": self.period, "look_back": self.rows}
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """A new model of statsforecast, whose `forecast(y=..., h=...)` gives an array "mean"."""
         raise NotImplementedError
 
@@ -107,11 +115,12 @@ class Theta(Statistical):
     Assimakopoulos & Nikolopoulos 2000, "The theta model"; Fiorucci et al. 2016 for the forms.
     """
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """AutoTheta."""
         from statsforecast.models import AutoTheta
 
-        return AutoTheta(season_length=self.period, decomposition_type="additive")
+        model: StatisticalModel = AutoTheta(season_length=self.period, decomposition_type="additive")
+        return model
 
 
 class ETS(Statistical):
@@ -121,13 +130,13 @@ class ETS(Statistical):
     seasons than LONGEST_ETS_SEASON are taken out by STL first.
     """
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """AutoETS, after STL for long seasons."""
         from statsforecast.models import AutoETS
 
-        if self.period <= LONGEST_ETS_SEASON:
-            return AutoETS(season_length=self.period, model="AZZ")
-        return without_season(AutoETS(model="AZN"), self.period)
+        short = self.period <= LONGEST_ETS_SEASON
+        model: StatisticalModel = AutoETS(season_length=self.period, model="AZZ") if short else AutoETS(model="AZN")
+        return model if short else without_season(model, self.period)
 
 
 class ARIMA(Statistical):
@@ -151,7 +160,7 @@ class ARIMA(Statistical):
         self._order = order
         self.order = tuple(order or ORDERS[0])
 
-    def fit(self, rows: FittingRows) -> dict[str, Any]:
+    def fit(self, rows: FittingRows) -> Options:
         """Chooses period, look-back and order."""
         chosen = super().fit(rows)
         if self._order is None:
@@ -167,7 +176,7 @@ class ARIMA(Statistical):
         truth = torch.stack([series[origin : origin + self.window.pred_len] for origin in origins])
         return float((self.extend(past) - truth).square().mean())
 
-    def forecaster(self) -> Any:
+    def forecaster(self) -> StatisticalModel:
         """ARIMA of the order, after STL where there is a season."""
         from statsforecast import models
 
@@ -175,7 +184,7 @@ class ARIMA(Statistical):
         return without_season(models.ARIMA(order=self.order, method="ML"), self.period)
 
 
-def without_season(forecaster: Any, period: int) -> Any:
+def without_season(forecaster: StatisticalModel, period: int) -> StatisticalModel:
     """A forecaster of what STL leaves of a season, which is repeated; the forecaster itself without one."""
     from statsforecast.models import MSTL
 

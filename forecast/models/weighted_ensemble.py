@@ -83,7 +83,9 @@ class WeightedEnsemble(FittedModel):
         return self.get_buffer("weights")[blocks_of(self.window.pred_len, len(self.get_buffer("weights")))]
 
 
-def as_member(*, model: Callable[..., ForecastModel], window: Mapping[str, Any], seeds: int, **_: Any) -> ForecastModel:
+def as_member(
+    *, model: Callable[..., ForecastModel], window: Mapping[str, object], seeds: int, **_: object
+) -> ForecastModel:
     """A member with fresh weights, from what the ensemble's config says of it."""
     fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
     members = [model(window=WindowShape(**fields)) for _ in range(seeds)]

@@ -1,7 +1,6 @@
 """Autocast by device, on a device without one too."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 
@@ -13,7 +12,7 @@ def autocast_dtype(device: torch.device) -> torch.dtype | None:
     return torch.get_autocast_dtype(device.type)
 
 
-def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
+def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[object]:
     """Inside, `autocast_dtype` of the device is dtype; None turns autocast off."""
     if device.type == "meta":
         return nullcontext()

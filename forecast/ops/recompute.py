@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch.autograd.graph import saved_tensors_hooks
 MOST_STORED = 2**22
 
 
-def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[Any]:
+def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextManager[object]:
     """Operations inside do not store a large `tensor` for their backward pass, which calls `make` instead.
 
     make: returns the same numbers in a new tensor of that shape, from tensors that are stored anyway. It is called on a

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from forecast.run_folder.shapes import Block, Metrics, block_of
 from forecast.text.terminal import label
 
 # key in metrics.json: what it is called where the words of the key do not say it
@@ -28,14 +29,14 @@ class Forecaster(NamedTuple):
     key: str
     name: str
     note: str
-    scores: Mapping[str, Any]
+    scores: Block
 
     def error(self, *path: str) -> float | None:
         """The metric at that place of the scores, such as ("scaled", "mse"); None when absent or not finite."""
-        value: Any = self.scores
+        value: object = self.scores
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
-        return float(value) if value is not None and math.isfinite(value) else None
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property
     def mse(self) -> float | None:
@@ -48,7 +49,7 @@ def baseline_name(key: str) -> str:
     return BASELINES.get(key, key.replace("_", " "))
 
 
-def baselines_of(metrics: Mapping[str, Any]) -> list[Forecaster]:
+def baselines_of(metrics: Metrics) -> list[Forecaster]:
     """The baselines of metrics.json without BOUND, each with a note on its look-back or period."""
     blocks = metrics.get("baselines") or {}
     return [
@@ -58,15 +59,15 @@ def baselines_of(metrics: Mapping[str, Any]) -> list[Forecaster]:
     ]
 
 
-def forecasters(metrics: Mapping[str, Any], split: str) -> list[Forecaster]:
+def forecasters(metrics: Metrics, split: str) -> list[Forecaster]:
     """The model, then the baselines on the same windows, and BOUND last where it is known.
 
     Raises ValueError when `split` was not evaluated.
     """
-    block = metrics.get(split)
-    if block is None:
+    if split not in metrics:
         splits = [key for key, value in metrics.items() if isinstance(value, Mapping) and "windows" in value]
         raise ValueError(f"the metrics have no split '{split}'; they have {', '.join(splits) or 'none'}")
+    block = block_of(metrics, split)
     model = Forecaster("", label(str(metrics.get("model", "model"))), "this run", block)
     if "skill" not in block:  # train records the validation scores without it: its baselines are of other windows
         return [model]
@@ -83,7 +84,7 @@ def is_itself(model: str, mse: float, key: str, theirs: float) -> bool:
     return MODELS.get(key, key) == model and math.isclose(mse, theirs, rel_tol=SAME)
 
 
-def best_baseline(metrics: Mapping[str, Any]) -> Forecaster | None:
+def best_baseline(metrics: Metrics) -> Forecaster | None:
     """The baseline with the least MSE, the first of equals; None without any."""
     return min((row for row in baselines_of(metrics) if row.mse is not None), key=_mse, default=None)
 
@@ -94,7 +95,7 @@ def _mse(row: Forecaster) -> float:
     return mse
 
 
-def _note(key: str, block: Mapping[str, Any], seq_len: Any) -> str:
+def _note(key: str, block: Block, seq_len: int | None) -> str:
     if "period" in block:
         period = block["period"]
         return "last value: period unknown or longer than seq_len" if period is None else f"{period} steps"

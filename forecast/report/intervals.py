@@ -3,19 +3,17 @@
 The input is the plain dict that becomes metrics.json.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.table import Table
 
 from forecast.report.tables import short_number, titled_table
+from forecast.run_folder.shapes import Metrics, block_of
 
 NARROW, WIDE = 2.0, 5.0  # points of coverage below and above a level from which on that is said
 
 
-def intervals_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+def intervals_table(metrics: Metrics, split: str) -> Table | None:
     """Coverage, width and score at each level; None where there are no intervals."""
-    found = metrics[split].get("intervals")
+    found = block_of(metrics, split).get("intervals")
     if not found or not found["levels"]:
         return None
     crossed = "; each half by the epoch that the other half chose" if found["crossed"] else ""
@@ -31,10 +29,12 @@ def intervals_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     return result
 
 
-def coverage_sentences(metrics: Mapping[str, Any], split: str) -> list[str]:
+def coverage_sentences(metrics: Metrics, split: str) -> list[str]:
     """Which intervals hold clearly less, or far more, than they say; nothing where all hold what they should."""
     sentences = []
-    for level, row in ((metrics[split].get("intervals") or {}).get("levels") or {}).items():
+    if not (intervals := block_of(metrics, split).get("intervals")):
+        return []
+    for level, row in intervals["levels"].items():
         if row["coverage"] is None:
             continue
         beyond = 100.0 * row["coverage"] - float(level)
@@ -44,10 +44,6 @@ def coverage_sentences(metrics: Mapping[str, Any], split: str) -> list[str]:
             sentences.append(f"{what} on {split}: too narrow{steps}.")
         elif beyond > WIDE:
             sentences.append(f"{what} on {split}: wider than they need be.")
-    if any("too narrow" in sentence for sentence in sentences) and _is_static(metrics, split):
+    if any("too narrow" in sentence for sentence in sentences) and intervals["calibration"] == "static":
         sentences.append("Where the data drift, calibration=adaptive follows them, window after window.")
     return sentences
-
-
-def _is_static(metrics: Mapping[str, Any], split: str) -> bool:
-    return bool(metrics[split]["intervals"]["calibration"] == "static")

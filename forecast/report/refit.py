@@ -1,13 +1,11 @@
 """What a run says of the model that it trained on more rows."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from forecast.report.tables import short_number
+from forecast.run_folder.shapes import Metrics, RefitBlock
 from forecast.text.terminal import listed
 
 
-def refit_sentences(block: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[str]:
+def refit_sentences(block: RefitBlock, metrics: Metrics) -> list[str]:
     """What was trained on which rows, and what that gave where test rows were left out.
 
     block: `refit` of metrics.json, metrics: the whole.
@@ -18,7 +16,7 @@ def refit_sentences(block: Mapping[str, Any], metrics: Mapping[str, Any]) -> lis
         "refit.ckpt. The figures above are those of the held-out model, best.ckpt; both are scaled by the train rows."
     ]
     if "test" in block:
-        held_out, refitted = (float(errors["test"]["scaled"]["mse"]) for errors in (metrics, block))
+        held_out, refitted = (errors["test"]["scaled"]["mse"] or 0.0 for errors in (metrics, block))
         sentences.append(
             f"On the test windows the MSE of refit.ckpt is {short_number(refitted)}, that of the held-out model "
             f"{short_number(held_out)}{_change(refitted, held_out)}."

@@ -1,18 +1,19 @@
 """The reliability curve of a run: how often its intervals held the truth."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from matplotlib.ticker import PercentFormatter
 
 from forecast.report.drawn import STYLES
 from forecast.report.figures import blank_figure, lighten, save
+from forecast.run_folder.shapes import Metrics, block_of
 
 
-def draw_reliability(path: Path, metrics: Mapping[str, Any], split: str) -> None:
+def draw_reliability(path: Path, metrics: Metrics, split: str) -> None:
     """The reliability curve: at each level the share of truths that its intervals held, beside the diagonal."""
-    shares = {float(level): 100.0 * share for level, share in metrics[split]["intervals"]["reliability"].items()}
+    intervals = block_of(metrics, split)["intervals"]
+    assert intervals is not None
+    shares = {float(level): 100.0 * (share or 0.0) for level, share in intervals["reliability"].items()}
     figure = blank_figure(5.2, 4.8, f"{metrics['model']} on {metrics['data']}: how often intervals held the truth")
     axes = figure.add_subplot()
     axes.plot([0, 100], [0, 100], label="as they say", **STYLES["past"])

@@ -4,13 +4,14 @@ The input is the plain dict that becomes metrics.json; its layout is a contract 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from forecast.report.forecasters import Forecaster, baseline_name, best_baseline, forecasters
+from forecast.run_folder.shapes import Metrics, Offset, block_of
 from forecast.text.terminal import label
 
 STEP_MSE = "mse_scaled"
@@ -24,7 +25,7 @@ UNITS = {
 MOST_COLUMNS = 8  # of a table with a line for each target column
 
 
-def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
+def scores_table(metrics: Metrics, split: str) -> Table:
     """The scores of the model and of the baselines on the windows of `split`, one row a forecaster.
 
     Needs no colour and fits verdict.LOG_WIDTH columns. Raises ValueError when `split` was not evaluated.
@@ -33,7 +34,7 @@ def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
     reference = next((row.mse for row in rows if row.key == "seasonal_naive"), None)
     result = titled_table(Text(_title(metrics, split)), _caption(metrics))
     result.add_column("", overflow="fold")
-    panel = "series" in metrics[split]
+    panel = "series" in block_of(metrics, split)
     for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", *(("sMAPE\n%", "WAPE\n") if panel else ()), "skill\n"):
         result.add_column(heading, justify="right", no_wrap=True)
     for number, row in enumerate(rows):
@@ -47,12 +48,12 @@ def scores_table(metrics: Mapping[str, Any], split: str) -> Table:
     return result
 
 
-def columns_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+def columns_table(metrics: Metrics, split: str) -> Table | None:
     """The model's errors of each target column, and the MASE of the best baseline beside its own.
 
     None for more than MOST_COLUMNS columns, and for figures of an older program, which has none by column.
     """
-    columns = metrics[split].get("columns") or {}
+    columns = block_of(metrics, split).get("columns") or {}
     if not 0 < len(columns) <= MOST_COLUMNS:
         return None
     best = best_baseline(metrics)
@@ -70,9 +71,9 @@ def columns_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     return result
 
 
-def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+def series_table(metrics: Metrics, split: str) -> Table | None:
     """The series of a panel with the largest and the least MASE, and how many have none; None for one series."""
-    block = metrics[split].get("series")
+    block = block_of(metrics, split).get("series")
     if not block:
         return None
     caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} without a MASE"
@@ -86,9 +87,9 @@ def series_table(metrics: Mapping[str, Any], split: str) -> Table | None:
     return result
 
 
-def covariates_table(metrics: Mapping[str, Any], split: str) -> Table | None:
+def covariates_table(metrics: Metrics, split: str) -> Table | None:
     """What each column beside the targets is worth to the model; None where none was named."""
-    found = metrics[split].get("covariates")
+    found = block_of(metrics, split).get("covariates")
     if not found:
         return None
     result = titled_table("What the other columns are worth", "when windows exchange the column, scaled")
@@ -120,12 +121,13 @@ def steps_table(by_step: Mapping[str, Sequence[float]]) -> Table:
     return result
 
 
-def offsets_table(metrics: Mapping[str, Any], split: str) -> Table:
+def offsets_table(metrics: Metrics, split: str) -> Table:
     """The MSE, scaled units, of the model and the naive baselines at each offset, one row an offset, 0 first.
 
     An offset without figures shows dashes.
     """
-    blocks = {"0": {**metrics[split], "baselines": metrics["baselines"]}, **metrics["offsets"]}
+    own = cast(Offset, {**block_of(metrics, split), "baselines": metrics["baselines"]})
+    blocks = {"0": own, **metrics["offsets"]}
     baselines = ("last_value", "seasonal_naive")
     result = titled_table("MSE at offset, scaled", "offset: steps between the window and its forecast")
     for heading in ("offset", "windows", label(str(metrics["model"])), *map(baseline_name, baselines)):
@@ -139,11 +141,12 @@ def offsets_table(metrics: Mapping[str, Any], split: str) -> Table:
     return result
 
 
-def _title(metrics: Mapping[str, Any], split: str) -> str:
+def _title(metrics: Metrics, split: str) -> str:
     """Three lines that say what was evaluated; keys that a run does not have are left out."""
+    values = cast(Mapping[str, object], metrics)
 
     def line(*keys: str) -> str:
-        return ", ".join(f"{key} {label(str(metrics[key]))}" for key in keys if metrics.get(key) is not None)
+        return ", ".join(f"{key} {label(str(values[key]))}" for key in keys if values.get(key) is not None)
 
     file = metrics.get("evaluated_file")  # another file than the one trained on
     trained_on = label(str(metrics.get("data", "?")))
@@ -151,22 +154,22 @@ def _title(metrics: Mapping[str, Any], split: str) -> str:
     lines = (
         [line("model", "variant", "attention"), data, line("features")],
         [line("seq_len", "label_len", "pred_len", "seed")],
-        [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
+        [f"{block_of(metrics, split).get('windows', '?')} windows of {split}", line("protocol")],
     )
     return "\n".join(filter(None, (", ".join(filter(None, parts)) for parts in lines)))
 
 
-def _caption(metrics: Mapping[str, Any]) -> str:
+def _caption(metrics: Metrics) -> str:
     skill, scale = "skill: 1 - MSE / MSE of seasonal naive, scaled", metrics.get("mase_scale")
     if not scale:
         return skill
     if scale.get("by_series"):
         before = f"mean difference from {scale['period']} steps before, in the rows before the first forecast"
-        units = UNITS.get(metrics.get("scaling", ""))
+        units = UNITS.get(metrics.get("scaling") or "")
         judged = f"MSE, MAE: over the cells of all series, {units}; the verdict is by MSE\n" if units else ""
         return f"{judged}{skill}\nMASE: of each series MAE / {before}"
     rows = "all rows before each window" if scale.get("rows") == "before" else "the train rows"
-    scaling = metrics.get("scaling", "series")
+    scaling = metrics.get("scaling") or "series"
     other = "" if scaling == "series" else f"MSE, MAE: {UNITS.get(scaling, scaling)}\n"
     return f"{other}{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
 

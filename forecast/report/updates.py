@@ -9,7 +9,7 @@ from forecast.report.tables import short_number
 Line = Mapping[str, Any]
 
 
-def figures_sentence(figures: Mapping[str, Any], *, baseline: str, where: str) -> str:
+def figures_sentence(figures: Mapping[str, float | None], *, baseline: str, where: str) -> str:
     """MAE beside that of the baseline, and the coverage of each level. where: of which forecasts, in words."""
     shares = {name.removeprefix("coverage_"): share for name, share in figures.items() if name.startswith("coverage_")}
     held = [f"the {level} % intervals held {100 * share:.0f} %" for level, share in shares.items() if share is not None]

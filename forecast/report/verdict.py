@@ -8,7 +8,6 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -26,6 +25,7 @@ from forecast.report.tables import (
     short_number,
     steps_table,
 )
+from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import harmless, label, listed
 
 LOG_WIDTH = 100
@@ -51,7 +51,7 @@ TRIAL = (
 MANY_TIMES = 10
 
 
-def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
+def verdict(metrics: Metrics, split: str) -> list[str]:
     """Whether the model is any good on `split`, by MSE in scaled units, and what to do if not: one sentence an item.
 
     The first is in the units of the file. Of a trial nothing is said but that. Raises ValueError when `split` was not
@@ -64,14 +64,14 @@ def verdict(metrics: Mapping[str, Any], split: str) -> list[str]:
     sentences = _in_units(model)
     sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
-    if flat := metrics[split].get("flat"):
+    if flat := block_of(metrics, split).get("flat"):
         rest = len(flat) - FLAT_COLUMNS_NAMED
         names = listed(flat[:FLAT_COLUMNS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
         sentences.append(f"Forecasts of {names} are nearly flat: they vary less than a tenth as much as the truth.")
     if "best_epoch" in metrics and metrics["best_epoch"] is None and "imported" not in metrics:
         sentences.append("No validation ran, so last.ckpt was evaluated, not the best one.")
     for row in bounds:
-        mse, bound = model.scores["scaled"]["mse"], row.scores["scaled"]["mse"]
+        mse, bound = _mse(model), _mse(row)
         above = f"the model's is {_beyond(mse, bound, 'it') if bound else 'far above it'}."
         if mse <= bound:  # the bound is an expectation: the error on a finite sample can lie below it
             above = "the model's is not above it, so nothing is left to gain."
@@ -97,7 +97,7 @@ def print_table(table: Table) -> None:
 
 
 def print_report(
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     split: str,
     by_step: Mapping[str, Sequence[float]] | None = None,
     console: Console | None = None,
@@ -134,9 +134,7 @@ def _in_units(model: Forecaster) -> list[str]:
     return [f"Forecasts {first}{more} on average, in the units of the file (MAE)."]
 
 
-def _against_baselines(
-    metrics: Mapping[str, Any], split: str, model: Forecaster, baselines: Sequence[Forecaster]
-) -> list[str]:
+def _against_baselines(metrics: Metrics, split: str, model: Forecaster, baselines: Sequence[Forecaster]) -> list[str]:
     # without a period seasonal naive is last value once more; a model is no rival of itself
     rivals = [row for row in baselines if row.key != "seasonal_naive" or row.scores.get("period") is not None]
     rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
@@ -171,7 +169,7 @@ def _against_baselines(
     ]
     if lost:  # in one column, though it errs less over all of them
         sentences.append(f"Of {_and(lost[:FLAT_COLUMNS_NAMED])} alone {best.name} errs less, by MASE.")
-    if "series" in metrics[split]:  # in which each series of a panel counts alike, whatever it is scaled by
+    if "series" in block_of(metrics, split):  # in which each series of a panel counts alike, whatever it is scaled by
         sentences += _otherwise(model, rivals, "MASE", "mase")
     return sentences
 
@@ -184,7 +182,8 @@ def _is_sure(row: Forecaster) -> bool:
     found = row.scores.get("difference")
     if found is None:
         return True
-    return found["low"] is not None and not found["low"] <= 0.0 <= found["high"]
+    low, high = found["low"], found["high"]
+    return low is not None and high is not None and not low <= 0.0 <= high
 
 
 def _doubt(unsure: Sequence[Forecaster]) -> list[str]:
@@ -212,7 +211,9 @@ def _otherwise(model: Forecaster, rivals: Sequence[Forecaster], name: str, *plac
 
 def _mse(row: Forecaster) -> float:
     """Finite: an evaluation of forecasts that are not has raised."""
-    return float(row.scores["scaled"]["mse"])
+    mse = row.mse
+    assert mse is not None
+    return mse
 
 
 def _above(mse: float, rival: Forecaster) -> str:
@@ -223,7 +224,7 @@ def _above(mse: float, rival: Forecaster) -> str:
     return _beyond(mse, _mse(rival), f"that of {rival.name}")
 
 
-def _advice(metrics: Mapping[str, Any], split: str, best: Forecaster) -> list[str]:
+def _advice(metrics: Metrics, split: str, best: Forecaster) -> list[str]:
     """The best baseline as a command where one is known, and what may help the model."""
     data = metrics.get("same_data")
     command = f": {TRAIN} {' '.join(advised(metrics, best, data))}" if data else "."
@@ -235,7 +236,7 @@ def _advice(metrics: Mapping[str, Any], split: str, best: Forecaster) -> list[st
     return sentences
 
 
-def advised(metrics: Mapping[str, Any], best: Forecaster, data: Sequence[str]) -> list[str]:
+def advised(metrics: Metrics, best: Forecaster, data: Sequence[str]) -> list[str]:
     """The words of the training that is a baseline, on the same data and windows.
 
     data: the words that choose them.

@@ -11,10 +11,11 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Final, Literal
 
 from forecast.documents import DocumentError, read_json, read_yaml
 from forecast.run_folder.lock import running_or_killed
+from forecast.run_folder.shapes import Metrics, RunInfo
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
 METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
 # In metrics.json: the name of each file that was written with it -> its SHA-256.
-FILES = "files"
+FILES: Final = "files"
 # In metrics.json: the overrides that choose the same data, with the path where they lie.
 SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
@@ -74,8 +75,8 @@ class Run:
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     job: int = 0
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    run_info: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
+    run_info: RunInfo = field(default_factory=RunInfo)
 
 
 def checkpoint_path(folder: str | Path, name: str) -> Path:
@@ -94,7 +95,7 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.absolute().parent.parent
 
 
-def write_run_info(folder: Path, info: dict[str, Any]) -> None:
+def write_run_info(folder: Path, info: Mapping[str, object]) -> None:
     """Writes run.json. Where that fails, whatever else has happened is what the user should hear of."""
     from forecast.files import write_json  # numpy, which `--help` does not wait for
 
@@ -109,11 +110,9 @@ def write_run_info(folder: Path, info: dict[str, Any]) -> None:
 
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
-    from forecast.run_folder.shapes import Metrics, RunInfo  # what they need, `--help` does not wait for
-
     try:
-        info: Mapping[str, Any] = read_json(folder / RUN_INFO, RunInfo) or {}
-        metrics: Mapping[str, Any] = read_json(folder / METRICS, Metrics) or {}
+        info = read_json(folder / RUN_INFO, RunInfo) or RunInfo()
+        metrics = read_json(folder / METRICS, Metrics) or Metrics()
         overrides, job = _overrides_and_job(folder, info)
     except DocumentError as error:
         return Run(path=folder, state="foreign", reason=f"{error.name}: {error.reason}")
@@ -123,18 +122,18 @@ def read_run(folder: Path) -> Run:
     return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, run_info=info)
 
 
-def result_line(run: Run) -> dict[str, Any]:
+def result_line(run: Run) -> dict[str, object]:
     """The keys of metrics.json and run.json in one: what a result can be judged by on another machine.
 
     What run.json says of the data is under `data_read`, since `data` is their name; without the path.
     """
-    described = run.run_info.get("data") or {}
+    described = {key: value for key, value in (run.run_info.get("data") or {}).items() if key in DATA_KEYS}
     # the files are not on that machine
     metrics = {key: value for key, value in run.metrics.items() if key not in (FILES, SAME_DATA)}
-    return {**run.run_info, **metrics, "data_read": {key: described[key] for key in DATA_KEYS if key in described}}
+    return {**run.run_info, **metrics, "data_read": described}
 
 
-def torn(folder: Path, metrics: Mapping[str, Any]) -> str | None:
+def torn(folder: Path, metrics: Metrics) -> str | None:
     """The first result file in `folder` that is there and not the one that metrics.json was written with.
 
     None: they belong together, as far as metrics.json names them.
@@ -155,7 +154,7 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) -> tuple[State, str]:
+def _state(folder: Path, metrics: Metrics, info: RunInfo) -> tuple[State, str]:
     """The state and the reason, by the first thing that keeps the run from being finished."""
     status, error = info.get("status"), info.get("error")
     if status == "failed":
@@ -183,19 +182,19 @@ def _state(folder: Path, metrics: Mapping[str, Any], info: Mapping[str, Any]) ->
     return "finished", ""
 
 
-def _overrides_and_job(folder: Path, info: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int]:
     """The overrides, {"seed": "1", ...}, and the number of the job.
 
     As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
     has them.
     """
-    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, Any
+    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, object
     if lines is None:
         lines = read_yaml(folder / OVERRIDES, list[str])
     if lines is None:
         raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
     if "job" not in info:
-        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, Any])
+        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, object])
         for key in ("hydra", "job", "num"):
             job = job.get(key) if isinstance(job, Mapping) else None
     pairs = (line.partition("=") for line in lines)

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TextIO
 
 LONGEST = 120  # characters of a name
 # Control characters; what turns the direction of writing, or hides; halves of characters; ends of line and paragraph.
@@ -47,7 +47,7 @@ def say(*values: object, file: TextIO | None = None, flush: bool = False) -> Non
     print(*(harmless(str(value)) for value in values), file=file, flush=flush)
 
 
-def json_text(document: Any) -> str:
+def json_text(document: object) -> str:
     """A JSON document that holds the true text and, to a terminal, is harmless: JSON has escapes of its own."""
     document = json.loads(json.dumps(document), parse_constant=lambda _: None)  # NaN and infinity: a foreign file's
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

@@ -4,13 +4,12 @@ import io
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.formats import RECORD
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import Part, block_count, calibrate
@@ -48,14 +47,16 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
     count = len(data.windows("val"))
     parts = [Part(model=checkpoint.model().to(device), windows=range(count))]
     if chosen := chosen_weights(folder):
-        first, second = (_model_of(checkpoint, chosen[half]).to(device) for half in HALVES)
+        first, second = (checkpoint.model().to(device) for _ in HALVES)
+        for model, half in zip((first, second), HALVES, strict=True):
+            model.load_state_dict(chosen[half])
         middle = count // 2
         parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]
     found = calibrate(
         parts,
         data,
         levels=levels,
-        batch_size=checkpoint.config["data"]["batch_size"],
+        batch_size=checkpoint.config.data.batch_size,
         device=device,
         crossed=bool(chosen),
     )
@@ -63,14 +64,7 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
         write_entry(path, CALIBRATION, {**found.state(), "targets": list(data.target_names)})
 
 
-def _model_of(checkpoint: Checkpoint, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The checkpoint's model with other weights, in evaluation mode."""
-    model = checkpoint.model()
-    model.load_state_dict(weights)
-    return model
-
-
-def write_entry(path: Path, key: str, value: Any) -> None:
+def write_entry(path: Path, key: str, value: object) -> None:
     """Adds an entry to the record of a checkpoint. UserError where it cannot be written."""
     content = read_plain(path)
     content[RECORD][key] = value

@@ -14,7 +14,7 @@ KINDS = ((bool,), (int, float), (str,), (dict,), (list,))
 PATHS = ("best_model_path", "kth_best_model_path", "last_model_path")
 
 
-def check_callbacks(callbacks: Iterable[Callback], saved: Any) -> None:
+def check_callbacks(callbacks: Iterable[Callback], saved: object) -> None:
     """Raises UserError for a saved state of another kind than the callback itself has, and as `check_paths`.
 
     saved: state key -> state, as Lightning writes them; what is no mapping is left for Lightning to refuse.
@@ -49,7 +49,7 @@ def check_paths(callback: ModelCheckpoint, state: dict[str, Any], entry: str) ->
             raise _changed(entry, path)
 
 
-def _is_alike(value: Any, own: Any) -> bool:
+def _is_alike(value: object, own: object) -> bool:
     """Whether a value may stand where the callback has its own; beside None anything may."""
     if isinstance(own, Tensor):
         return isinstance(value, Tensor) and value.shape == own.shape
@@ -57,7 +57,7 @@ def _is_alike(value: Any, own: Any) -> bool:
     return isinstance(value, kinds) and (isinstance(own, bool) or own is None or not isinstance(value, bool))
 
 
-def _changed(entry: str, value: Any) -> UserError:
+def _changed(entry: str, value: object) -> UserError:
     return UserError(
         f"ckpt_path: its entry {entry} is {value!r}, which no training has written there. Go on from "
         "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"

@@ -4,7 +4,7 @@ import io
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import lightning.pytorch as pl
 import torch
@@ -42,13 +42,13 @@ class CheckpointFiles(Checkpoint):
         self.saved_step = 0
         self.due = False
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Forgets the best error of another run: there is no best.ckpt of this one yet."""
         self.saved_step = trainer.global_step
         if not checkpoint_path(trainer.default_root_dir, "best").exists():
             self.best_mse = math.inf
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Writes last.ckpt every N steps, or as soon after as it can be resumed from exactly."""
         step = trainer.global_step
         if step == self.saved_step:  # the batch only gathered gradients
@@ -72,16 +72,16 @@ class CheckpointFiles(Checkpoint):
         if not self.due:
             save_checkpoint(trainer, "last")
 
-    def on_train_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Writes last.ckpt, unless trainer.max_steps ended an epoch: Lightning counts it as whole by now."""
         if trainer.global_step != trainer.max_steps or trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
             save_checkpoint(trainer, "last")
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """What a checkpoint keeps of this callback."""
         return {"best_mse": self.best_mse}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Continues with the best error of the run that is resumed."""
         self.best_mse = state_dict["best_mse"]
 
@@ -89,7 +89,7 @@ class CheckpointFiles(Checkpoint):
 class WrittenInPlace(TorchCheckpointIO):
     """Writes a checkpoint straight to its path: Lightning's own stages it in $TMPDIR, which may be too small."""
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+    def save_checkpoint(self, checkpoint: dict[str, object], path: str | Path, storage_options: object = None) -> None:
         """Raises OSError when it cannot be written, also where the run folder was deleted: it is not made again."""
         content = io.BytesIO()  # written straight to a full disk, torch.save raises RuntimeError
         torch.save(checkpoint, content)

@@ -4,13 +4,14 @@ import io
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import build_model
+from forecast.checkpoint.record import Record
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
@@ -20,6 +21,7 @@ from forecast.evaluation.memory import PeakMemory
 from forecast.files import replacing
 from forecast.models.base import FittedModel
 from forecast.run_folder import checkpoint_path
+from forecast.run_folder.shapes import Cost, DataRecord
 from forecast.training.fit import Plan, Trained
 from forecast.training.loggers import make_logger
 from forecast.training.record import weights_only_content
@@ -28,7 +30,7 @@ log = logging.getLogger(__name__)
 CPU = torch.device("cpu")
 
 
-def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: dict[str, Any]) -> Trained:
+def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: Record) -> Trained:
     """Fits a model and writes its checkpoint, under both names. The saved config has the options that were chosen.
 
     Raises UserError when the options do not fit the data, when something leaks, and when a file cannot be written.
@@ -39,13 +41,12 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: dict
     except ValueError as error:
         raise UserError(str(error)) from error
     seconds = time.perf_counter() - begin
-    if plan.config["checks"]["leakage"]:
+    if plan.config.checks.leakage:
         check_leakage(model, data, device=CPU)
-    chosen = {key: value for key, value in options.items() if value != plan.config["model"].get(key)}
+    chosen = {key: value for key, value in options.items() if value != plan.config.model.get(key)}
     if chosen:
         log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(as_settings(chosen)))
-    config = {**plan.config, "model": {**plan.config["model"], **options}}
-    content = weights_only_content(model, {**record, "config": config}, best_step=0)
+    content = weights_only_content(model, replace(record, config=plan.config.with_model(options), best_step=0))
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
     cost = fitted_cost(seconds, memory)
@@ -62,7 +63,7 @@ def as_settings(options: Mapping[str, object]) -> Iterator[str]:
             yield f"{key}={hydra_value(value)}"
 
 
-def fitted_cost(seconds: float, memory: PeakMemory) -> dict[str, Any]:
+def fitted_cost(seconds: float, memory: PeakMemory) -> Cost:
     """The block `cost` of metrics.json of a model without gradient steps."""
     return {
         "train_seconds": seconds,
@@ -74,16 +75,16 @@ def fitted_cost(seconds: float, memory: PeakMemory) -> dict[str, Any]:
     }
 
 
-def as_fitted(plan: Plan, record: dict[str, Any]) -> FittedModel | None:
+def as_fitted(plan: Plan, data: DataRecord) -> FittedModel | None:
     """The model of a config where that is one which is fitted at once; another one is not built, as that draws."""
-    if plan.start is not None or not is_fitted_at_once(plan.config["model"]):
+    if plan.start is not None or not is_fitted_at_once(plan.config.model):
         return None
-    model = build_model(plan.config, record["data"])
+    model = build_model(plan.config, data)
     assert isinstance(model, FittedModel)
     return model
 
 
-def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
+def write_checkpoint(path: Path, content: dict[str, object]) -> None:
     """Puts a checkpoint of weights alone at `path`. Raises UserError when it cannot be written."""
     buffer = io.BytesIO()
     torch.save(content, buffer)

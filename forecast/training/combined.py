@@ -3,20 +3,20 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from forecast.checkpoint.heads import spread_of
-from forecast.checkpoint.load import Checkpoint, build_model, calendar_encoding, load_checkpoint, window_of
-from forecast.config.allow_list import resolve_target
+from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint, window_of
+from forecast.checkpoint.record import Record, Stacking
+from forecast.config.run_config import Plain, Recipe, RunConfig
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
-from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.memory import PeakMemory
 from forecast.evaluation.stacking import (
@@ -32,6 +32,7 @@ from forecast.evaluation.stacking import (
 )
 from forecast.models.weighted_ensemble import WeightedEnsemble
 from forecast.run_folder import checkpoint_path
+from forecast.run_folder.shapes import DataRecord
 from forecast.training.closed_form import CPU, fitted_cost, write_checkpoint
 from forecast.training.cross_fit import HALVES, chosen_weights, write_half
 from forecast.training.fit import Plan, Trained
@@ -41,7 +42,13 @@ from forecast.training.record import weights_only_content
 log = logging.getLogger(__name__)
 
 # What the trainings of members and their ensemble must have in common, by the keys of the record's `data`.
-SHARED = {"checksum": "the data", "targets": "data.target", "freq": "data.freq", "splits": "data.split"}
+SHARED: Mapping[Literal["checksum", "targets", "freq", "splits"], str] = {
+    "checksum": "the data",
+    "targets": "data.target",
+    "freq": "data.freq",
+    "splits": "data.split",
+}
+MOMENTS: tuple[Literal["mean", "std"], ...] = ("mean", "std")
 
 
 class Member(NamedTuple):
@@ -54,31 +61,36 @@ class Member(NamedTuple):
     @property
     def name(self) -> str:
         """The option of the group model."""
-        return str(self.checkpoint.record["choices"]["model"])
+        return str(self.checkpoint.record.choices["model"])
 
     def weights(self, half: str | None) -> Mapping[str, Tensor]:
         """As all val windows chose them, or one half of these."""
         return self.halves.get(half or "", self.checkpoint.weights)
 
 
-def is_combined(model: Mapping[str, Any]) -> bool:
-    """Whether the `model` of a resolved config is made of finished trainings."""
-    kind = resolve_target(model["_target_"], "model")
-    return isinstance(kind, type) and issubclass(kind, WeightedEnsemble)
+def is_combined(model: Recipe) -> bool:
+    """Whether a model is made of finished trainings."""
+    return model.extends(WeightedEnsemble)
 
 
-def baselines_of(config: dict[str, Any], data: Prepared, *, checksum: str) -> dict[str, Tensor]:
+def runs_of(model: Recipe) -> list[Path]:
+    """The folders of the trainings that an ensemble is made of."""
+    runs = model.get("runs")
+    return [Path(str(run)) for run in runs] if isinstance(runs, list) else []
+
+
+def baselines_of(config: RunConfig, data: Prepared, *, checksum: str) -> Mapping[str, Tensor]:
     """The fitted baselines of a member whose windows are those of an ensemble, ridge included; empty without one."""
-    for run in config["model"]["runs"]:
-        member = read_member(Path(run)).checkpoint
-        same = member.config["seq_len"] == config["seq_len"] and member.data["checksum"] == checksum
+    for run in runs_of(config.model):
+        member = read_member(run).checkpoint
+        same = member.config.seq_len == config.seq_len and member.data["checksum"] == checksum
         same = same and member.data["columns"] == list(data.frame.columns)
-        if same and "ridge_weight" in (fits := saved_fits(member.record)):
-            return fits
+        if same and "ridge_weight" in member.record.fits:
+            return member.record.fits
     return {}
 
 
-def combine(plan: Plan, data: Prepared, record: dict[str, Any]) -> Trained:
+def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     """Finds the weights of an ensemble, and writes its checkpoint under both names.
 
     The mean of the members stays where it errs less than the best of them alone does, each weighed, or chosen, on one
@@ -86,22 +98,21 @@ def combine(plan: Plan, data: Prepared, record: dict[str, Any]) -> Trained:
     for runs that do not fit together.
     """
     memory, begin = PeakMemory(), time.perf_counter()
-    members = [read_member(Path(run)) for run in plan.config["model"]["runs"]]
+    members = [read_member(run) for run in runs_of(plan.config.model)]
     for member in members:
-        check_fits(member, plan.config, record)
-    options: dict[str, Any] = {"members": [described(member, record["data"]) for member in members]}
-    weighing = Weighing(plan.config, members, data, record | {"options": options})
+        check_fits(member, record)
+    config = plan.config.with_model({"members": [described(member, record.data) for member in members]})
+    weighing = Weighing(replace(record, config=config.with_model({"blocks": 1})), members, data)
     found = weighing.found()
-    options["blocks"] = len(found[None])
-    config = {**plan.config, "model": {**plan.config["model"], **options}}
-    model = with_weights(config, record, members, found[None])
-    if plan.config["checks"]["leakage"]:
+    record = replace(record, config=config.with_model({"blocks": len(found[None])}), best_step=0)
+    model = with_weights(record, members, found[None])
+    if plan.config.checks.leakage:
         check_leakage(model, data, device=CPU)
-    content = weights_only_content(model, {**record, "config": config}, best_step=0, stacking=weighing.judged)
+    content = weights_only_content(model, replace(record, stacking=weighing.judged))
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
     for half in HALVES:
-        write_half(plan.folder, half, with_weights(config, record, members, found[half], half=half).state_dict())
+        write_half(plan.folder, half, with_weights(record, members, found[half], half=half).state_dict())
     seconds = time.perf_counter() - begin
     for member, share in zip(members, found[None].mean(0).tolist(), strict=True):
         log.info("%5.1f %% %s (%s)", 100 * share, member.name, member.run)
@@ -118,7 +129,7 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
     """
     model = held_out.model()
     assert isinstance(model, WeightedEnsemble)
-    used, runs = model.get_buffer("weights").abs().sum(0) > 0, held_out.config["model"]["runs"]
+    used, runs = model.get_buffer("weights").abs().sum(0) > 0, runs_of(held_out.config.model)
     lacking = []
     for one, run, weighs in zip(model.each, runs, used.tolist(), strict=True):
         path = checkpoint_path(run, "refit")
@@ -126,7 +137,7 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
         if again is not None and again.refit is not None and again.refit["rows"] == learnt:
             one.load_state_dict(again.model().state_dict())
         elif weighs:
-            lacking.append(run)
+            lacking.append(str(run))
     if len(lacking) == sum(used.tolist()):
         raise UserError(
             f"refit: no member has a refit.ckpt of {' and '.join(learnt)} rows: {', '.join(lacking)}. Train them with "
@@ -140,22 +151,15 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
 class Weighing:
     """The weights (K, M) of members, by all validation windows (None) and by each half of them.
 
-    record: of the ensemble's training, with the `options` of its model so far. judged: the errors of the mean and of
+    record: of the ensemble, with its members and one block of steps. judged: the errors of the mean and of
     the best member alone, each on the half of the windows that has not chosen it, and whether that member is to stand
     alone: None where the windows are too few to say, so that the mean stays; known after `found`.
     """
 
-    def __init__(
-        self,
-        config: dict[str, Any],
-        members: Sequence[Member],
-        data: Prepared,
-        record: dict[str, Any],
-    ) -> None:
-        self.config = {**config, "model": {**config["model"], **record["options"], "blocks": 1}}
+    def __init__(self, record: Record, members: Sequence[Member], data: Prepared) -> None:
         self.members, self.data, self.record = members, data, record
-        self.loss: Loss = config["callbacks"]["checkpoint"]["monitor"]
-        self.judged: dict[str, Any] = {}
+        self.loss: Loss = record.config.monitor
+        self.judged: Stacking | None = None
 
     def found(self) -> dict[str | None, Tensor]:
         """The weights, those of the best member alone where the mean is no better."""
@@ -188,8 +192,8 @@ class Weighing:
     def errors(self, half: str | None) -> MemberErrors:
         """Of the members as that half has chosen them."""
         count = len(self.members)
-        model = with_weights(self.config, self.record, self.members, torch.full((1, count), 1 / count), half=half)
-        batch_size = self.config["data"]["batch_size"]
+        model = with_weights(self.record, self.members, torch.full((1, count), 1 / count), half=half)
+        batch_size = self.record.config.data.batch_size
         return member_errors(model, self.data, batch_size=batch_size, device=CPU)
 
 
@@ -202,10 +206,11 @@ def read_member(run: Path) -> Member:
             "that forecast train wrote, hydra.run.dir=FOLDER"
         )
     checkpoint = load_checkpoint(path)
-    if is_combined(checkpoint.config["model"]):
-        raise UserError(f"model.runs: {run} is an ensemble itself. Name its members: {typed_runs(checkpoint)}")
-    if spread_of(checkpoint.config) is not None:
-        loss = checkpoint.record["choices"].get("loss")
+    if is_combined(checkpoint.config.model):
+        runs = hydra_value(list(map(str, runs_of(checkpoint.config.model))))
+        raise UserError(f"model.runs: {run} is an ensemble itself. Name its members: model.runs={runs}")
+    if spread_of(checkpoint.config.loss) is not None:
+        loss = checkpoint.record.choices.get("loss")
         raise UserError(
             f"model.runs: {run} was trained with loss={loss}, and the members of an ensemble forecast one number a "
             "step. Train it with loss=mse or loss=mae; the ensemble gets intervals of its own"
@@ -213,22 +218,17 @@ def read_member(run: Path) -> Member:
     return Member(run, checkpoint, chosen_weights(run))
 
 
-def typed_runs(checkpoint: Checkpoint) -> str:
-    """The runs of an ensemble, as one types them."""
-    return f"model.runs={hydra_value(list(checkpoint.config['model'].get('runs', [])))}"
-
-
-def check_fits(member: Member, config: dict[str, Any], record: dict[str, Any]) -> None:
+def check_fits(member: Member, record: Record) -> None:
     """Raises UserError for a member of other rows, columns or lengths than the ensemble's."""
-    ours, theirs = record["data"], member.checkpoint.data
+    ours, theirs, config, trained = record.data, member.checkpoint.data, record.config, member.checkpoint.config
     where = f"model.runs: {member.run} was trained with other values of"
     for key, what in SHARED.items():
         if ours[key] != theirs[key]:
             raise UserError(f"{where} {what} ({theirs[key]}, here {ours[key]}). Give those of the members")
-    if (length := member.checkpoint.config["pred_len"]) != config["pred_len"]:
-        raise UserError(f"{where} pred_len: say pred_len={length}")
-    if (encoding := calendar_encoding(member.checkpoint.config)) != calendar_encoding(config):
-        raise UserError(f"{where} model.embedding: say model.embedding={encoding}")
+    if trained.pred_len != config.pred_len:
+        raise UserError(f"{where} pred_len: say pred_len={trained.pred_len}")
+    if trained.encoding != config.encoding:
+        raise UserError(f"{where} model.embedding: say model.embedding={trained.encoding}")
     if scale_of(member.checkpoint.record) != scale_of(record):
         raise UserError(f"{where} data.scaling, or of other train rows. Give those of the members")
     lacking = [
@@ -238,43 +238,35 @@ def check_fits(member: Member, config: dict[str, Any], record: dict[str, Any]) -
         raise UserError(f"{where} the columns: it sees {', '.join(lacking)}. Give data.* of the member that sees most")
 
 
-def scale_of(record: dict[str, Any]) -> Any:
+def scale_of(record: Record) -> list[object]:
     """What brings the targets to scaled units, as plain values."""
-    data = record["data"]
-    if (panel := record.get("panel")) is not None:
-        targets = [data["columns"].index(name) for name in data["targets"]]
+    targets = [record.data["columns"].index(name) for name in record.data["targets"]]
+    if panel := record.panel:
         scale = panel["scale"]
-        return [scale["how"], scale["ids"].tolist(), *(scale[key][:, targets].tolist() for key in ("mean", "std"))]
-    scaler, targets = data["scaler"], data["targets"]
-    columns = list(scaler["columns"])
-    return [[list(scaler[key])[columns.index(name)] for name in targets] for key in ("mean", "std")]
+        return [scale["how"], scale["ids"].tolist(), *(scale[key][:, targets].tolist() for key in MOMENTS)]
+    return [[record.data["scaler"][key][target] for target in targets] for key in MOMENTS]
 
 
-def described(member: Member, data: dict[str, Any]) -> dict[str, Any]:
+def described(member: Member, data: DataRecord) -> Plain:
     """What the ensemble's config says of a member. data: of the ensemble's record."""
     config, theirs = member.checkpoint.config, member.checkpoint.data
     window = window_of(config, theirs)
     fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(window).items()}
     return {
         "name": member.name,
-        "model": {**config["model"], "_partial_": True},
+        "model": {**config.model.node, "_partial_": True},
         "window": fields,
-        "seeds": config.get("seeds", 1),
+        "seeds": config.seeds,
         "columns": [data["columns"].index(name) for name in theirs["columns"][: window.n_columns]],
         "known": [data["known"].index(name) for name in theirs["known"]],
     }
 
 
 def with_weights(
-    config: dict[str, Any],
-    record: dict[str, Any],
-    members: Sequence[Member],
-    weights: Tensor,
-    *,
-    half: str | None = None,
+    record: Record, members: Sequence[Member], weights: Tensor, *, half: str | None = None
 ) -> WeightedEnsemble:
-    """The ensemble of a config that names its members, with their weights and its own, in evaluation mode."""
-    model = build_model(config, record["data"])
+    """The ensemble of a record that names its members, with their weights and its own, in evaluation mode."""
+    model = build_model(record.config, record.data)
     assert isinstance(model, WeightedEnsemble)
     for one, member in zip(model.each, members, strict=True):
         one.load_state_dict(dict(member.weights(half)))

@@ -47,13 +47,13 @@ class CrossFit(Callback):
         self.best = dict.fromkeys(HALVES, math.inf)
         self.error = "mse"
 
-    def setup(self, trainer: pl.Trainer, *_: Any, **__: Any) -> None:
+    def setup(self, trainer: pl.Trainer, *_: object, **__: object) -> None:
         """Takes the error from what writes best.ckpt."""
         for other in trainer.checkpoint_callbacks:
             if isinstance(other, CheckpointFiles):
                 self.error = other.monitor.removeprefix("val/").removesuffix("_scaled")
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Forgets the best errors of another run: there are no weights of this one yet."""
         for half in HALVES:
             if not half_path(trainer.default_root_dir, half).exists():
@@ -70,11 +70,11 @@ class CrossFit(Callback):
                 if trainer.is_global_zero:
                     self._write(trainer, half, validated_model(trainer, module).state_dict())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """What a checkpoint keeps of this callback."""
         return dict(self.best)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Continues with the best errors of the run that is resumed."""
         self.best = {half: float(state_dict.get(half, math.inf)) for half in HALVES}
 

@@ -1,7 +1,5 @@
 """The batches of a training."""
 
-from typing import Any
-
 import lightning.pytorch as pl
 import pandas as pd
 import torch
@@ -46,7 +44,7 @@ class ForecastDataModule(pl.LightningDataModule):
         if windows_per_epoch or ends is not None:
             self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
-        self.resumed: dict[str, Any] = {}
+        self.resumed: dict[str, int] = {}
         self.device_data: Prepared | None = None  # the data on the device that trains
 
     def train_dataloader(self) -> WindowLoader:
@@ -71,11 +69,11 @@ class ForecastDataModule(pl.LightningDataModule):
             return None
         return self.learnt.origin_times("train", self.batches.last_step_windows())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """How far the epoch is."""
         return {} if self.batches is None else dict(self.batches.position)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
         """Continues after the batches that were trained on."""
         self.resumed = state_dict
 

@@ -67,9 +67,9 @@ class Figures(Callback):
 
 
 @contextmanager
-def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, Any, tuple[Tensor, Tensor]]]]:
+def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, object, tuple[Tensor, Tensor]]]]:
     """A list that fills, inside the block, with each call of a mechanism: its name, itself, queries and keys."""
-    inputs: list[tuple[str, Any, tuple[Tensor, Tensor]]] = []
+    inputs: list[tuple[str, object, tuple[Tensor, Tensor]]] = []
 
     def record(name: str, mechanism: nn.Module, arguments: Any) -> None:
         inputs.append((name.removeprefix("model.").removesuffix(".mechanism"), mechanism, arguments[:2]))

@@ -1,7 +1,5 @@
 """A validation before the first step, of a model that forecasts untrained."""
 
-from typing import Any
-
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Callback
 
@@ -12,7 +10,7 @@ class FirstValidation(Callback):
     def __init__(self) -> None:
         self.done = False
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Validates, as Lightning does at the end of an epoch."""
         if self.done or trainer.global_step or not trainer.limit_val_batches:
             return
@@ -23,10 +21,10 @@ class FirstValidation(Callback):
         trainer.training = True
         trainer._logger_connector._first_loop_iter = first
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """Whether it was done."""
         return {"done": self.done}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, object]) -> None:
         """A run that goes on has done it."""
         self.done = bool(state_dict["done"])

@@ -1,30 +1,34 @@
 """The training itself: a model, a trainer, and what ends it."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
-from forecast.config.build import build
+from forecast.checkpoint.record import Record
 from forecast.config.distributed import rank
 from forecast.config.job import in_sweep
+from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
-from forecast.models.base import ForecastModel
+from forecast.models.base import ForecastModel, Options
 from forecast.run_folder import checkpoint_path
+from forecast.run_folder.shapes import Cost, DataRecord
 from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
@@ -45,12 +49,12 @@ log = logging.getLogger(__name__)
 class Plan:
     """What a training is to do.
 
-    config: resolved, plain. choices: the chosen option of each config group. source: where the data come from. folder:
+    choices: the chosen option of each config group. source: where the data come from. folder:
     where everything is written. start: the checkpoint to go on from, None for a new training.
     """
 
-    config: dict[str, Any]
-    choices: dict[str, str | None]
+    config: RunConfig
+    choices: Mapping[str, str | None]
     source: Source
     folder: Path
     start: Checkpoint | None
@@ -68,26 +72,26 @@ class Trained:
     finished: bool
     is_first: bool
     device: torch.device
-    cost: dict[str, Any]
+    cost: Cost
     sentences: Sequence[str] = ()
     loggers: Sequence[Logger] = ()
     steps: int = 0
     processes: int = 1
 
 
-def fit(plan: Plan, data: Prepared, record: dict[str, Any], throughput: Throughput) -> Trained:
+def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> Trained:
     """Builds model and trainer and fits, from the beginning or from a checkpoint.
 
     Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
     """
     config = plan.config
-    model = checked_model(plan, data, record)
+    model, record = checked_model(plan, data, record)
     module, datamodule = make_module(config, model, record), make_batches(config, model, data)
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput, model)
     finished = True
     try:
-        waiting = lost_processes(plan.folder, config["process_timeout"])
+        waiting = lost_processes(plan.folder, config.process_timeout)
         with quiet_lightning(), errors_for_users(plan.folder), waiting:
             trainer.fit(module, datamodule, ckpt_path=str(plan.start.path) if plan.start else None, weights_only=True)
     except KeyboardInterrupt:
@@ -100,14 +104,14 @@ def fit(plan: Plan, data: Prepared, record: dict[str, Any], throughput: Throughp
         if not finished:
             raise KeyboardInterrupt
         keys = ("max_epochs", "max_steps", "limit_train_batches")
-        limits = ", ".join(f"trainer.{key}={config['trainer'][key]}" for key in keys)
+        limits = ", ".join(f"trainer.{key}={config.trainer.get(key)}" for key in keys)
         raise UserError(f"nothing was trained: {limits}. Raise what ends the training, or use forecast evaluate on it.")
     first = trainer.is_global_zero
     return Trained(
         finished=finished,
         is_first=first,
         device=trainer.strategy.root_device,
-        cost=throughput.metrics(trainer) if first else {},
+        cost=throughput.metrics(trainer) if first else Cost(),
         sentences=throughput.sentences(),
         loggers=trainer.loggers,
         steps=trainer.global_step,
@@ -115,34 +119,50 @@ def fit(plan: Plan, data: Prepared, record: dict[str, Any], throughput: Throughp
     )
 
 
-def make_module(config: dict[str, Any], model: ForecastModel, record: dict[str, Any]) -> ForecastModule:
+def make_module(config: RunConfig, model: ForecastModel, record: Record | None) -> ForecastModule:
     """The loss, the optimizer and the schedule of a config, around a model."""
     return ForecastModule(
         model,
-        optimizer=build(config["optim"]),
-        schedule=build(config["schedule"]),
-        loss=None if model.spread is not None else build(config["loss"]),
+        optimizer=config.optim.factory(Optimizer),
+        schedule=config.schedule.factory(LRScheduler),
+        loss=None if model.spread is not None else config.loss.build(nn.Module),
         record=record,
-        compiled=config["compile"],
+        compiled=config.compile,
     )
 
 
-def make_batches(config: dict[str, Any], model: ForecastModel, data: Prepared, **others: int) -> ForecastDataModule:
-    """The batches of a config. others: in place of its own."""
-    drawn = {key: config["data"][key] for key in ("windows_per_epoch", "sampling") if key in config["data"]}
-    drawn |= {"batch_size": config["data"]["batch_size"], "seed": config["seed"], "masked": model.trains_on_past}
-    return ForecastDataModule(data, look_back=model.look_back, **drawn | others)
+def make_batches(
+    config: RunConfig,
+    model: ForecastModel,
+    data: Prepared,
+    *,
+    windows_per_epoch: int | None = None,
+    batch_size: int | None = None,
+) -> ForecastDataModule:
+    """The batches of a config. windows_per_epoch, batch_size: in place of its own."""
+    return ForecastDataModule(
+        data,
+        batch_size=batch_size or config.data.batch_size,
+        seed=config.seed,
+        windows_per_epoch=windows_per_epoch or config.data.windows_per_epoch,
+        sampling=config.data.sampling,
+        masked=model.trains_on_past,
+        look_back=model.look_back,
+    )
 
 
-def checked_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> ForecastModel:
-    """The model with fresh weights; logs when single-head attention ignores model.n_heads.
+def checked_model(plan: Plan, data: Prepared, record: Record) -> tuple[ForecastModel, Record]:
+    """The model with fresh weights, and the record with what that has chosen.
+
+    Logs when single-head attention ignores model.n_heads.
 
     Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
     """
     if plan.start is None:
-        model = prepared_model(plan, data, record)
+        model, options = prepared_model(plan, data, record.data)
+        record = replace(record, config=record.config.with_model(options))
     else:
-        model = plan.start.fresh_model(plan.config, record["data"])
+        model = plan.start.fresh_model(plan.config, record.data)
         plan.start.check_fits(model)
         if not plan.start.resumable:
             raise UserError(
@@ -152,34 +172,32 @@ def checked_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> Forecas
     dry_forward(model)
     for n_heads in {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}:
         log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)
-    if plan.config["checks"]["leakage"] and rank() == 0:
+    if plan.config.checks.leakage and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
-    return model
+    return model, record
 
 
-def prepared_model(plan: Plan, data: Prepared, record: dict[str, Any]) -> ForecastModel:
-    """A fresh model whose fitted part is fitted; what that has chosen is in the record's config from now on.
+def prepared_model(plan: Plan, data: Prepared, described: DataRecord) -> tuple[ForecastModel, Options]:
+    """A fresh model whose fitted part is fitted, and what that has chosen.
 
     Raises UserError for initial weights that are not of such a model, and where the options do not fit the data.
     """
-    model = build_model(plan.config, record["data"])
-    if plan.config["initial_weights"]:
-        take_weights(model, plan.config["initial_weights"])
+    model = build_model(plan.config, described)
+    if plan.config.initial_weights:
+        take_weights(model, plan.config.initial_weights)
     try:
-        options = model.prepare(fitting_rows(data))
+        return model, model.prepare(fitting_rows(data))
     except ValueError as error:
         raise UserError(str(error)) from error
-    record["config"] = {**record["config"], "model": {**record["config"]["model"], **options}}
-    return model
 
 
-def check_initial_weights(config: dict[str, Any]) -> None:
+def check_initial_weights(config: RunConfig) -> None:
     """UserError for initial weights that are no file, and for a model that begins from nothing."""
-    if not (path := config["initial_weights"]):
+    if not (path := config.initial_weights):
         return
     if not Path(path).is_file():
         raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
-    if is_fitted_at_once(config["model"]):
+    if is_fitted_at_once(config.model):
         raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")
 
 
@@ -227,29 +245,29 @@ def make_trainer(
     last: called after all others, in place of what ends a training at a signal.
     """
     config = plan.config
-    callbacks = [build(callback) for callback in config["callbacks"].values() if callback is not None]
-    if config["trainer"]["enable_progress_bar"] is False:  # Lightning refuses a progress bar beside it
+    callbacks = [callback.build(Callback) for callback in config.callbacks.values()]
+    if config.trainer.get("enable_progress_bar") is False:  # Lightning refuses a progress bar beside it
         callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     own = [
         SameFolder(),
         throughput,
-        *([] if config["calibration"] == "none" else [CrossFit()]),
-        RandomStates(seed=config["seed"]),
+        *([] if config.calibration == "none" else [CrossFit()]),
+        RandomStates(seed=config.seed),
         StopOnNonFinite(),
         *([FirstValidation()] if model.fitted_part else []),
     ]
-    trainer: pl.Trainer = build(
-        {**config["trainer"], "default_root_dir": str(plan.folder)},
+    trainer = config.trainer.with_(default_root_dir=str(plan.folder)).build(
+        pl.Trainer,
         logger=make_logger(config, plan.folder),
         callbacks=[*own, *callbacks, last or StopOnSignal()],
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
-    limit_waiting(trainer, config["process_timeout"])
+    limit_waiting(trainer, config.process_timeout)
     if trainer.is_global_zero and (slower := slow_precision(str(trainer.precision), trainer.strategy.root_device)):
         log.warning(slower)
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
-            f"trainer.strategy={config['trainer']['strategy']} in a sweep (-m): each of its processes would run the "
+            f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "
             "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "
             "per run, or give each run a command of its own."
         )

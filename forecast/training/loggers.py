@@ -12,7 +12,7 @@ from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, W
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from forecast.config.build import build
+from forecast.config.run_config import RunConfig
 
 DRAWING = (TensorBoardLogger, WandbLogger, MLFlowLogger)
 
@@ -45,15 +45,14 @@ class MLflow(MLFlowLogger):
         )
 
 
-def make_logger(config: dict[str, Any], folder: Path) -> Logger | Literal[False]:
+def make_logger(config: RunConfig, folder: Path) -> Logger | Literal[False]:
     """The logger of a config, which writes into the run folder; False where none is wanted.
 
     Raises UserError for what its class refuses.
     """
-    if not config.get("logger") or config["trainer"].get("logger") is False:
+    if not config.logger.node or config.trainer.get("logger") is False:
         return False
-    logger: Logger = build(config["logger"], save_dir=str(folder))
-    return logger
+    return config.logger.build(Logger, save_dir=str(folder))
 
 
 @contextmanager
@@ -77,7 +76,7 @@ def _wandb_run() -> Any:
 
 
 @rank_zero_only
-def log_figure(logger: Logger, name: str, figure: Any, step: int) -> None:
+def log_figure(logger: Logger, name: str, figure: object, step: int) -> None:
     """A picture of matplotlib's, by loggers that show pictures; nothing by others."""
     match logger:
         case TensorBoardLogger():

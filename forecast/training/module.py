@@ -1,18 +1,20 @@
 """The Lightning module: loss, validation error, optimizer."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
 
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from lightning.pytorch.utilities.types import LRSchedulerTypeUnion, OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.record import Record
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
@@ -30,8 +32,8 @@ class ForecastModule(pl.LightningModule):
 
     optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, see
     `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
-    spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, see `make_record`. compiled:
-    the mode of torch.compile for the training step, None leaves it as it is.
+    spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, None for a training
+    that writes none. compiled: the mode of torch.compile for the training step, None leaves it as it is.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class ForecastModule(pl.LightningModule):
         *,
         optimizer: Callable[..., Optimizer],
         schedule: Callable[..., LRScheduler],
-        record: dict[str, Any],
+        record: Record | None,
         loss: nn.Module | None = None,
         compiled: str | None = None,
     ) -> None:
@@ -141,7 +143,7 @@ class ForecastModule(pl.LightningModule):
             "lr_scheduler": {"scheduler": scheduler, "interval": interval, "reduce_on_plateau": False},
         }
 
-    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+    def lr_scheduler_step(self, scheduler: LRSchedulerTypeUnion, metric: object) -> None:
         """Steps the schedule; a plateau has had its step after the validation.
 
         Lightning's would come after the checkpoint of that validation is written: a run resumed from it would lack it.
@@ -160,9 +162,10 @@ class ForecastModule(pl.LightningModule):
         check_step(states, weights, self.make_optimizer)
         check_callbacks(self.trainer.callbacks, checkpoint.get("callbacks"))  # type: ignore[attr-defined]
 
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, checkpoint: dict[str, object]) -> None:
         """Adds our part."""
-        checkpoint[RECORD] = complete_record(self.record, self.model, best_step=self.best_step)
+        assert self.record is not None
+        checkpoint[RECORD] = complete_record(replace(self.record, best_step=self.best_step), self.model).saved()
 
 
 def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
-from forecast.config.build import build
+from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.models.spread import Spread
@@ -73,7 +73,7 @@ def _changed(error: Exception) -> UserError:
     )
 
 
-def _fits(name: str, value: Any, weight: Tensor) -> bool:
+def _fits(name: str, value: object, weight: Tensor) -> bool:
     if not isinstance(value, Tensor):
         return False
     if name == "step":
@@ -81,7 +81,7 @@ def _fits(name: str, value: Any, weight: Tensor) -> bool:
     return value.shape == weight.shape and (value.is_contiguous() or value.stride() == weight.stride())
 
 
-def takes(make: Callable[..., Any], name: str) -> bool:
+def takes(make: Callable[..., object], name: str) -> bool:
     """Whether a class or function has a parameter `name`; not where a partial function's keywords give it a value."""
     keywords = getattr(make, "keywords", {})
     return name in inspect.signature(getattr(make, "func", make)).parameters and keywords.get(name) is None
@@ -93,20 +93,20 @@ def is_stepwise(make: Callable[..., LRScheduler]) -> bool:
     return TOTAL in inspect.signature(target).parameters or target in BY_STEP
 
 
-def dry_step(config: dict[str, Any]) -> None:
+def dry_step(config: RunConfig) -> None:
     """One step of the config's loss, optimizer and schedule on a single weight.
 
     Raises UserError with torch's words for what they refuse, before any data are read: a learning rate that is
     negative, an argument that is missing, a loss that is no number.
     """
     weight = nn.Parameter(torch.ones(1, 1))
-    with _refused("optim", config):
-        optimizer: Optimizer = build(config["optim"])([weight])
-    with _refused("schedule", config):
-        make = build(config["schedule"])
-        scheduler: LRScheduler = make(optimizer, **({TOTAL: 10} if takes(make, TOTAL) else {}))
-    with _refused("loss", config):
-        criterion = build(config["loss"])
+    with _refused(config.optim):
+        optimizer = config.optim.factory(Optimizer)([weight])
+    with _refused(config.schedule):
+        make = config.schedule.factory(LRScheduler)
+        scheduler = make(optimizer, **({TOTAL: 10} if takes(make, TOTAL) else {}))
+    with _refused(config.loss):
+        criterion = config.loss.build(nn.Module)
         if isinstance(criterion, Spread):
             raw = weight.expand(1, 1, 1, criterion.n_outputs)
             loss: Tensor = criterion(criterion.from_raw(raw), torch.zeros(1, 1, 1)).mean()
@@ -115,9 +115,9 @@ def dry_step(config: dict[str, Any]) -> None:
         if loss.shape:
             raise ValueError(f"gives a tensor of the shape {tuple(loss.shape)}, and a loss is one number")
         loss.backward()  # type: ignore[no-untyped-call]
-    with _refused("optim", config):
+    with _refused(config.optim):
         optimizer.step(lambda: float(loss.detach()))
-    with _refused("schedule", config):
+    with _refused(config.schedule):
         if isinstance(scheduler, ReduceLROnPlateau):
             scheduler.step(1.0)
         else:
@@ -125,13 +125,13 @@ def dry_step(config: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _refused(group: str, config: dict[str, Any]) -> Iterator[None]:
+def _refused(recipe: Recipe) -> Iterator[None]:
     """Whatever the group's class raises becomes a UserError that names the class."""
     try:
         yield
     except Exception as error:  # each class of torch refuses in its own way
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(
-            f"{group}._target_={config[group]['_target_']}: {reason}. Its arguments are keys, +{group}.NAME=VALUE; "
-            f"complete is {group}=NAME, one of {', '.join(options(group))}"
+            f"{recipe.place}._target_={recipe.target}: {reason}. Its arguments are keys, +{recipe.place}.NAME=VALUE; "
+            f"complete is {recipe.place}=NAME, one of {', '.join(options(recipe.place))}"
         ) from error

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ log = logging.getLogger(__name__)
 NAMED = 5  # of the series that were left out
 
 
-def describe_panel(data: Prepared, source: dict[str, str | None]) -> dict[str, Any]:
+def describe_panel(data: Prepared, source: dict[str, str | None]) -> dict[str, object]:
     """Where the data came from, what the model must know of them, and which series were left out.
 
     source: name, path and checksum. The scaler is the mean of those of the series, for a reader who asks what size
@@ -65,7 +64,7 @@ def panel_until(data: Prepared) -> str:
     return str(frame.calendar()[max(0, int(ends.max()) - 1)])
 
 
-def panel_entry(data: Prepared) -> dict[str, Any]:
+def panel_entry(data: Prepared) -> dict[str, object]:
     """The scale of each series, how a forecast is to be written, and whether windows begin before their series."""
     frame = data.frame
     return {

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -31,7 +30,7 @@ OF_TORCH = ("Operation timed out!", "remote process exited")
 class SameFolder(Callback):
     """All processes must write to one folder. Raises UserError before the first step when they do not."""
 
-    def on_fit_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_fit_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Compares with the first process."""
         here = str(Path(trainer.default_root_dir).absolute())
         first = trainer.strategy.broadcast(here)

@@ -25,21 +25,21 @@ class RandomStates(Callback):
 
     def __init__(self, *, seed: int) -> None:
         self.seed = seed
-        self.resumed: dict[str, Any] | None = None
+        self.resumed: dict[str, object] | None = None
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Lets the processes draw differently; the first one draws as a single one would."""
         if trainer.global_rank:
             pl.seed_everything((self.seed + trainer.global_rank) % 2**32, verbose=False)
 
-    def on_train_batch_start(self, *_: Any) -> None:
+    def on_train_batch_start(self, *_: object) -> None:
         """Sets the states just before the first draw: whatever was drawn since loading is undone."""
         # not in on_load_checkpoint: on_train_start, which comes after it, seeds all processes but the first
         if self.resumed is not None:
             set_states(self.resumed)
             self.resumed = None
 
-    def on_save_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_save_checkpoint(self, trainer: pl.Trainer, _module: object, checkpoint: dict[str, object]) -> None:
         """Adds the states of all processes, by rank. Every process calls this, one writes."""
         states = [get_states(trainer.strategy.root_device)]
         if trainer.world_size > 1:
@@ -48,7 +48,7 @@ class RandomStates(Callback):
             states = everyone
         checkpoint[STATES] = states
 
-    def on_load_checkpoint(self, trainer: pl.Trainer, _module: Any, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, trainer: pl.Trainer, _module: object, checkpoint: dict[str, Any]) -> None:
         """Keeps this process's states for the first batch."""
         states = checkpoint.get(STATES)
         if states is None:
@@ -62,7 +62,7 @@ class RandomStates(Callback):
             self.resumed = states[trainer.global_rank]
 
 
-def get_states(device: torch.device) -> dict[str, Any]:
+def get_states(device: torch.device) -> dict[str, object]:
     """The states of Python's, NumPy's and torch's generators, of the GPU's too, as plain containers and tensors."""
     version, words, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 - the global generator, which libraries draw from
@@ -74,7 +74,7 @@ def get_states(device: torch.device) -> dict[str, Any]:
     }
 
 
-def set_states(states: dict[str, Any]) -> None:
+def set_states(states: dict[str, object]) -> None:
     """Undoes every draw since `get_states`. A state of a GPU is left out where there is none.
 
     Raises UserError for states that are of no generator; the file that they come from may be anybody's.

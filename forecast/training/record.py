@@ -6,8 +6,8 @@
 import logging
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import cast
 
 import lightning
 import numpy
@@ -16,15 +16,18 @@ import torch
 from torch import Tensor, nn
 
 import forecast
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD
-from forecast.checkpoint.load import WEIGHTS_PREFIX, calendar_encoding
+from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.load import WEIGHTS_PREFIX
+from forecast.checkpoint.record import PanelRecord, Record
 from forecast.config.commit import commit
+from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import Prepared
 from forecast.data.scaling import Scaler
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
+from forecast.run_folder.shapes import DataRecord
 from forecast.training.panel_record import describe_panel, panel_entry, panel_until
 from forecast.training.told_columns import told_columns
 
@@ -47,49 +50,47 @@ def versions() -> dict[str, str]:
 
 
 def make_record(
-    config: dict[str, Any],
-    choices: dict[str, str | None],
+    config: RunConfig,
+    choices: Mapping[str, str | None],
     source: Source,
     data: Prepared,
     fitted: Mapping[str, Tensor],
-) -> dict[str, Any]:
+) -> Record:
     """The record of a training as far as it is known before the model is built; `complete_record` adds the rest.
 
-    config: the resolved config. choices: the chosen option of each config group. fitted: the weights of the
-    baselines, so that an evaluation needs no train rows.
+    choices: the chosen option of each config group. fitted: the weights of the baselines, so that an evaluation needs
+    no train rows.
     """
     described = (
         describe_data(config, source, data)
         if data.frame.id_column is None
         else describe_panel(data, source.describe(data.frame))
     )
-    return {
-        "format": FORMAT,
-        "versions": versions(),
-        "config": config,
-        "choices": choices,
-        "data": described,
-        **({} if data.frame.id_column is None else {PANEL: panel_entry(data)}),
-        **fitted,
-    }
+    return Record(
+        versions=versions(),
+        config=config,
+        choices=choices,
+        data=cast(DataRecord, described),
+        panel=None if data.frame.id_column is None else cast(PanelRecord, panel_entry(data)),
+        fits=fitted,
+    )
 
 
-def complete_record(record: dict[str, Any], model: nn.Module, *, best_step: int | None = None) -> dict[str, Any]:
-    """The record as it is saved. best_step: of the validation that was the best so far, None without one."""
-    n_parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return {**record, "parameters": n_parameters, "best_step": best_step}
+def complete_record(record: Record, model: nn.Module) -> Record:
+    """The record as it is saved, with the size of the model."""
+    return replace(record, parameters=sum(p.numel() for p in model.parameters() if p.requires_grad))
 
 
-def weights_only_content(model: nn.Module, record: dict[str, Any], **more: Any) -> dict[str, Any]:
+def weights_only_content(model: nn.Module, record: Record, *, step: int = 0, epoch: int = 0) -> dict[str, object]:
     """The content of a checkpoint of weights alone, not of a training of ours: no training can go on from it.
 
-    record: see `make_record`. more: what else the saved record holds.
+    step, epoch: until when the weights were trained.
     """
     return {
         "state_dict": {f"{WEIGHTS_PREFIX}{name}": value for name, value in model.state_dict().items()},
-        RECORD: complete_record(record, model) | more,
-        "global_step": 0,
-        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": 0}}}},
+        RECORD: complete_record(record, model).saved(),
+        "global_step": step,
+        "loops": {"fit_loop": {"epoch_progress": {"current": {"started": epoch}}}},
     }
 
 
@@ -98,7 +99,7 @@ def trained_until(data: Prepared) -> str:
     return panel_until(data)
 
 
-def describe_data(config: dict[str, Any], source: Source, data: Prepared) -> dict[str, Any]:
+def describe_data(config: RunConfig, source: Source, data: Prepared) -> dict[str, object]:
     """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
     left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
     if any(left_out.values()):
@@ -111,7 +112,7 @@ def describe_data(config: dict[str, Any], source: Source, data: Prepared) -> dic
         **source.describe(data.frame),
         "columns": list(data.frame.columns),
         "targets": data.target_names,
-        "known": [*feature_names(data.frame.freq, calendar_encoding(config)), *data.covariates],
+        "known": [*feature_names(data.frame.freq, config.encoding), *data.covariates],
         **told_columns(data),
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,

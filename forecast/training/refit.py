@@ -6,22 +6,22 @@ both models compute in the same units. Written as RUN/checkpoints/refit.ckpt.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import lightning.pytorch as pl
 import numpy as np
 from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor, ProgressBar
 from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 
-from forecast.checkpoint.formats import REFIT
 from forecast.checkpoint.load import Checkpoint, build_model
-from forecast.config.build import build
+from forecast.checkpoint.record import RefitRecord
 from forecast.data.prepare import Prepared
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
-from forecast.models.base import FittedModel, FittingRows, ForecastModel
+from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options
 from forecast.run_folder import checkpoint_path
 from forecast.training.closed_form import as_fitted, write_checkpoint
 from forecast.training.combined import is_combined, refitted
@@ -48,7 +48,7 @@ class StopAt(Callback):
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Stops."""
         trainer.should_stop = trainer.should_stop or trainer.global_step >= self.steps
 
@@ -59,7 +59,7 @@ def refit(
     data: Prepared,
     *,
     rows: Literal["val"] | bool,
-    metrics: dict[str, Any],
+    metrics: dict[str, object],
     processes: int = 1,
 ) -> Refitted:
     """Trains the config's model on more rows, from the same seed, and writes refit.ckpt.
@@ -79,28 +79,23 @@ def refit(
             "optim.lr), or train with refit=false."
         )
     whole, learnt = with_more_rows(data, rows)
-    pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
+    pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     begin, config = time.perf_counter(), plan.config
-    options: dict[str, Any]
+    options: Options
     model: ForecastModel | None
-    if is_combined(config["model"]):
-        model, options = (
-            refitted(held_out, learnt),
-            {key: held_out.config["model"][key] for key in ("members", "blocks")},
-        )
-    elif isinstance(model := as_fitted(plan, held_out.record), FittedModel):
+    if is_combined(config.model):
+        model = refitted(held_out, learnt)
+        options = {key: held_out.config.model.get(key) for key in ("members", "blocks")}
+    elif isinstance(model := as_fitted(plan, held_out.data), FittedModel):
         options = fitted_again(model.refit, data, whole)
     else:
         model = build_model(config, held_out.data)
         options = fitted_again(model.prepare, data, whole)
         with quiet_lightning(), errors_for_users(plan.folder):
             train_for(held_out.step, plan, model, data, whole, processes=processes)
-    config = {**config, "model": {**config["model"], **options}}
-    entry = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
-    record = {**held_out.record, "config": config, "versions": versions(), REFIT: entry}
-    content = weights_only_content(model.cpu(), record, best_step=held_out.record["best_step"])
-    content |= {"global_step": held_out.step}
-    content["loops"]["fit_loop"]["epoch_progress"]["current"]["started"] = held_out.epoch
+    entry: RefitRecord = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
+    record = replace(held_out.record, config=config.with_model(options), versions=versions(), refit=entry)
+    content = weights_only_content(model.cpu(), record, step=held_out.step, epoch=held_out.epoch)
     path = checkpoint_path(plan.folder, "refit")
     write_checkpoint(path, content)
     return Refitted(path, learnt, time.perf_counter() - begin)
@@ -118,10 +113,10 @@ def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepare
 
 
 def fitted_again(
-    fit: Callable[[FittingRows, FittingRows], dict[str, Any]],
+    fit: Callable[[FittingRows, FittingRows], Options],
     data: Prepared,
     whole: Prepared,
-) -> dict[str, Any]:
+) -> Options:
     """Fits to the whole, with what was chosen on the val rows; returns the options as they are then."""
     try:
         return fit(fitting_rows(data), fitting_rows(whole))
@@ -143,10 +138,10 @@ def train_for(
         return
     config = plan.config
     an_epoch = make_batches(config, model, data).order.count
-    batch_size = config["data"]["batch_size"] * processes
+    batch_size = config.data.batch_size * processes
     batches = make_batches(config, model, whole, windows_per_epoch=an_epoch, batch_size=batch_size)
     trainer = make_trainer(plan, steps, processes=processes)
-    trainer.fit(make_module(config, model, {}), batches, weights_only=True)
+    trainer.fit(make_module(config, model, None), batches, weights_only=True)
     if trainer.global_step != steps:
         raise UserError(
             f"refit: the training on more rows ended after {trainer.global_step} of {steps} steps, since trainer.* is "
@@ -157,8 +152,8 @@ def train_for(
 
 def make_trainer(plan: Plan, steps: int, *, processes: int) -> pl.Trainer:
     """A trainer as that of the training, but in one process, without validation, checkpoints, logger and time limit."""
-    settings = plan.config["trainer"]
-    changes: dict[str, Any] = {
+    settings = plan.config.trainer
+    changes: dict[str, object] = {
         "default_root_dir": str(plan.folder),
         "enable_checkpointing": False,
         "fast_dev_run": False,
@@ -167,10 +162,7 @@ def make_trainer(plan: Plan, steps: int, *, processes: int) -> pl.Trainer:
     }
     if processes > 1:
         changes |= {"strategy": "auto", "devices": 1, "num_nodes": 1, "sync_batchnorm": False}
-    left_out = LEFT_OUT if settings["enable_progress_bar"] is not False else (*LEFT_OUT, ProgressBar)
-    callbacks = [build(callback) for callback in plan.config["callbacks"].values() if callback is not None]
-    callbacks = [callback for callback in callbacks if not isinstance(callback, left_out)]
-    trainer: pl.Trainer = build(
-        {**settings, **changes}, logger=False, callbacks=[StopAt(steps), StopOnNonFinite(), *callbacks]
-    )
-    return trainer
+    left_out = LEFT_OUT if settings.get("enable_progress_bar") is not False else (*LEFT_OUT, ProgressBar)
+    callbacks = [recipe.build(Callback) for recipe in plan.config.callbacks.values()]
+    callbacks = [StopAt(steps), StopOnNonFinite(), *(c for c in callbacks if not isinstance(c, left_out))]
+    return settings.with_(**changes).build(pl.Trainer, logger=False, callbacks=callbacks)

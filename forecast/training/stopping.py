@@ -35,11 +35,11 @@ class EarlyStop(EarlyStopping):
                 self.monitor = other.monitor
         super().setup(trainer, *args, **more)
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Keeps a run that had stopped from training again."""
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, object]) -> None:
         """Continues counting, with the patience of this command."""
         super().load_state_dict({**state_dict, "patience": self.patience})
 
@@ -50,7 +50,7 @@ class StopOnNonFinite(Callback):
     In float16 the gradients alone may overflow: there the scaler leaves such a step out, which is no fault.
     """
 
-    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, *_: Any) -> None:
+    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
         """Raises UserError that names the step, the windows and the last good checkpoint."""
         gradients = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
         loss = module.loss
@@ -92,7 +92,7 @@ class StopOnSignal(Checkpoint):
         self.received: int | None = None
         self.terminals: list[int] = []
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Takes over Ctrl-C and SIGHUP where they are not ignored, as in the background of a shell or under nohup.
 
         Lightning restores the handlers of before the training, however it ends.
@@ -104,14 +104,14 @@ class StopOnSignal(Checkpoint):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
 
-    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Stops, unless a validation follows: then after it."""
         terminated = trainer.received_sigterm and trainer.world_size == 1
         if (self.received or terminated) and is_between_batches(trainer) and not trainer.fit_loop._should_accumulate():
             save_checkpoint(trainer, "last")
             self._stop(trainer)  # after SIGTERM Lightning itself ends the training now
 
-    def on_validation_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_validation_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Stops."""
         if not trainer.sanity_checking:
             self._stop(trainer)
@@ -123,7 +123,7 @@ class StopOnSignal(Checkpoint):
             first = "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux"
             raise Terminated(resume_hint(trainer.default_root_dir, first), self.received)
 
-    def _on_signal(self, number: int, *_: Any) -> None:
+    def _on_signal(self, number: int, *_: object) -> None:
         if number == signal.SIGINT and self.received:
             raise KeyboardInterrupt
         self.received = number

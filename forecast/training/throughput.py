@@ -10,7 +10,9 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from forecast.data.windows import Batch
 from forecast.evaluation.memory import PeakMemory
+from forecast.run_folder.shapes import Cost
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class Throughput(Callback):
         self.total = self.validating = self.computing = self.waiting = 0.0  # seconds over all legs
         self.samples = 0
         self.counted_until: float | None = None  # no time is counted outside the fit
-        self.step_begin: Any = None
+        self.step_begin: object = None
         self.steps: deque[tuple[Any, Any]] = deque()  # begin and end of those that a GPU may not have passed yet
         self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
 
@@ -48,31 +50,31 @@ class Throughput(Callback):
         """The name under which checkpoints keep it since format 1."""
         return "Cost"
 
-    def on_train_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Starts the clock."""
         self.device = trainer.strategy.root_device
         self.counted_until = self.clock()
         self.last_bar = self.last_epoch = self._so_far()
 
-    def on_train_end(self, *_: Any) -> None:
+    def on_train_end(self, *_: object) -> None:
         """Stops the clock."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self._read_steps()
         self.on_exception()
 
-    def on_exception(self, *_: Any) -> None:
+    def on_exception(self, *_: object) -> None:
         """Stops the clock: what follows an interrupted training is not counted."""
         self._count()
         self.counted_until = None
 
-    def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_batch_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Ends what lay between two steps."""
         self.waiting += getattr(trainer.train_dataloader, "waited", 0.0)
         self.step_begin = self.moment()
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: Any, batch: Any, *_: Any
+        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: object, batch: Batch, *_: object
     ) -> None:
         """Counts the windows; those of the processes differ by one at most."""
         self.steps.append((self.step_begin, self.moment()))
@@ -82,21 +84,21 @@ class Throughput(Callback):
             module.log("samples/s", self._rate(self.last_bar), prog_bar=True, logger=False, rank_zero_only=True)
             self.last_bar = self._so_far()
 
-    def on_train_epoch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Logs the rate where no bar shows it."""
         if trainer.is_global_zero and trainer.progress_bar_callback is None:
             log.info("Epoch %d: %.0f samples/s", trainer.current_epoch + 1, self._rate(self.last_epoch))
         self.last_epoch = self._so_far()
 
-    def on_validation_start(self, *_: Any) -> None:
+    def on_validation_start(self, *_: object) -> None:
         """The seconds until `on_validation_end` are a validation's."""
         self._count()
 
-    def on_validation_end(self, *_: Any) -> None:
+    def on_validation_end(self, *_: object) -> None:
         """See `on_validation_start`. A validation's first figures wait for a GPU to finish the steps before it."""
         self.validating += self._count()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """The sums so far."""
         self._count()
         return {
@@ -107,15 +109,15 @@ class Throughput(Callback):
             "samples": self.samples,
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Goes on from the sums of the legs before."""
         self.total, self.validating = state_dict["seconds"], state_dict["validation_seconds"]
-        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), state_dict["samples"]
+        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), int(state_dict["samples"])
         # format 1 holds the seconds between steps, the first releases not even those: all counts as spent in steps
         inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
         self.computing = state_dict.get("computing_seconds", inside)
 
-    def metrics(self, trainer: pl.Trainer) -> dict[str, Any]:
+    def metrics(self, trainer: pl.Trainer) -> Cost:
         """The block `cost` of metrics.json."""
         training, samples = self._so_far()
         return {
@@ -151,7 +153,7 @@ class Throughput(Callback):
             )
         return sentences
 
-    def moment(self) -> Any:
+    def moment(self) -> object:
         """Now, for the device that computes: seconds on a CPU, an event in the queue of a GPU."""
         if self.device.type != "cuda":
             return self.clock()

@@ -1,14 +1,13 @@
 """What a checkpoint holds of the columns that are known in advance, and of the facts of the series."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from forecast.data.prepare import Prepared
 
 
-def told_columns(data: Prepared) -> dict[str, Any]:
+def told_columns(data: Prepared) -> dict[str, object]:
     """Nothing where there are none. covariates: of each None for a number, or its words; hidden, facts."""
-    frame, found = data.frame, dict[str, Any]()
+    frame, found = data.frame, dict[str, object]()
     said = {name: _words(frame.categories.get(name)) for name in data.covariates}
     if data.frame.facts is not None:
         facts, scale = data.frame.facts, data.fact_scale

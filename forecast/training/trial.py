@@ -6,16 +6,16 @@ No checkpoint, no baseline, no picture, and no window of test.
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
-from forecast.checkpoint.load import calendar_encoding
-from forecast.config.build import build
+from forecast.checkpoint.record import Record
+from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
@@ -72,11 +72,11 @@ class Watched(CheckpointFiles):
         self.error: float | None = None
         self.epochs = 0
 
-    def on_train_batch_end(self, *_: Any) -> None:
+    def on_train_batch_end(self, *_: object) -> None:
         """Ends the trial when its time is up."""
         self._check_time()
 
-    def on_validation_batch_end(self, *_: Any, **__: Any) -> None:
+    def on_validation_batch_end(self, *_: object, **__: object) -> None:
         """As after a batch of train."""
         self._check_time()
 
@@ -91,7 +91,7 @@ class Watched(CheckpointFiles):
         if not self.report(self.epochs - 1, error) and trainer.state.fn == TrainerFn.FITTING:
             raise TrialOver("pruned")
 
-    def on_train_end(self, *_: Any) -> None:
+    def on_train_end(self, *_: object) -> None:
         """Writes nothing."""
 
     def _check_time(self) -> None:
@@ -107,7 +107,7 @@ class Trials:
 
     def __init__(self, read: Callable[[Plan], Prepared]) -> None:
         self.read = read
-        self.known: dict[str, tuple[Prepared, dict[str, Any]]] = {}
+        self.known: dict[str, tuple[Prepared, Record]] = {}
         self.said = False
 
     def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
@@ -115,41 +115,40 @@ class Trials:
 
         Raises UserError for whatever the user can mend; Ctrl-C and SIGTERM end it as they end a training.
         """
-        watched = Watched(monitor=monitor_of(plan.config), report=report, deadline=deadline, clock=clock)
+        watched = Watched(monitor=plan.config.monitor, report=report, deadline=deadline, clock=clock)
         config = without_extras(plan.config)
         plan = replace(plan, config=config)
         with quieter(logging.ERROR if self.said else logging.WARNING):
             self.said = True
             check_initial_weights(config)
             dry_step(config)
-            pl.seed_everything(config["seed"], workers=True, verbose=False)
+            pl.seed_everything(config.seed, workers=True, verbose=False)
             data, described = self._data(plan)
-            record = {**described, "config": config, "choices": plan.choices}
+            record = replace(described, config=config, choices=plan.choices)
             ended = self._train(plan, data, record, watched)
         return Outcome(error=watched.error, epochs=watched.epochs, ended=ended)
 
-    def _data(self, plan: Plan) -> tuple[Prepared, dict[str, Any]]:
+    def _data(self, plan: Plan) -> tuple[Prepared, Record]:
         config = plan.config
-        counted = {key: value for key, value in config["data"].items() if key != "batch_size"}
-        key = repr((counted, config["seq_len"], config["pred_len"], calendar_encoding(config)))
+        counted = {key: value for key, value in config.data.node.items() if key != "batch_size"}
+        key = repr((counted, config.lengths, config.encoding))
         if key not in self.known:
             while len(self.known) >= MOST_DATA:
                 self.known.pop(next(iter(self.known)))
             data = self.read(plan)
-            protocol: Protocol = build(config["protocol"])
-            counted_windows(data, "val", protocol)
+            counted_windows(data, "val", config.protocol.build(Protocol))
             self.known[key] = data, make_record(config, plan.choices, plan.source, data, {})
         return self.known[key]
 
-    def _train(self, plan: Plan, data: Prepared, record: dict[str, Any], watched: Watched) -> Ended:
-        at_once = as_fitted(plan, record)
+    def _train(self, plan: Plan, data: Prepared, record: Record, watched: Watched) -> Ended:
+        at_once = as_fitted(plan, record.data)
         if at_once is not None:
             try:
                 at_once.fit(fitting_rows(data))
             except ValueError as error:
                 raise UserError(str(error)) from error
-        model = checked_model(plan, data, record) if at_once is None else at_once
-        module, batches = make_module(plan.config, model, record), make_batches(plan.config, model, data)
+        model = checked_model(plan, data, record)[0] if at_once is None else at_once
+        module, batches = make_module(plan.config, model, None), make_batches(plan.config, model, data)
         with quiet_lightning(), errors_for_users(plan.folder):
             trainer = make_trainer(plan, Throughput(), model, last=watched)
             if trainer.world_size > 1:
@@ -167,18 +166,13 @@ class Trials:
         return "finished"
 
 
-def monitor_of(config: Mapping[str, Any]) -> Monitor:
-    """Which validation error chooses best.ckpt, and so the best trial."""
-    found: Monitor = (config["callbacks"].get("checkpoint") or {}).get("monitor", "mse")
-    return found
-
-
-def without_extras(config: dict[str, Any]) -> dict[str, Any]:
+def without_extras(config: RunConfig) -> RunConfig:
     """The config of a training without what does not change its validation errors."""
-    callbacks = {name: one for name, one in config["callbacks"].items() if name not in NO_CALLBACKS}
-    trainer = {**config["trainer"], "enable_progress_bar": False, "enable_model_summary": False}
-    kept = {"callbacks": callbacks, "trainer": trainer, "logger": None, "calibration": "none"}
-    return {**config, **kept, "checks": {**config["checks"], "leakage": False}}
+    callbacks = {name: recipe.node for name, recipe in config.callbacks.items() if name not in NO_CALLBACKS}
+    trainer = config.trainer.with_(enable_progress_bar=False, enable_model_summary=False).node
+    return config.with_(
+        callbacks=callbacks, trainer=trainer, logger=None, calibration="none", checks={"leakage": False}
+    )
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def record(names: Collection[str], recipes: Mapping[str, Recipe], root: Path) -> list[str]:
-    """Runs recipes and keeps what they print. Told is what differs from before, beyond `varies`. Raises UserError."""
+    """Runs recipes and keeps what they print. Origin is what differs from before, beyond `varies`. Raises UserError."""
     for name in names:
         if name not in recipes:
             raise UserError(f"--run {name}: no such excerpt in results/excerpts.yaml.{closest(name, recipes)}")

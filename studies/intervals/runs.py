@@ -10,21 +10,24 @@ import torch
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
+from forecast.commands.intervals import saved_calibration
 from forecast.commands.results import evaluate_checkpoint
 from forecast.commands.trainings import train
-from forecast.config.build import build
 from forecast.config.entry import composed
+from forecast.config.run_config import RunConfig
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest
 from forecast.evaluation.calibrate import Part, calibrate
-from forecast.evaluation.conformal import Calibration, saved_calibration
+from forecast.evaluation.conformal import Calibration
+from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.scored_intervals import Intervals
 from forecast.files import rounded, write_text
 from forecast.models.base import ForecastModel
 from forecast.run_folder import OUTPUT, checkpoint_path
+from forecast.run_folder.shapes import Block
 from forecast.training.calibrated import add_calibration
 from studies.documents.run import made_by
 from studies.intervals.plain_conformal import plain_calibration
@@ -109,7 +112,7 @@ def measured(folder: Path) -> dict[str, Any]:
     data = evaluated_data(forecaster.checkpoint, source, None, split="test")
     add_calibration(path, folder, data, levels=LEVELS, device=CPU)
     checkpoint = load_checkpoint(path)
-    calibration = saved_calibration(checkpoint.record)
+    calibration = saved_calibration(checkpoint)
     assert calibration is not None
     asked = tuple(level for level in LEVELS if level in calibration.levels)
     forms = {
@@ -130,33 +133,36 @@ def measured(folder: Path) -> dict[str, Any]:
     return {**errors, "calibration": counts, "intervals": blocks}
 
 
-def uncrossed(model: ForecastModel, data: Prepared, config: Mapping[str, Any]) -> Calibration:
+def uncrossed(model: ForecastModel, data: Prepared, config: RunConfig) -> Calibration:
     """The calibration by best.ckpt itself, on all validation windows."""
     part = Part(model=model, windows=range(len(data.windows("val"))))
-    found = calibrate([part], data, levels=LEVELS, batch_size=config["data"]["batch_size"], device=CPU)
+    found = calibrate([part], data, levels=LEVELS, batch_size=config.data.batch_size, device=CPU)
     assert found is not None
     return found
 
 
 def evaluated(
     checkpoint: Checkpoint, source: Source, data: Prepared, intervals: Intervals
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Block, dict[str, Any], dict[str, Any]]:
     """The block of metrics.json for test, that for val, and of the first what the page shows."""
     result = evaluate_checkpoint(
         checkpoint,
         source,
         data,
         split="test",
-        protocol=build(checkpoint.config["protocol"]),
+        protocol=checkpoint.config.protocol.build(Protocol),
         protocol_name=None,
-        batch_size=checkpoint.config["data"]["batch_size"],
+        batch_size=checkpoint.config.data.batch_size,
         device=CPU,
         brief=("val",),
         intervals=intervals,
     )
     test, val, scored = result.metrics["test"], result.metrics["val"], result.metrics["test"]["intervals"]
+    assert scored is not None
     levels, names = scored["levels"], [name_of(level) for level in intervals.asked]
-    block: dict[str, Any] = {key: {name: levels[name][key] for name in names} for key in ("coverage", "width", "msis")}
+    block: dict[str, Any] = {
+        key: {name: dict(levels[name])[key] for name in names} for key in ("coverage", "width", "msis")
+    }
     of_levels = intervals.calibration.levels
     margins = {name: intervals.calibration.margins[of_levels.index(float(name))] for name in names}
     block |= {

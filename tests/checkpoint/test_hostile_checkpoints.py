@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import warnings
+from dataclasses import replace
 from functools import reduce
 from operator import getitem
 
@@ -25,6 +26,7 @@ from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.commands.inputs import history, saved_source, trained_source
 from forecast.config.check import check_config
+from forecast.config.run_config import DataRecipe, RunConfig
 from forecast.errors import UserError
 
 
@@ -170,9 +172,9 @@ def test_a_config_that_got_past_the_reading_is_refused_by_build(tmp_path, conten
         RECORD
     ]["config"]
     with pytest.raises(UserError, match="not allowed"):
-        build_model(config, read.data)
+        build_model(RunConfig.of(config), read.data)
     with pytest.raises(UserError, match="not allowed"):
-        Checkpoint(best, {**read.record, "config": config}, read.weights, 1, 1, False).model()
+        Checkpoint(best, replace(read.record, config=RunConfig.of(config)), read.weights, 1, 1, False).model()
     assert not (tmp_path / "fired").exists()
 
 
@@ -268,13 +270,13 @@ def test_a_source_of_a_checkpoint_with_a_wrong_value_is_refused_in_words(catalog
     checkpoint = load_checkpoint(catalogued[0])
     value, text = WRONG_VALUES[key]
     with pytest.raises(UserError, match=text):
-        saved_source({**checkpoint.config["data"], key: value}, root=None)
+        saved_source(checkpoint.config.data.with_(**{key: value}), root=None)
 
 
 def test_a_source_of_a_checkpoint_without_a_root_is_refused_in_words(catalogued):
-    config = load_checkpoint(catalogued[0]).config["data"]
+    recipe = load_checkpoint(catalogued[0]).config.data
     with pytest.raises(UserError, match="root"):
-        saved_source({key: value for key, value in config.items() if key != "root"}, root=None)
+        saved_source(DataRecipe({key: value for key, value in recipe.node.items() if key != "root"}), root=None)
 
 
 SECTIONS = {

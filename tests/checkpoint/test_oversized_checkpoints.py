@@ -7,9 +7,9 @@ import pytest
 import torch
 from wrong_checkpoints import PROGRAMS, refused, refused_by, saved
 
-from forecast.checkpoint import load
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.config.build import build
 from forecast.errors import UserError
 
 # Archives
@@ -183,7 +183,7 @@ def test_a_demo_of_a_hundred_billion_rows_is_refused(tmp_path, content):
     content[RECORD]["config"]["data"]["rows"] = 10**11
     source = content[RECORD]["config"]["data"]
     with pytest.raises(UserError, match="rows=100000000000: must be"):
-        load.build(source)
+        build(source)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -12,6 +12,7 @@ from wrong_checkpoints import LOADING, PROGRAMS, refused, refused_by, saved
 from forecast import Forecaster
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.config.run_config import RunConfig
 from forecast.config.trust import trusting
 from forecast.errors import UserError
 
@@ -24,7 +25,7 @@ def own_content(own, content):  # noqa: F811
     record = content[RECORD]
     record["config"]["model"] = {"_target_": f"{MODULE}.Drift", "scale": 2.0}
     with trusting([MODULE]):
-        model = build_model(record["config"], record["data"])
+        model = build_model(RunConfig.of(record["config"]), record["data"])
     sys.modules.pop(MODULE)
     own.unlink()
     content["state_dict"] = {f"model.{name}": weight for name, weight in model.state_dict().items()}
@@ -107,7 +108,7 @@ def test_no_program_imports_a_module_that_its_command_does_not_trust(workplace, 
 def test_a_class_that_is_no_model_is_told(tmp_path, own_content):
     own_content[RECORD]["config"]["model"] = {"_target_": "torch.nn.Identity"}
     with pytest.raises(
-        UserError, match=r"model\._target_=torch\.nn\.Identity: no model; a model extends forecast\.models"
+        UserError, match=r"model\._target_=torch\.nn\.Identity: no ForecastModel; it must extend forecast\.models"
     ):
         load_checkpoint(saved(tmp_path, own_content)).model()
 

@@ -53,9 +53,9 @@ def test_warm_begins_with_the_weights_that_the_fold_before_chose(tmp_path):
     words = [*DLINEAR, *FOLDS, "backtest.folds=2", "backtest.refit=warm", "optim.lr=1e-30"]
     backtested(tmp_path, *words)
     first, second = (load_checkpoint(tmp_path / f"folds/fold-{k}/checkpoints/best.ckpt") for k in range(2))
-    assert second.config["initial_weights"] == str(first.path) and first.config["initial_weights"] is None
+    assert second.config.initial_weights == str(first.path) and first.config.initial_weights is None
     assert all((second.weights[name] == weight).all() for name, weight in first.weights.items())
-    assert second.config["data"]["split"]["fold"] == 1
+    assert second.config.data.get("split")["fold"] == 1
 
 
 @pytest.mark.parametrize("words", [(), ("data.path",)], ids=["the data trained on", "another file"])

@@ -1,11 +1,13 @@
 """What metrics.json says of a run beside its errors, and the command for another training on the same data."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forecast.checkpoint.load import Checkpoint
+from forecast.checkpoint.record import Record
 from forecast.commands.description import data_name, description, same_data, training
 from forecast.config.entry import composed
 
@@ -15,17 +17,18 @@ SPLITS = {"train": [0, 101], "val": [101, 131], "test": [131, 211]}
 
 def trained(*overrides, data="csv", split="shares", **more):
     """The checkpoint of a training with these overrides, as far as a description reads it."""
-    config = composed([f"data={data}", *([f"data/split={split}"] if split else []), *overrides]).values
-    if config["data"].get("path"):
-        config["data"]["path"] = str(Path(config["data"]["path"]).absolute())
+    config = composed([f"data={data}", *([f"data/split={split}"] if split else []), *overrides]).config
+    if config.data.path:
+        config = config.with_(data={**config.data.node, "path": str(Path(config.data.path).absolute())})
     gaps = {"windows_left_out": {"train": 5}}
     record = {
+        "versions": {},
         "config": config,
         "choices": CHOICES | {"data": data, "data/split": split},
-        "data": {"path": config["data"].get("path"), "splits": SPLITS, "gaps": gaps},
+        "data": {"path": config.data.path, "splits": SPLITS, "gaps": gaps},
         "parameters": 71,
     }
-    return Checkpoint(path=Path("best.ckpt"), record=record | more, weights={}, epoch=2, step=7, is_best=True)
+    return Checkpoint(path=Path("best.ckpt"), record=Record(**record | more), weights={}, epoch=2, step=7, is_best=True)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +50,10 @@ def trained(*overrides, data="csv", split="shares", **more):
 def test_the_command_for_the_same_data_composes_to_the_same_data_and_lengths(overrides, choices):
     """As a shell splits it, and Hydra reads it."""
     checkpoint = trained(*overrides, "model.d_model=64", "data.batch_size=7", **choices)
-    again = composed(["model=nlinear", *shlex.split(" ".join(same_data(checkpoint)))]).values
+    again = composed(["model=nlinear", *shlex.split(" ".join(same_data(checkpoint)))]).config
     config = checkpoint.config
-    assert again["data"] | {"batch_size": 7} == config["data"]
-    assert [again[key] for key in ("seq_len", "label_len", "pred_len")] == [
-        config[key] for key in ("seq_len", "label_len", "pred_len")
-    ]
+    assert again.data.node | {"batch_size": 7} == config.data.node
+    assert again.lengths == config.lengths and again.label_len == config.label_len
 
 
 def test_it_names_no_more_than_what_is_not_as_usual():
@@ -88,8 +89,8 @@ def test_what_a_verdict_needs_of_the_training():
         "d_ff": 2048,
     }
     imported = trained("data.path=my.csv")
-    for section in ("optim", "trainer", "model"):
-        imported.config[section] = {"_target_": "forecast.models.linear.NLinear"}
+    bare = {key: {"_target_": "forecast.models.linear.NLinear"} for key in ("optim", "trainer", "model")}
+    imported = replace(imported, record=replace(imported.record, config=imported.config.with_(**bare)))
     assert training(imported)["lr"] is training(imported)["instance_norm"] is None
 
 

@@ -44,8 +44,8 @@ def test_a_run_of_the_ridge_is_a_run(ridge, csv):
     assert metrics["test"]["windows"] == int(ROWS * 0.2) - 5 + 1
     checkpoint = load_checkpoint(folder / "checkpoints" / "best.ckpt")
     model = checkpoint.model()
-    assert checkpoint.config["model"]["look_back"] == model.look_back > 19
-    assert checkpoint.record["parameters"] == sum(part.numel() for part in model.parameters())
+    assert checkpoint.config.model.get("look_back") == model.look_back > 19
+    assert checkpoint.record.parameters == sum(part.numel() for part in model.parameters())
 
 
 def test_another_evaluation_gives_the_same_figures(ridge, tmp_path):

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from forecast.commands.automatic.budget import check_folder
 from forecast.commands.inputs import saved_source
 from forecast.config import resolvers
+from forecast.config.run_config import DataRecipe
 from forecast.errors import UserError
 from forecast.run_folder import METRICS, RUN_INFO, WINDOW_ERRORS, read_run
 from forecast.run_folder.lock import ENTERED, HOLDER, LOCK, hold, holder, keep_inside, release
@@ -85,11 +86,11 @@ def test_who_holds_a_folder_is_a_short_text(folder):
 
 def test_a_checkpoint_names_no_folder_in_which_panels_are_converted(tmp_path):
     split = {"_target_": "forecast.data.split.ShareSplit", "train": 0.7, "val": 0.1, "test": 0.2}
-    config = {"_target_": "forecast.data.sources.CsvSource", "path": "p.csv", "id_column": "id", "split": split}
+    keys = {"_target_": "forecast.data.sources.CsvSource", "path": "p.csv", "id_column": "id", "split": split}
     ours, others = tmp_path / "ours", tmp_path / "others"
     (ours / "panel-1").mkdir(parents=True)
     (ours / "panel-1" / "meta.json").touch()
     others.mkdir()
     given = [str(one) for one in (ours, others, others / "\0", "x")]
-    caches = [saved_source({**config, "cache": one}, root=None).cache for one in given]
+    caches = [saved_source(DataRecipe({**keys, "cache": one}), root=None).cache for one in given]
     assert caches == [str(ours), None, None, None]

@@ -76,6 +76,24 @@ def test_the_windows_that_are_left_are_the_ones_evaluated(runs, policy):
         assert (touched == set()) == (policy == "mask")
 
 
+@pytest.mark.parametrize("scale", ["train", "before"])
+def test_windows_in_which_nothing_was_measured_count_nowhere(tmp_path, scale):
+    write_gappy(tmp_path / "own.csv", absent=range(340, 352))
+    arguments = [*OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.gaps=forward_fill", "model=ridge"]
+    call(
+        "train",
+        *[word for word in arguments if not word.startswith("model.")],
+        f"protocol.mase_scale={scale}",
+        "logger=none",
+        f"hydra.run.dir={tmp_path}/run",
+    )
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    with np.load(tmp_path / "run" / "errors_by_window.npz") as errors:
+        none = np.isnan(errors["squared_scaled"]).all(axis=1)
+        assert none.sum() == 12 - 5 + 1 and len(none) == metrics["test"]["windows"]
+    assert np.isfinite([metrics["test"]["mase"], metrics["baselines"]["ridge"]["difference"]["mse"]]).all()
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_evaluate_reads_the_file_by_the_same_rule(runs, policy, tmp_path):
     call("evaluate", f"ckpt_path={runs}/{policy}/checkpoints/best.ckpt", f"hydra.run.dir={tmp_path}")

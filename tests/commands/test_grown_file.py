@@ -148,7 +148,7 @@ def test_another_horizon_is_answered_with_a_training_that_works(trained, tmp_pat
         assert text.startswith(f"pred_len=7: {trained} was trained to forecast pred_len = 5 steps.")
     advised = shlex.split(text.split("train a model of its own: forecast ")[1])
     call(*advised, *QUICK, f"hydra.run.dir={tmp_path}/seven")
-    assert load_checkpoint(tmp_path / "seven/checkpoints/best.ckpt").config["pred_len"] == 7
+    assert load_checkpoint(tmp_path / "seven/checkpoints/best.ckpt").config.pred_len == 7
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate"])

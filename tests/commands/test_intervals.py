@@ -207,7 +207,7 @@ def test_a_calibration_of_something_else_is_refused(ridge, tmp_path, key, value,
     run, _ = ridge
     path = tmp_path / "c.ckpt"
     path.write_bytes(best(run).read_bytes())
-    write_entry(path, CALIBRATION, {**load_checkpoint(path).record[CALIBRATION], key: value})
+    write_entry(path, CALIBRATION, {**load_checkpoint(path).record.calibration, key: value})
     with pytest.raises(UserError) as refused:
         load_checkpoint(path)
     assert words in str(refused.value)
@@ -229,7 +229,7 @@ def test_a_trained_model_is_calibrated_half_by_half(tmp_path):
     call("train", *keys)
     call("train", *keys[:-1], "trainer.max_epochs=2", f"hydra.run.dir={tmp_path}/parts")
     call("train", f"ckpt_path={tmp_path}/parts/checkpoints/last.ckpt", "trainer.max_epochs=4")
-    whole, parts = (load_checkpoint(best(tmp_path / name)).record[CALIBRATION] for name in ("whole", "parts"))
+    whole, parts = (load_checkpoint(best(tmp_path / name)).record.calibration for name in ("whole", "parts"))
     assert whole["parts"] == 2 and torch.equal(whole["margins"], parts["margins"])
     halves = sorted(path.name for path in (tmp_path / "whole" / "checkpoints").iterdir())
     assert halves == ["best.ckpt", "chosen_by_first_half.pt", "chosen_by_second_half.pt", "last.ckpt"]

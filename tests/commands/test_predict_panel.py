@@ -15,9 +15,9 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands import predict_panel as command
 from forecast.commands.training_data import read_data
-from forecast.config.build import build
 from forecast.data.catalog import file_md5
 from forecast.data.panel.parts import beside
+from forecast.data.sources import CsvSource
 from forecast.evaluation import predict_panel as core
 from forecast.training.calibrated import add_calibration
 
@@ -104,7 +104,7 @@ def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):
     found = predict(folder / "c.ckpt", tmp_path / "f.csv")
     checkpoint, table = load_checkpoint(folder / "c.ckpt"), long_table()
     rows = table[table["shop"] == "s4"][["sold", "price"]].to_numpy()
-    train = rows[: len(rows) - 5 * sum(checkpoint.config["data"]["split"][part] for part in ("val", "test"))]
+    train = rows[: len(rows) - 5 * sum(checkpoint.config.data.get("split")[part] for part in ("val", "test"))]
     past = (rows[-22:] - train.mean(0)) / train.std(0)
     times = pd.date_range(end=found[found["shop"] == "s4"]["day"].iloc[-1], periods=27)
     known = np.stack([times.day_of_week / 6, (times.day - 1) / 30, (times.day_of_year - 1) / 365], axis=1) - 0.5
@@ -120,7 +120,7 @@ def calibrated(folder):
     path = folder / "calibrated.ckpt"
     path.write_bytes((folder / "c.ckpt").read_bytes())
     checkpoint = load_checkpoint(path)
-    data = read_data(build(checkpoint.config["data"]), checkpoint.config)
+    data = read_data(checkpoint.config.data.build(CsvSource), checkpoint.config)
     add_calibration(path, folder, data, levels=(80.0,), device=torch.device("cpu"))
     return path
 

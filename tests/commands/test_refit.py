@@ -58,7 +58,7 @@ def test_the_refitted_model_has_the_steps_the_scale_and_the_baselines_of_the_hel
     assert refitted.step == best.step == metrics_of(runs / name)["refit"]["steps"]
     assert (refitted.step > 0) is (name not in ("ridge", "boosted_trees"))
     assert refitted.data == best.data and refitted.config == best.config
-    assert torch.equal(refitted.record["nlinear_weight"], best.record["nlinear_weight"])
+    assert torch.equal(refitted.record.fits["nlinear_weight"], best.record.fits["nlinear_weight"])
     assert any(not torch.equal(value, best.weights[key]) for key, value in refitted.weights.items())
     assert refitted.trained_until == UNTIL > best.trained_until == refitted.data["trained_until"]
     assert refitted.refit["held_out"]["test"] == metrics_of(runs / name)["test"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from comparison.folders import N_WINDOWS, edit_json, make_run, make_runs, wave
 
-from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows
+from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows, window_errors
 from forecast.comparison.tables import report
 from forecast.errors import UserError
 from forecast.run_folder import read_run
@@ -251,6 +251,8 @@ ODD_ERRORS = {
     "texts": lambda path: arrays(path, start=np.array(["a"] * N_WINDOWS)),
     "objects": lambda path: arrays(path, start=np.array([{}] * N_WINDOWS)),
     "compressed": packed,
+    "infinite": lambda path: arrays(path, squared_scaled=np.full((N_WINDOWS, 2), np.inf)),
+    "of nothing that was measured": lambda path: arrays(path, squared_scaled=np.full((N_WINDOWS, 2), np.nan)),
 }
 
 
@@ -261,6 +263,19 @@ def test_odd_window_errors_cost_their_run_and_not_the_comparison(tmp_path, kind)
     good, odd = read_folder(tmp_path)
     assert (good.state, odd.state) == ("finished", "foreign") and odd.reason.startswith("errors_by_window.npz")
     assert [row.finished for row in comparisons([good, odd])[0].rows] == [(good,)]
+
+
+def test_windows_of_which_nothing_was_measured_are_compared_by_the_others(tmp_path):
+    path = make_run(tmp_path / "run", errors=wave(0.5)) / "errors_by_window.npz"
+    with np.load(path) as before:
+        errors, starts = before["squared_scaled"].copy(), before["start"]
+    errors[2], errors[5, 0] = np.nan, np.nan
+    arrays(path, squared_scaled=errors)
+    (run,) = read_folder(tmp_path)
+    kept = window_errors(run)
+    assert len(kept) == N_WINDOWS - 1 and np.isfinite([*kept.values()]).all()
+    first = int(run.metrics["seq_len"]) + starts
+    assert first[2] not in kept and kept[int(first[5])] == errors[5, 1:].mean()
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):

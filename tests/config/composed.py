@@ -20,7 +20,8 @@ from hydra.core.object_type import ObjectType
 
 from forecast.config import recipes
 from forecast.config.check import check_config
-from forecast.config.values import CONF
+from forecast.config.run_config import RunConfig
+from forecast.config.values import CONF, plain_values
 from forecast.errors import UserError
 
 
@@ -139,6 +140,11 @@ def composed(*overrides, name="train", hydra=False):
     cfg = anew(*key)
     _composed[key] = pickle.dumps(cfg)
     return cfg
+
+
+def run_config(*overrides):
+    """The config of `train.py OVERRIDES`, its paths as they are typed."""
+    return RunConfig.of(plain_values(composed(*overrides)))
 
 
 _composed = {}

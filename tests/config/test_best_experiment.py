@@ -3,7 +3,8 @@
 import pytest
 
 from forecast.config import resolvers
-from forecast.config.trials import plain, train_config, write_experiment
+from forecast.config.trials import train_config, write_experiment
+from forecast.config.values import plain_values
 
 WORDS = {
     "keys": ["model=dlinear", "data=demo", "optim.lr=0.003", "loss=huber", "seq_len=48", "label_len=0"],
@@ -24,8 +25,8 @@ def test_a_file_composes_to_what_the_overrides_do(words, tmp_path):
     assert write_experiment(tmp_path, "best", words, comment=["of a test"])
     text = (tmp_path / "experiment/best.yaml").read_text()
     assert text.startswith("# @package _global_\n# of a test\n")
-    found = plain(train_config(["experiment=best"], [str(tmp_path)]).values)
-    wanted = plain(train_config(words).values)
+    found = plain_values(train_config(["experiment=best"], [str(tmp_path)]).values)
+    wanted = plain_values(train_config(words).values)
     if "data.path=my.csv" in words:
         assert found["data"].pop("path").endswith("/my.csv") and wanted["data"].pop("path") == "my.csv"
     assert found == wanted

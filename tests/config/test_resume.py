@@ -209,10 +209,10 @@ def test_a_run_goes_on_with_what_conf_has_and_with_names_of_its_own(options):
 
 
 def test_a_class_of_ones_own_is_gone_on_with_where_the_command_trusts_it(own):  # noqa: F811
-    mine = {"callbacks.mine": {"_target_": "my_package.models.Told"}}
+    mine = {"callbacks.mine": {"_target_": "my_package.models.Origin"}}
     with trusting(["my_package.models"]):
         assert resumed_from(mine).callbacks.mine == mine["callbacks.mine"]
-    with pytest.raises(UserError, match=r"^callbacks\.mine\._target_=my_package\.models\.Told: only the checkpoint"):
+    with pytest.raises(UserError, match=r"^callbacks\.mine\._target_=my_package\.models\.Origin: only the checkpoint"):
         resumed_from(mine)
 
 

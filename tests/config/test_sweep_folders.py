@@ -142,4 +142,4 @@ def test_the_other_processes_of_a_training_print_nothing(capsys):
 
 def test_what_a_job_composes_leaves_the_folder_of_its_sweep_as_it_is(monkeypatch):
     monkeypatch.setattr(resolvers, "register", lambda: pytest.fail("a new answer for sweep_dir"))
-    assert entry.composed(["seed=3"]).values["seed"] == 3
+    assert entry.composed(["seed=3"]).config.seed == 3

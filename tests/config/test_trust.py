@@ -26,7 +26,7 @@ OWN = {
     "attention.mechanism": ("model=transformer", "attention=full", f"attention.mechanism._target_={MODULE}.Sharper"),
     "data": ("data=demo", f"data._target_={MODULE}.Made"),
     "optim": (f"optim._target_={MODULE}.Slow",),
-    "callbacks.mine": (f"+callbacks.mine._target_={MODULE}.Told",),
+    "callbacks.mine": (f"+callbacks.mine._target_={MODULE}.Origin",),
 }
 PROVIDED = {
     "model": {"window": window_shape(seq_len=22, label_len=11, pred_len=7)},

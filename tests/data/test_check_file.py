@@ -243,7 +243,7 @@ def test_trees_are_advised_where_the_val_rows_can_say_whether_they_help(path, ro
     check = checked(path, lines_of(table(rows=rows)))
     words = shlex.split(check.command)[2:]
     assert words[0] == f"model={model}" and ("model.error=absolute" in words) == (model == "boosted_trees")
-    assert composed(words).values["model"]["_target_"].lower().endswith(model.replace("_", ""))
+    assert composed(words).config.model.target.lower().endswith(model.replace("_", ""))
 
 
 def test_after_an_open_quote_the_check_reads_on(path):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from config.composed import run_config
 
 from forecast.commands.panels import training_panel
 from forecast.commands.training_data import read_data
@@ -17,7 +18,7 @@ from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 from forecast.text.program import install
 
-CONFIG = {"seq_len": 11, "pred_len": 3, "model": {}}
+CONFIG = run_config("seq_len=11", "label_len=5", "pred_len=3", "model=dlinear")
 SHARES = ShareSplit(train=0.7, test=0.2)
 WORDS = ["sun", "rain", "fog"]
 

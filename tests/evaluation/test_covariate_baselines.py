@@ -15,7 +15,7 @@ from forecast.commands.results import evaluate_checkpoint
 from forecast.commands.training_data import read_data
 from forecast.data.split import LastSplit
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_baselines, fitting_rows, make_baselines, saved_fits, window_shape
+from forecast.evaluation.baselines import fit_baselines, fitting_rows, make_baselines, window_shape
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.ridge import Ridge
 
@@ -55,7 +55,7 @@ def test_the_saved_one_forecasts_what_the_model_does(shifted, tmp_path):
     data = read_data(trained_source(checkpoint, root=None), checkpoint.config)
     model = Ridge(window=window_shape(data))
     model.fit(fitting_rows(data))
-    saved = make_baselines(data, fitted=saved_fits(checkpoint.record))["ridge"]
+    saved = make_baselines(data, fitted=checkpoint.record.fits)["ridge"]
     assert saved.look_back == model.look_back
     batch = data.windows("val", look_back=model.look_back).__getitems__(range(9))
     torch.testing.assert_close(saved(*batch[:3]), model(*batch[:3]), rtol=1e-4, atol=1e-4)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from config.composed import run_config
 from hypothesis import strategies as st
 
 from forecast.commands.training_data import read_data
@@ -102,7 +103,7 @@ def read(file, write):
     """The data of a training, or the sentence with which it is refused."""
     try:
         with written(file, write) as source:
-            return read_data(source, {"seq_len": file.seq_len, "pred_len": PRED_LEN, "model": {}})
+            return read_data(source, run_config("model=dlinear").with_(seq_len=file.seq_len, pred_len=PRED_LEN))
     except UserError as error:
         return str(error)
 

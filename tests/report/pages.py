@@ -106,5 +106,5 @@ def made_page(columns=("load", "wind"), *, series=None, covariates=(), **windows
         windows=made,
         residuals=made_residuals(["", *columns][:9]),
         series=errors,
-        record=made_record(columns),
+        origin=made_record(columns),
     )

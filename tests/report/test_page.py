@@ -161,6 +161,6 @@ def test_an_older_figure_without_intervals_or_roles_has_a_page():
         windows=windows,
         residuals=made_residuals(["a"])[:0],
         series=None,
-        record=made_record(["a"]),
+        origin=made_record(["a"]),
     )
     assert "Reliability" not in words_of(page) and "Error over time" not in words_of(page)

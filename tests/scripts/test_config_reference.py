@@ -81,7 +81,7 @@ def test_a_key_with_a_plus_is_one_that_the_check_takes(reference):
     assert len(rows) > 3
     keys = {key: default for _, key, _, default, *_ in rows}
     assert composed(["attention=prob", f"+attention.mechanism.inactive={keys['+attention.mechanism.inactive']}"])
-    check_config(OmegaConf.create(composed([f"{key}={keys[key]}" for key in keys if "divisor" in key]).values))
+    check_config(OmegaConf.create(composed([f"{key}={keys[key]}" for key in keys if "divisor" in key]).config.plain))
 
 
 def test_comments_values_and_nesting_are_read_as_they_are_written(reference):

@@ -88,8 +88,8 @@ def test_the_description_says_all_that_a_caller_needs(informer, exported):
         ("future_known", ["B", 5, 4]),
     ]
     assert about["output"]["shape"] == ["B", 5, 7]
-    assert about["config"] == checkpoint.config and about["chosen"]["attention"] == "prob"
-    assert about["parameters"] == checkpoint.record["parameters"] > 0
+    assert about["config"] == checkpoint.config.plain and about["chosen"]["attention"] == "prob"
+    assert about["parameters"] == checkpoint.record.parameters > 0
     assert about["trained_by"]["torch"] == about["exported_by"]["torch"] == torch.__version__
     assert about["data"]["checksum"] == "demo-seed7-rows700"
     assert about["program"]["windows"] is None and about["program"]["largest_difference_scaled"] <= 1e-5

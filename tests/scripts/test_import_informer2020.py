@@ -84,11 +84,11 @@ def test_the_record_is_that_of_a_training_on_these_data_and_names_the_import(pro
     assert data["path"] == str(tmp_path / "own.csv") and data["columns"] == list(columns_of(prob))
     assert data["checksum"] == hashlib.md5((tmp_path / "own.csv").read_bytes()).hexdigest()
     assert data["splits"] == {"train": [0, 147], "val": [147, 169], "test": [169, 211]}
-    assert checkpoint.record["nlinear_weight"].shape == (config_of(prob)["out_len"], config_of(prob)["seq_len"])
+    assert checkpoint.record.fits["nlinear_weight"].shape == (config_of(prob)["out_len"], config_of(prob)["seq_len"])
     digest = hashlib.sha256((tmp_path / "checkpoint.pth").read_bytes()).hexdigest()
-    assert checkpoint.record["imported"] == {"file": "checkpoint.pth", "sha256": digest}
-    assert (config["model"]["dropout"], config["data"]["batch_size"]) == (0.25, 7)
-    assert "hydra" not in config and not any(group.startswith("hydra") for group in checkpoint.record["choices"])
+    assert checkpoint.record.imported == {"file": "checkpoint.pth", "sha256": digest}
+    assert (config.model.get("dropout"), config.data.batch_size) == (0.25, 7)
+    assert "hydra" not in config.plain and not any(g.startswith("hydra") for g in checkpoint.record.choices)
 
 
 WRAPPED = {
@@ -152,7 +152,7 @@ def test_calendar_tables_may_be_missing_and_must_be_those_of_the_formula(prob, t
     assert f"extra: dec_embedding.temporal_embedding.minute_embed.emb.weight (4, {d_model})" in minutes
     for state in (with_calendar_tables(prob), with_calendar_tables(prob, {})):
         config = load_checkpoint(imported(tmp_path, state, *arguments)).config
-        assert config["model"]["embedding"] == "fixed"
+        assert config.encoding == "fixed"
     (tmp_path / "out.ckpt").unlink()
     quarter_hours = [*write_csv(tmp_path / "own.csv", prob, freq="15min"), *fixed]
     message = refused(tmp_path, with_calendar_tables(prob), *quarter_hours)
@@ -248,11 +248,11 @@ def test_a_model_of_the_authors_sizes_has_as_many_parameters_as_theirs(which, et
     arguments = ["--data", "ETTh1", "--root_path", ett_root, *more]
     model = their_state(tmp_path / "checkpoint.pth", arguments)
     checkpoint = load_checkpoint(imported(tmp_path, None, *arguments))
-    assert checkpoint.record["parameters"] == parameters
+    assert checkpoint.record.parameters == parameters
     state = checkpoint.model().state_dict()
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    assert checkpoint.data["name"] == "ETTh1" and checkpoint.config["attention"]["mechanism"]["factor"] == 5
-    assert (checkpoint.config["model"]["distil"], checkpoint.config["model"]["mix"]) == (True, True)
+    assert checkpoint.data["name"] == "ETTh1" and checkpoint.config.plain["attention"]["mechanism"]["factor"] == 5
+    assert (checkpoint.config.model.get("distil"), checkpoint.config.model.get("mix")) == (True, True)
 
 
 @pytest.mark.slow

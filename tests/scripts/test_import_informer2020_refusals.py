@@ -214,4 +214,4 @@ def test_no_input_and_no_file_of_somebody_elses_is_written_over(prob, tmp_path):
         run(mine)
     assert mine.read_bytes() == content
     run(mine, "--overwrite")
-    assert "imported" in load_checkpoint(mine).record
+    assert load_checkpoint(mine).record.imported is not None

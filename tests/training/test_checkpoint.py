@@ -42,16 +42,16 @@ def test_a_checkpoint_holds_plain_containers_and_tensors(tiny_run, name):
 
 def test_a_checkpoint_is_enough_to_predict(best):
     record = load_checkpoint(best).record
-    assert record["config"]["pred_len"] == 5
-    assert record["choices"]["attention"] == "prob"
-    data = record["data"]
+    assert record.config.pred_len == 5
+    assert record.choices["attention"] == "prob"
+    data = record.data
     assert (data["name"], data["checksum"], data["freq"]) == ("demo", "demo-seed7-rows700", "h")
     assert data["columns"] == data["targets"] == ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
     assert data["known"] == ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]
     assert data["splits"] == {"train": [0, 489], "val": [489, 560], "test": [560, 700]}  # int(0.7 * 700) is 489
     assert data["trained_until"] == "2016-07-21 08:00:00"
     assert len(data["scaler"]["mean"]) == len(data["scaler"]["std"]) == 7
-    assert record["nlinear_weight"].shape == (5, 19)
+    assert record.fits["nlinear_weight"].shape == (5, 19)
 
 
 def test_the_loaded_model_is_in_evaluation_mode_with_the_saved_weights(best):

@@ -88,7 +88,7 @@ class PackageFile:
         return self.name
 
 
-OTHER = SimpleNamespace(start=SimpleNamespace(record={"versions": {"commit": "aaaaaaa"}}))
+OTHER = SimpleNamespace(start=SimpleNamespace(record=SimpleNamespace(versions={"commit": "aaaaaaa"})))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first,
 
 @pytest.mark.parametrize(("before", "warns"), [({"threads": "3"}, True), ({"threads": "1"}, False), ({}, False)])
 def test_a_run_that_goes_on_with_another_number_of_threads_says_so_in_a_sentence(caplog, before, warns):
-    start = SimpleNamespace(path="last.ckpt", record={"versions": {"commit": commit(), **before}})
+    start = SimpleNamespace(path="last.ckpt", record=SimpleNamespace(versions={"commit": commit(), **before}))
     train.warn_of_other_bits(start)
     says = (
         "last.ckpt was trained with 3 threads, here are 1: sums are rounded otherwise, so the run does not end with "

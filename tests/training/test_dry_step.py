@@ -3,9 +3,10 @@
 import pytest
 import torch
 from config.composed import composed
-from omegaconf import OmegaConf
 
 from forecast.config.check import check_config
+from forecast.config.run_config import RunConfig
+from forecast.config.values import plain_values
 from forecast.errors import UserError
 from forecast.training.optimizers import dry_step
 
@@ -16,7 +17,7 @@ BARE = "~optim.betas ~optim.eps ~optim.weight_decay"
 def config(overrides):
     cfg = composed(*overrides.split())
     check_config(cfg)
-    return OmegaConf.to_container(cfg, resolve=True)
+    return RunConfig.of(plain_values(cfg))
 
 
 WORKS = [

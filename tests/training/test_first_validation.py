@@ -39,11 +39,11 @@ def test_epoch_0_may_stay_the_best_and_is_then_the_ridge_itself(useless, tmp_pat
     ours, theirs = metrics_of(useless), metrics_of(tmp_path)
     for split in ("val", "test"):
         assert ours[split]["scaled"]["mse"] == pytest.approx(theirs[split]["scaled"]["mse"], rel=1e-6)
-    assert best.config["model"]["skip_options"]["look_back"] == theirs_look_back(tmp_path)
+    assert best.config.model.get("skip_options")["look_back"] == theirs_look_back(tmp_path)
 
 
 def theirs_look_back(run):
-    return load_checkpoint(run / "checkpoints/best.ckpt").config["model"]["look_back"]
+    return load_checkpoint(run / "checkpoints/best.ckpt").config.model.get("look_back")
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_a_refit_fits_the_skip_to_more_rows_even_where_no_step_helped(tmp_path):
     call("train", *PLUS, *USELESS, "refit=true", f"hydra.run.dir={tmp_path}")
     best, refitted = (load_checkpoint(tmp_path / f"checkpoints/{name}.ckpt") for name in ("best", "refit"))
     assert best.step == refitted.step == 0
-    assert best.config["model"]["skip_options"] == refitted.config["model"]["skip_options"]
+    assert best.config.model.get("skip_options") == refitted.config.model.get("skip_options")
     assert not torch.equal(best.weights["skip.weight"], refitted.weights["skip.weight"])
     refitted.model()  # its weights are those of its config
 

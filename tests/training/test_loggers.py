@@ -11,9 +11,8 @@ from unittest import mock
 import pytest
 import torch
 import yaml
-from config.composed import composed
+from config.composed import run_config
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
-from omegaconf import OmegaConf
 from program import TINY, WITH_FIGURES, call, refusal
 
 from forecast.errors import UserError
@@ -27,29 +26,25 @@ LAYERS = ("encoder.0.attention", "encoder.2.attention", "decoder.layers.0.self_a
 PICTURES = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in LAYERS)}
 
 
-def config(*overrides):
-    return OmegaConf.to_container(composed(*overrides), resolve=True)
-
-
 OFF = ["logger=none", "~logger", "trainer.logger=false", "+trainer.logger=false", "logger=csv trainer.logger=false"]
 
 
 @pytest.mark.parametrize("overrides", OFF)
 def test_a_logger_that_is_turned_off_is_none(overrides, tmp_path):
-    assert make_logger(config(*overrides.split()), tmp_path) is False
+    assert make_logger(run_config(*overrides.split()), tmp_path) is False
 
 
 @pytest.mark.parametrize(("choice", "kind"), [("tensorboard", TensorBoardLogger), ("csv", CSVLogger)])
 def test_a_logger_writes_into_the_run_folder(choice, kind, tmp_path):
-    logger = make_logger(config(f"logger={choice}", "trainer.logger=true"), tmp_path)
+    logger = make_logger(run_config(f"logger={choice}", "trainer.logger=true"), tmp_path)
     assert type(logger) is kind
     assert Path(logger.log_dir).is_relative_to(tmp_path / choice)
 
 
 def test_a_checkpoint_from_before_the_trainer_had_the_key_keeps_its_logger(tmp_path):
-    older = config()
-    del older["trainer"]["logger"]
-    assert type(make_logger(older, tmp_path)) is TensorBoardLogger
+    older = dict(run_config().trainer.node)
+    del older["logger"]
+    assert type(make_logger(run_config().with_(trainer=older), tmp_path)) is TensorBoardLogger
 
 
 def test_a_logger_that_shows_no_pictures_is_left_in_peace(tmp_path):

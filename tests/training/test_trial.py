@@ -5,19 +5,18 @@ import math
 
 import pytest
 from commands.tunings import DLINEAR
-from config.composed import composed
-from omegaconf import OmegaConf
+from config.composed import run_config
 
 from forecast.commands.training_data import read_data
-from forecast.config.build import build
+from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.training.fit import Plan
-from forecast.training.trial import Trials, monitor_of
+from forecast.training.trial import Trials
 
 
 def plan_of(folder, *words):
-    config = OmegaConf.to_container(composed(*DLINEAR, "trainer.max_epochs=3", *words), resolve=True)
-    return Plan(config=config, choices={}, source=build(config["data"]), folder=folder, start=None)
+    config = run_config(*DLINEAR, "trainer.max_epochs=3", *words)
+    return Plan(config=config, choices={}, source=config.data.build(Source), folder=folder, start=None)
 
 
 def trials(read=read_data):
@@ -60,12 +59,12 @@ def test_the_error_is_the_one_that_chooses_checkpoints(model, tmp_path):
         trials().run(plan_of(tmp_path, *words[:count]), report=go_on, deadline=math.inf).error for count in (1, 2)
     ]
     assert errors[0] < 1 and errors[0] != pytest.approx(errors[1], rel=0.05)
-    assert monitor_of(plan_of(tmp_path, *words).config) == "mae"
+    assert plan_of(tmp_path, *words).config.monitor == "mae"
 
 
 def test_data_are_read_once_for_each_look_back(tmp_path):
     read = []
-    some = trials(lambda source, config: read.append(config["seq_len"]) or read_data(source, config))
+    some = trials(lambda source, config: read.append(config.seq_len) or read_data(source, config))
     for words in ([], ["optim.lr=0.01"], ["seq_len=23"], ["data.batch_size=32"], ["seq_len=23", "loss=mae"]):
         some.run(plan_of(tmp_path, "trainer.max_epochs=1", *words), report=go_on, deadline=math.inf)
     assert read == [19, 23]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import TypedDict
 
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.future import future_source
@@ -17,9 +17,18 @@ from forecast.evaluation.evaluate import evenly_spaced
 from forecast.evaluation.interval_columns import split_ends
 
 SHOWN = 25  # series of a panel
+Ahead = tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
 
-def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None) -> dict[str, Any]:
+class AheadOf(TypedDict):
+    """What is to be forecast for a page: the arguments of `ahead`."""
+
+    checkpoint: Path
+    future: str | None
+    level: Sequence[float] | None
+
+
+def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None) -> dict[str, np.ndarray]:
     """The forecast after the data that a checkpoint was trained on, of a panel of some series, in original units.
 
     As `results.example_windows`, without truth and baselines: past (W, L, T), forecast (W, P, T), levels (A,), lower,
@@ -38,20 +47,20 @@ def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None
     return {**found, **more}
 
 
-def of_series(forecaster: Forecaster, future: str | None, level: Sequence[float] | None) -> tuple[Any, ...]:
+def of_series(forecaster: Forecaster, future: str | None, level: Sequence[float] | None) -> Ahead:
     """Past (1, L, T), the columns of the forecast (1, P, N), and times (1, L + P)."""
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     frame = history(checkpoint, source, None, {})
     known = forecaster.known_after(source, frame, future, {})
     table = forecaster.continued(frame, future=known, level=level)
-    past = frame.tail(checkpoint.config["seq_len"])
+    past = frame.tail(checkpoint.config.seq_len)
     targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
     after = future_timestamps(past.timestamps[-1], past.freq, len(table))
     times = pd.DatetimeIndex(past.timestamps.append(after))
     return past.values[None][:, :, targets], table.iloc[:, 1:].to_numpy(np.float64)[None], stamps([times]), {}
 
 
-def of_panel(forecaster: Forecaster, future: str | None, level: Sequence[float] | None) -> tuple[Any, ...]:
+def of_panel(forecaster: Forecaster, future: str | None, level: Sequence[float] | None) -> Ahead:
     """As `of_series`, of W series, each with as much past as the shortest has."""
     checkpoint, source = forecaster.checkpoint, forecaster.source()
     panel, later = history_source(checkpoint, source, None, {}), future_source(checkpoint, source, future, {})

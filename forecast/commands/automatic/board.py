@@ -1,19 +1,23 @@
 """The leaderboard of an automatic run: what was trained, what it is worth, what was chosen, and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
+
+from forecast.commands.automatic.documents import Member, Weighed
+from forecast.config.run_config import Monitor
+from forecast.run_folder.shapes import BoardRow, Metrics
 
 ENSEMBLE = "weighted_ensemble"
 
 
 def leaderboard(
-    members: Mapping[str, Mapping[str, Any]],
+    members: Mapping[str, Member],
     left_out: Mapping[str, str],
-    weighed: Mapping[str, Any] | None,
-    ensemble: Mapping[str, Any] | None,
+    weighed: Weighed | None,
+    ensemble: Metrics | None,
     *,
-    error: str,
-) -> list[dict[str, Any]]:
+    error: Monitor,
+) -> list[BoardRow]:
     """A row for each model, the least validation error first, then those that have none.
 
     members: what member.json says of each, in the order of `weighed`'s weights. left_out: why others have no figures.
@@ -23,7 +27,7 @@ def leaderboard(
     weights = dict(zip(members, weighed["weights"], strict=True)) if weighed is not None else {}
     alone = weighed is None or bool(weighed.get("alone")) or sum(weight > 0 for weight in weights.values()) == 1
     best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
-    rows = [
+    rows: list[BoardRow] = [
         {
             "model": name,
             "validation": found["val"]["scaled"][error],
@@ -47,24 +51,27 @@ def leaderboard(
                 "weight": None,
             }
         )
-    rows.sort(key=lambda row: row["validation"])
-    nothing = {"validation": None, "test": None, "mase": None, "seconds": None, "chosen": False, "weight": None}
-    return [*rows, *({"model": name, **nothing, "reason": reason} for name, reason in left_out.items())]
+    rows.sort(key=lambda row: row["validation"] or 0.0)
+    nothing = dict.fromkeys(("validation", "test", "mase", "seconds"))
+    absent = [
+        {"model": name, **nothing, "chosen": False, "weight": None, "reason": why} for name, why in left_out.items()
+    ]
+    return [*rows, *cast(list[BoardRow], absent)]
 
 
-def best_of(members: Mapping[str, Mapping[str, Any]], error: str) -> str | None:
+def best_of(members: Mapping[str, Member], error: Monitor) -> str | None:
     """The member that errs least on validation windows."""
     return min(members, key=lambda name: float(members[name]["val"]["scaled"][error]), default=None)
 
 
-def reason(rows: Sequence[Mapping[str, Any]], weighed: Mapping[str, Any] | None, *, error: str) -> str:
+def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> str:
     """Why that model was chosen, in a sentence."""
     chosen = next((row for row in rows if row["chosen"]), None)
     if chosen is None:
         return "Nothing could be trained."
     judged = "on validation windows, each half of them by what the other half chose"
     if chosen["model"] == ENSEMBLE and weighed is not None:
-        shares = sorted(((row["weight"], row["model"]) for row in rows if row.get("weight")), reverse=True)
+        shares = sorted(((share, row["model"]) for row in rows if (share := row.get("weight"))), reverse=True)
         decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
         named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
         if weighed["alone"] is None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from forecast.commands.automatic.documents import AutoState
 from forecast.commands.outputs import keep_others
@@ -55,7 +54,7 @@ class Budget:
     else has trained a model; one in which nothing has is begun anew.
     """
 
-    def __init__(self, folder: Path, asked: dict[str, Any], *, minutes: float, begun: float) -> None:
+    def __init__(self, folder: Path, asked: dict[str, object], *, minutes: float, begun: float) -> None:
         self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.asked = json.loads(json.dumps(asked))

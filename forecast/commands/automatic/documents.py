@@ -1,6 +1,6 @@
 """The documents of an automatic run, of which types they are when a process reads what one before it has written."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 from typing_extensions import NotRequired, TypedDict
@@ -17,10 +17,19 @@ PaceKey = Literal[
 Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 
 
+class AutoSettings(TypedDict):
+    """conf/auto.yaml: the models of each preset, and the overrides of each model and of all networks."""
+
+    presets: dict[str, list[str]]
+    fitted: dict[str, dict[str, object]]
+    networks: dict[str, dict[str, object]]
+    every_network: dict[str, object]
+
+
 class AutoState(TypedDict):
     """auto.json: what was asked for, and the seconds that it took so far."""
 
-    asked: dict[str, Any]
+    asked: dict[str, object]
     seconds: NotNegative
 
 

@@ -1,13 +1,15 @@
 """How long the epochs of a network take, and how many of them there is time for."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
+from forecast.commands.automatic.documents import Settings
 from forecast.commands.training_data import begin
-from forecast.config.build import build
 from forecast.training.fit import Plan, checked_model, make_batches
 
 LONGEST, FEWEST = 1.5, 3  # seconds and steps of a trial
@@ -26,7 +28,7 @@ class Pace:
     validation: float
     panel: bool
 
-    def settings(self, allowance: float) -> dict[str, Any] | None:
+    def settings(self, allowance: float) -> Settings | None:
         """The overrides of a training that takes so many seconds at most; None where there is no time for one."""
         most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
         epoch = self.batches * self.seconds + self.validation
@@ -36,7 +38,7 @@ class Pace:
         for epochs in range(FEWEST_EPOCHS, 0, -1):
             batches = int((allowance / epochs - self.validation) / self.seconds)
             if batches >= FEWEST_BATCHES:
-                part = (
+                part: Settings = (
                     {"data.windows_per_epoch": batches * self.batch_size}
                     if self.panel
                     else {"trainer.limit_train_batches": min(batches, self.batches)}
@@ -47,14 +49,14 @@ class Pace:
 
 def measure(plan: Plan) -> Pace:
     """Trains and forecasts a few batches, with weights that nobody keeps."""
-    torch.manual_seed(plan.config["seed"])
+    torch.manual_seed(plan.config.seed)
     data, _, record = begin(plan, ridge=False)
-    config, model = plan.config, checked_model(plan, data, record)
+    config, (model, _) = plan.config, checked_model(plan, data, record)
     batches = make_batches(config, model, data)
     batches.setup("fit")
-    batch_size = config["data"]["batch_size"]
+    batch_size = config.data.batch_size
     first = next(iter(batches.train_dataloader()))
-    optimizer, loss = build(config["optim"])(list(model.parameters())), build(config["loss"])
+    optimizer, loss = config.optim.factory(Optimizer)(list(model.parameters())), config.loss.build(nn.Module)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -77,7 +79,7 @@ def measure(plan: Plan) -> Pace:
     )
 
 
-def timed(call: Any) -> float:
+def timed(call: Callable[[], None]) -> float:
     """Seconds of a call, without the first."""
     call()
     begin, count = time.perf_counter(), 0

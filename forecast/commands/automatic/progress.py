@@ -3,10 +3,9 @@
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as RichProgress
 
 from forecast.commands.automatic.budget import Budget
@@ -21,7 +20,7 @@ class Progress:
     def __init__(self, budget: Budget, names: Sequence[str]) -> None:
         self.budget, self.left, self.begun = budget, [*names, *AFTER], 0.0
         self.bar: RichProgress | None = None
-        self.task: Any = None
+        self.task = TaskID(0)
 
     def __enter__(self) -> "Progress":
         if sys.stderr.isatty():

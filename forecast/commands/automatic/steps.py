@@ -2,16 +2,17 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.automatic.ahead import ahead
+from forecast.commands import Answer
+from forecast.commands.automatic.ahead import AheadOf, ahead
 from forecast.commands.automatic.budget import MEMBER, PACE, RIDGE
 from forecast.commands.automatic.documents import Member, Settings
 from forecast.commands.automatic.pace import measure
@@ -21,7 +22,6 @@ from forecast.commands.refit import chosen_checkpoint, kept_metrics
 from forecast.commands.results import saved_naive_errors
 from forecast.commands.train import make_plan, train
 from forecast.commands.training_data import begin, read_data
-from forecast.config.build import build
 from forecast.config.entry import call
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
@@ -33,28 +33,29 @@ from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
 from forecast.evaluation.panel_evaluate import evaluate_panel
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Board, Metrics
 from forecast.training.any_model import fit_model
 from forecast.training.refit import refit
 
 SPLITS = ("val", "test")
+T = TypeVar("T")
 CPU = torch.device("cpu")
 
 
-def words(settings: Mapping[Any, int]) -> list[str]:
+def words(settings: Settings) -> list[str]:
     """Overrides as Hydra reads them."""
     return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
 
 
-def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], Any]) -> Any:
+def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], T]) -> T:
     """What a task returns that runs as a training with these overrides does, in a folder."""
-    found: list[Any] = []
+    found: list[T] = []
     folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
     call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
     return found[0]
 
 
-def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, Any]:
+def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, object]:
     """Trains a member, or goes on with its training, judges it, and writes member.json.
 
     allowance: seconds for the training of a network, by which its epochs are counted once; None: a model that is fitted
@@ -66,24 +67,23 @@ def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | N
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
         overrides = [f"ckpt_path={hydra_value(str(last))}", "trainer.enable_progress_bar=false"]
-    done: dict[str, Any] = within(folder, overrides, _train)
+    done: dict[str, object] = within(folder, overrides, _train)
     write_json(folder / MEMBER, done)
     return done
 
 
-def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> dict[str, Any]:
+def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> Settings:
     pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg)))
     settings = pace.settings(allowance)
     if settings is None:
         raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
     write_json(folder / PACE, settings)
-    found: dict[str, Any] = settings
-    return found
+    return settings
 
 
-def _train(cfg: DictConfig) -> dict[str, Any]:
+def _train(cfg: DictConfig) -> dict[str, object]:
     plan, start = make_plan(cfg), time.perf_counter()
-    pl.seed_everything(plan.config["seed"], workers=True, verbose=False)
+    pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
     fit_model(plan, data, record)
     seconds = time.perf_counter() - start
@@ -91,17 +91,19 @@ def _train(cfg: DictConfig) -> dict[str, Any]:
     return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
 
 
-def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, Any]:
+def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
-    model, found = checkpoint.model(), dict[str, Any]()
-    options: Any = {"protocol": protocol, "batch_size": checkpoint.config["data"]["batch_size"], "device": CPU}
+    model, found = checkpoint.model(), dict[str, object]()
+    batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
         start = time.perf_counter()
         if data.frame.id_column is not None:
-            other = evaluate_panel(model, data, split=split, fitted=None, **options)
+            other = evaluate_panel(
+                model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
+            )
             overall = other.errors.overall(other.naive)
         else:
-            one = evaluate(model, data, split=split, fitted=None, **options)
+            one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
             own = (one.own_scale or {}).get(MODEL)
             overall, _ = all_metrics(one.errors, data, saved_naive_errors(checkpoint, data), own)
         found[split] = overall
@@ -109,7 +111,7 @@ def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[s
     return found
 
 
-def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, Any]:
+def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, object]:
     """Judges what a training that was stopped after so long has left, and writes member.json.
 
     Raises UserError where that is nothing.
@@ -117,12 +119,12 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
     if not checkpoint_path(folder, "best").is_file():
         raise UserError("there was no time for its first validation")
 
-    def task(cfg: DictConfig) -> dict[str, Any]:
+    def task(cfg: DictConfig) -> dict[str, object]:
         plan = make_plan(cfg)
-        data, protocol = read_data(plan.source, plan.config), build(plan.config["protocol"])
+        data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
         return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
 
-    done: dict[str, Any] = {"seconds": seconds, **within(folder, overrides, task)}
+    done: dict[str, object] = {"seconds": seconds, **within(folder, overrides, task)}
     write_json(folder / MEMBER, done)
     return done
 
@@ -141,7 +143,7 @@ def refit_run(folder: Path, overrides: Sequence[str]) -> float:
     return seconds
 
 
-def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, Any]:
+def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, object]:
     """Trains the ensemble as any model is trained, with all results; returns what its checkpoint says of itself.
 
     level: of the intervals; where the validation windows are too few for one of them, those of a run's config are kept
@@ -156,10 +158,10 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
         call(train, config_name="train", overrides=words_of)
     checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
     weights = checkpoint.weights["weights"]
-    return {"weights": weights.mean(0).tolist(), **checkpoint.record["stacking"]}
+    return {"weights": weights.mean(0).tolist(), **(checkpoint.record.stacking or {})}
 
 
-def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] | None) -> None:
+def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
     """Makes the page of a run anew, with the leaderboard and the forecast on it.
 
     board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.
@@ -172,11 +174,11 @@ def page_with(folder: Path, *, board: dict[str, Any], forecast: dict[str, Any] |
     remake(folder, overwrite=True)
 
 
-def explain(folder: Path) -> dict[str, Any]:
+def explain(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
     checkpoint = chosen_checkpoint(folder)
     source = trained_source(checkpoint, root=None)
-    data, protocol = read_data(source, checkpoint.config), build(checkpoint.config["protocol"])
+    data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
     found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
     write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
     return found
@@ -192,15 +194,15 @@ def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
     call(look_back, config_name="backtest", overrides=[*overrides, f"hydra.run.dir={hydra_value(str(folder))}"])
 
 
-def forecast_file(overrides: Sequence[str]) -> dict[str, Any]:
+def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints."""
     from forecast.commands import predict
 
-    found: list[Any] = []
+    found: list[Answer] = []
 
     def forecast(cfg: DictConfig) -> None:
         found.append(predict.predict(cfg))
 
     call(forecast, config_name="predict", overrides=list(overrides))
-    document: dict[str, Any] = json.loads(json.dumps(found[0].document, default=str))
+    document: dict[str, object] = json.loads(json.dumps(found[0].document, default=str))
     return document

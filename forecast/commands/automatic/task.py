@@ -11,7 +11,6 @@ import numpy as np
 
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
-from forecast.config.build import build
 from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.config.values import options
@@ -64,7 +63,7 @@ class Task(NamedTuple):
         """Whether the words name several series."""
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
-    def of(self, settings: Mapping[str, Any], *, roles: bool = True) -> list[str]:
+    def of(self, settings: Mapping[str, object], *, roles: bool = True) -> list[str]:
         """The overrides of a member. roles: whether its model can use columns that have one."""
         kept, settings = self.words, dict(settings)
         if settings.get("model.patch_len") == "season":
@@ -103,16 +102,16 @@ def find_task(arguments: argparse.Namespace) -> Task:
     found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
     task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
-    source: Source = build(composed(task.of({"model": "ridge"})).values["data"])  # refuses what no training takes
+    source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
 
 
 def check_known(task: Task) -> None:
     """UserError where the forecast would lack what is known of its steps in advance: now and not after the training."""
-    config, future = composed(task.of({"model": "ridge"})).values, task.future
-    source, steps = build(config["data"]), config["pred_len"]
+    config, future = composed(task.of({"model": "ridge"})).config, task.future
+    source, steps = config.data.build(Source), config.pred_len
     known = list(source.known) if isinstance(source, CsvSource) else []
-    if not known:
+    if not isinstance(source, CsvSource) or not known:
         if future is not None:
             raise UserError(
                 f"future={future}: no column is known in advance. Leave it out, or name those that are: "
@@ -131,11 +130,11 @@ def check_known(task: Task) -> None:
             "history is written and add future=FILE to the command, or leave data.known out."
         )
     file, book = source.with_file(future, columns=None, drop=()), source.codebook()
-    options: Any = {"columns": known, "history": frame, "steps": steps, "book": book}
     if isinstance(frame, SeriesFrame):
-        read_future(future, file, **options)
+        read_future(future, file, columns=known, history=frame, steps=steps, book=book)
     else:
-        read_panel_future(file, series=np.arange(len(frame)), **options)
+        every = np.arange(len(frame))
+        read_panel_future(file, series=every, columns=known, history=frame, steps=steps, book=book)
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -161,7 +160,7 @@ def of_file(
     known["target"] = Text | None
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
     given = typed_settings(ours, "data", known)
-    use: dict[str, Any] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    use: dict[str, object] = {key: given.pop(key) for key in ("features", "target") if key in given}
     roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
     named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
     use["kept"] = [name for names in named.values() for name in names or ()]
@@ -217,11 +216,11 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
 
     The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
     """
-    source: Source = build(composed(words).values["data"])
+    source = composed(words).config.data.build(Source)
     several = isinstance(source, CsvSource) and source.panel_form
     frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
     pred_len = horizon or usual_pred_len(frame.freq)
-    split = build(composed([*words, f"pred_len={pred_len}"]).values["data"]).split  # one may be cut by horizons
+    split = composed([*words, f"pred_len={pred_len}"]).config.data.build(Source).split  # one may be cut by horizons
     if isinstance(frame, PanelFrame):
         rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
         cut = panel_cuts(split, frame, pred_len=pred_len)["train"]

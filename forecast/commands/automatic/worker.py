@@ -20,6 +20,8 @@ LOOK = 0.2  # seconds between two looks
 STEPS = "forecast.commands.automatic.steps"
 ALARM = "leakage check"  # with which all its alarms begin
 
+Context = multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext
+
 
 class Outcome(NamedTuple):
     """What a step gave: its value, or why there is none. leaks: whether that is an alarm of the leakage check."""
@@ -29,7 +31,7 @@ class Outcome(NamedTuple):
     leaks: bool = False
 
 
-def context() -> Any:
+def context() -> Context:
     """Processes that begin with what steps import: made once, by the first of them, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -47,7 +49,7 @@ def begin_server() -> None:
 
 
 def run_step(
-    step: str, arguments: dict[str, Any], *, log: Path, limit: float, tick: Callable[[], None] = lambda: None
+    step: str, arguments: dict[str, object], *, log: Path, limit: float, tick: Callable[[], None] = lambda: None
 ) -> Outcome:
     """Runs a function of STEPS in a process; what it prints goes to the end of a file.
 
@@ -86,7 +88,7 @@ def run_step(
     return Outcome(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 
 
-def _perform(module: str, step: str, arguments: dict[str, Any], log: str, sender: Connection) -> None:
+def _perform(module: str, step: str, arguments: dict[str, object], log: str, sender: Connection) -> None:
     """The process: output to the log, its end with that of the process that began it, the step, its outcome."""
     from forecast.evaluation.leakage_windows import NothingShown  # here: the process that begins it needs no torch
 

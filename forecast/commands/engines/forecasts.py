@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
 from forecast.commands.engines.ray_parts import made
@@ -38,7 +38,9 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
         yield partial(parts, ray, settings, place)
 
 
-def parts(ray: Any, settings: PredictSettings, place: Place, scoring: Scoring, output: Path) -> list[tuple[Path, Part]]:
+def parts(
+    ray: ModuleType, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
+) -> list[tuple[Path, Part]]:
     """All parts of a forecast, in their order."""
     del output  # whose pieces are in the place
     series, device = len(scoring.ends.series), scoring.ends.device.type
@@ -62,7 +64,7 @@ class Forecasts:
     scoring: Scoring
 
     @property
-    def run(self) -> Mapping[str, Any]:
+    def run(self) -> Mapping[str, object]:
         """See `Work`."""
         return self.scoring.run
 

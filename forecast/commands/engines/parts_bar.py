@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from forecast.commands.engines.share_out import Failed
 
@@ -20,7 +20,7 @@ class PartsBar:
     def __init__(self, size: int, unit: str) -> None:
         self.size, self.unit, self.done, self.said = size, unit, 0, 0
         self.bar: Progress | None = None
-        self.task: Any = None
+        self.task = TaskID(0)
 
     def __enter__(self) -> "PartsBar":
         if sys.stderr.isatty():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import ModuleType
 
 import torch
 
@@ -24,7 +24,7 @@ def cluster_of(settings: RaySettings, *, device: str) -> Cluster:
 
 
 @contextmanager
-def at_work(settings: RaySettings, place: Place) -> Iterator[Any]:
+def at_work(settings: RaySettings, place: Place) -> Iterator[ModuleType]:
     """Ray, with a cluster; other commands are kept out of the folder of the parts, which goes where all went well.
 
     UserError where another command is at work there, without Ray, and where no cluster of this Ray answers.

@@ -17,7 +17,7 @@ from forecast.config.commit import LIBRARIES, commit
 from forecast.config.distributed import LARGE_PAGES
 from forecast.errors import Terminated, UserError
 
-Run = Callable[[Any], Any]  # a job, with what it is
+Run = Callable[[object], object]  # a job, with what it is
 
 
 class Ended(NamedTuple):
@@ -45,7 +45,7 @@ class JobOrder:
 
 def run_jobs(
     run: Run,
-    job: Callable[[int], Any],
+    job: Callable[[int], object],
     count: int,
     *,
     cluster: Cluster,
@@ -118,7 +118,7 @@ class JobWorker:
         seen.write_text(order.token)
         return seen.name
 
-    def work(self, job: Any) -> Ended:
+    def work(self, job: object) -> Ended:
         """Runs a job."""
         with contextlib.redirect_stdout(io.StringIO()) as text:
             try:

@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from forecast.commands.engines.parts_bar import PartsBar
@@ -21,7 +22,7 @@ from forecast.errors import UserError
 log = logging.getLogger(__name__)
 
 
-def made(ray: Any, task: Task, run: Mapping[str, Any], *, of: int, there: int) -> list[tuple[Path, Any]]:
+def made(ray: ModuleType, task: Task, run: Mapping[str, object], *, of: int, there: int) -> list[tuple[Path, Any]]:
     """All parts of a work, in their order, each with what is told of it.
 
     UserError where any has failed; the others stay for another time. run: of the

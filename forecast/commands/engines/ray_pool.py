@@ -5,12 +5,13 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from forecast.commands.engines.share_out import Failed, WorkerDied
@@ -56,7 +57,7 @@ def check_installed(typed: str) -> None:
 
 
 @contextmanager
-def connected(cluster: Cluster) -> Iterator[Any]:
+def connected(cluster: Cluster) -> Iterator[ModuleType]:
     """Ray, with a cluster to talk to. UserError where there is none."""
     address, typed = cluster.address, f"{cluster.key}.address"
     if address.startswith("ray://"):
@@ -69,7 +70,7 @@ def connected(cluster: Cluster) -> Iterator[Any]:
     elif address not in ("auto", "local"):
         raise UserError(f"{typed}={label(address)} is no HOST:PORT. Say {typed}=auto or {typed}=HOST:6379")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # address=local starts a cluster; others have their own
-    ray: Any = import_module("ray")
+    ray = import_module("ray")
     quiet = {"log_to_driver": False, "configure_logging": False, "include_dashboard": False}
     if address != "local":
         del quiet["include_dashboard"]
@@ -112,12 +113,12 @@ class RayPool:
 
     def __init__(
         self,
-        ray: Any,
-        worker: Callable[..., Any],
+        ray: ModuleType,
+        worker: Callable[..., object],
         *,
         cluster: Cluster,
         shared: Shared,
-        given: Callable[[int], Sequence[Any]],
+        given: Callable[[int], Sequence[object]],
     ) -> None:
         """worker: makes one of them, with `ready()`, which answers the name of a file in the shared folder, and `work`.
 
@@ -126,7 +127,7 @@ class RayPool:
         self.ray, self.worker, self.cluster, self.shared, self.given = ray, worker, cluster, shared, given
         self.warned = False
 
-    def begin(self, parts: int) -> list[Any]:
+    def begin(self, parts: int) -> list[object]:
         """As many workers as are wanted, have parts and room, all of which can see the shared folder.
 
         UserError where there is no room, and for what keeps one of them from its work.
@@ -160,7 +161,7 @@ class RayPool:
             self._check_begun(question)
         return list(workers.values())
 
-    def _check_begun(self, question: Any) -> None:
+    def _check_begun(self, question: object) -> None:
         try:
             answer = self.answer(question)
         except WorkerDied as error:
@@ -171,17 +172,17 @@ class RayPool:
             raise UserError(answer.text)
         check_seen(self.shared, answer)
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """See `Pool`."""
         return self.worker()
 
-    def ask(self, worker: Any, part: int | None) -> Any:
+    def ask(self, worker: Any, part: int | None) -> object:
         """See `Pool`."""
         return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
 
-    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
+    def first(self, questions: Sequence[object], *, working: bool) -> object:
         """See `Pool`."""
-        done: list[Any] = []
+        done: list[object] = []
         while questions and not done:
             done, _ = self.ray.wait(list(questions), num_returns=1, timeout=LOOK if working else BEGIN)
             if not working:
@@ -246,7 +247,7 @@ def check_seen(shared: Shared, name: str) -> None:
         time.sleep(0.1)
 
 
-def check_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def check_same(ours: Mapping[str, object], theirs: Mapping[str, object]) -> None:
     """UserError where what a worker makes would be of something else, or end in other digits."""
     fixes = {
         "torch": f"Install the same there: pip install 'torch=={ours['torch']}'",

@@ -4,7 +4,6 @@ import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -27,7 +26,7 @@ class Order:
     folder: str
     token: str
     trust: frozenset[str]
-    run: dict[str, Any]
+    run: dict[str, object]
     commit: str
 
 

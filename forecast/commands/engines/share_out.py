@@ -22,25 +22,25 @@ class WorkerDied(Exception):
 class Pool(Protocol):
     """Where workers are. Whatever stands for a worker or a question is the pool's own and hashable."""
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """A further worker; it need not be there yet."""
 
-    def ask(self, worker: Any, part: int | None) -> Any:
+    def ask(self, worker: object, part: int | None) -> object:
         """Gives a worker a part, None: asks whether it is there. Returns the question, at once."""
 
-    def first(self, questions: Sequence[Any], *, working: bool) -> Any:
+    def first(self, questions: Sequence[object], *, working: bool) -> object:
         """Waits for any of these questions to be answered and returns it. UserError where there is no worker any more.
 
         working: whether any of them is a part, which may take as long as it likes.
         """
 
-    def answer(self, question: Any) -> Any:
+    def answer(self, question: object) -> object:
         """What was answered. Raises WorkerDied."""
 
 
 def share_out(
     parts: Sequence[int],
-    workers: Sequence[Any],
+    workers: Sequence[object],
     pool: Pool,
     *,
     done: Callable[[int, Any], None],
@@ -52,8 +52,8 @@ def share_out(
     dead worker one is started, which gets parts once it is there. done(part, answer) and died(part, error) are told so.
     """
     waiting, idle, deaths = deque(parts), deque(workers), Counter[int]()
-    asked: dict[Any, tuple[Any, int | None]] = {}
-    answers: dict[int, Any] = {}
+    asked: dict[object, tuple[object, int | None]] = {}
+    answers: dict[int, object] = {}
     while len(answers) < len(parts):
         while waiting and idle:
             worker, part = idle.popleft(), waiting.popleft()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import torch
 
@@ -26,7 +26,6 @@ from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
 from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
-from forecast.evaluation.baselines import saved_fits
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.evaluation.panel_pass import PanelPass, panel_pass
@@ -59,7 +58,7 @@ def parts(
     one_pass: PanelPass,
     levels: Sequence[float] | None,
     *,
-    ray: Any,
+    ray: ModuleType,
     settings: EvaluateSettings,
     protocol: Protocol,
     place: Place,
@@ -80,7 +79,7 @@ def parts(
     return read([path for path, _ in found], one_pass.chunk)
 
 
-def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, Any]:
+def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, object]:
     """What the bits of all parts depend on."""
     data = one_pass.data
     return {
@@ -111,7 +110,7 @@ class MadeWindows:
 
     one_pass: PanelPass
     levels: Sequence[float] | None
-    run: Mapping[str, Any]
+    run: Mapping[str, object]
     batch_size: int
 
     def make(self, path: Path, number: int, of: int) -> Part:
@@ -134,7 +133,7 @@ def begun(settings: EvaluateSettings, protocol: Protocol) -> MadeWindows:
     data = evaluated_data(checkpoint, source, path, split=settings.split, reading=reading)
     intervals = wanted(checkpoint, how=settings.calibration, level=settings.level)
     levels = None if intervals is None else intervals.calibration.levels
-    device, fitted = forecaster.torch_device, saved_fits(checkpoint.record)
+    device, fitted = forecaster.torch_device, checkpoint.record.fits
     model = checkpoint.model().to(device)
     one_pass = panel_pass(model, data, split=settings.split, protocol=protocol, fitted=fitted, device=device)
     size = settings.data.batch_size or source.batch_size

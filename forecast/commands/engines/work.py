@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from forecast.commands.engines.ray_pool import Cluster, Shared
 from forecast.commands.predict_panel import written_or_refused
@@ -30,7 +30,7 @@ class Work(Protocol):
     """A work in parts. run: what all its parts have alike, and the bits depend on; `ending` is that of their files."""
 
     @property
-    def run(self) -> Mapping[str, Any]:
+    def run(self) -> Mapping[str, object]:
         """Of JSON's types."""
 
     def make(self, path: Path, number: int, of: int) -> Made:
@@ -68,7 +68,7 @@ class Task:
     size: int
 
 
-def name_of(shard: tuple[int, int], run: Mapping[str, Any]) -> str:
+def name_of(shard: tuple[int, int], run: Mapping[str, object]) -> str:
     """The file of a part: its number, and the checksum of all that its bits depend on."""
     known = json.dumps(dict(run), sort_keys=True).encode()
     checksum = hashlib.md5(known, usedforsecurity=False).hexdigest()[:12]

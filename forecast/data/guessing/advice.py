@@ -1,7 +1,7 @@
 """What fits a file: whether its level drifts, and an Informer that its rows can train in minutes on two cores."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
 
 def fitted_model(
     windows: Mapping[str, int], lengths: Lengths, *, columns: int, intermittent: bool = False
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
 
     intermittent: most values are 0, which then has the least absolute error. Boosted trees stand on a ridge; the val
@@ -60,7 +60,7 @@ def fitted_model(
     return "boosted_trees", {} if intermittent else {"model.error": "absolute"}
 
 
-def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, Any]:
+def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, object]:
     """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
 
     windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
@@ -73,7 +73,7 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
     most_epochs = max(MOST_EPOCHS, UPDATES * batch_size // train)
     affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
     affordable_epochs = int(affordable / (train + EVALUATED * val))
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "model.d_model": width,
         "model.n_heads": 4,
         "model.d_ff": 2 * width,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.guess_rows import counts_above_zero
 from forecast.data.guessing.train_command import train_command
 from forecast.data.near_grid import stamps_on_grid
-from forecast.data.reading.layout import Layout
+from forecast.data.reading.layout import Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
@@ -188,7 +188,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     return found[:_MOST_COMMANDS]
 
 
-def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Any] | None) -> str:
+def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Cell] | None) -> str:
     """The training on all series, read as the one that was looked at; in others there may be gaps.
 
     where: what chose the rows before the series were told apart.
@@ -290,7 +290,7 @@ def _note_counts(check: FileCheck, frame: SeriesFrame) -> bool:
     return bool(rare)
 
 
-def _settings(check: FileCheck, layout: Layout) -> dict[str, Any]:
+def _settings(check: FileCheck, layout: Layout) -> dict[str, object]:
     """The keys that choose a layout, and what is forecast."""
     settings = {f"data.{key}": value for key, value in settings_of(layout).items()}
     if settings.get("data.separator") == "\t":

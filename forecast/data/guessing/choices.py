@@ -48,7 +48,7 @@ class Guess:
         self.reasons.append(reason)
 
 
-def settings_of(layout: Layout) -> dict[str, Any]:
+def settings_of(layout: Layout) -> dict[str, object]:
     """The keys of a layout that are not as usual."""
     pairs = {key.name: (getattr(layout, key.name), getattr(USUAL, key.name)) for key in fields(Layout)}
     return {key: list(now) if isinstance(now, tuple) else now for key, (now, usual) in pairs.items() if now != usual}

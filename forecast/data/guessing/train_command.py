@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from forecast.text.terminal import shell_word
 
@@ -12,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?[\d._]+([eE][+-]?[\d_]+)?")
 _WORDS = {"null", "true", "false", "nan", "inf"}
 
 
-def hydra_value(value: Any) -> str:
+def hydra_value(value: object) -> str:
     """A text, or a list or mapping of texts and numbers, as Hydra's override grammar reads it back."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{hydra_value(key)}: {hydra_value(inner)}" for key, inner in value.items()) + "}"
@@ -32,7 +31,7 @@ def hydra_value(value: Any) -> str:
     return f"'{escaped}'"
 
 
-def typed(key: str, value: Any) -> str:
+def typed(key: str, value: object) -> str:
     """KEY=VALUE as a shell, and then Hydra, read it back; it shows no character that a terminal would obey."""
     text = hydra_value(value)
     word = f"{key}={text}"
@@ -41,7 +40,7 @@ def typed(key: str, value: Any) -> str:
     return f'{key}="{text}"' if plain and shlex.quote(word) != word else shell_word(word)
 
 
-def train_command(model: str, path: str, settings: Mapping[str, Any]) -> str:
+def train_command(model: str, path: str, settings: Mapping[str, object]) -> str:
     """`forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings, as a shell reads them back."""
     settings = {"model": model, "data": "csv", "data.path": path, **settings}
     return " ".join(["forecast train", *(typed(*item) for item in settings.items())])

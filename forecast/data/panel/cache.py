@@ -246,7 +246,7 @@ def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> 
     return hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
-def _of_file(path: Path) -> list[Any]:
+def _of_file(path: Path) -> list[object]:
     state = path.stat()
     with path.open("rb") as file:
         ends = hashlib.md5(file.read(_ENDS), usedforsecurity=False)

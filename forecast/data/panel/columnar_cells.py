@@ -1,11 +1,12 @@
 """Typed columns of a Parquet or Feather file, some rows at a time, as ids, times and numbers."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings, quoted
@@ -30,11 +31,8 @@ class Words:
         """All so far; a missing cell is ''."""
         return list(self._numbers)
 
-    def codes(self, column: Any) -> IntArray:
+    def codes(self, column: pa.Array) -> IntArray:
         """The number of the text of each cell (n,)."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         column = plain(column)
         if pa.types.is_floating(column.type) and not pc.any(pc.not_equal(pc.floor(column), column)).as_py():
             column = column.cast(pa.int64())  # as pandas stores whole numbers beside a missing one
@@ -51,7 +49,7 @@ class Words:
         return codes
 
 
-def equal_cells(column: Any, value: str | float) -> np.ndarray:
+def equal_cells(column: pa.Array, value: str | float) -> np.ndarray:
     """Which cells (n,) are what data.where asks for: a number by its value, text letter by letter."""
     words = Words()
     codes = words.codes(column)
@@ -59,24 +57,20 @@ def equal_cells(column: Any, value: str | float) -> np.ndarray:
     return np.array(same, dtype=bool)[codes]
 
 
-def codes_of(column: Any, name: str, book: Codebook) -> FloatArray:
+def codes_of(column: pa.Array, name: str, book: Codebook) -> FloatArray:
     """The numbers (n,) of the categories in a column, NaN for a missing cell."""
     words = Words()
     codes = words.codes(column)
     return book.codes(name, words.words)[codes]
 
 
-def _is_simple(kind: Any) -> bool:
-    import pyarrow as pa
+def _is_simple(kind: pa.DataType) -> bool:
 
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def nameless(column: Any) -> npt.NDArray[np.bool_]:
+def nameless(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Which cells (n,) are missing or an empty text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.null_count:
         return np.asarray(column.is_null())
     if isinstance(column, pa.DictionaryArray):
@@ -87,10 +81,8 @@ def nameless(column: Any) -> npt.NDArray[np.bool_]:
     return np.zeros(len(column), dtype=bool)
 
 
-def text_kind(kind: Any) -> str | None:
+def text_kind(kind: pa.DataType) -> str | None:
     """What a column of this type holds, where that is no numbers."""
-    import pyarrow as pa
-
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     if any(check(inner) for check in numeric):
@@ -98,10 +90,8 @@ def text_kind(kind: Any) -> str | None:
     return "text" if is_text(inner) or holds_bytes(inner) else type_name(kind)
 
 
-def numbers_of(column: Any, missing: Sequence[float]) -> FloatArray:
+def numbers_of(column: pa.Array, missing: Sequence[float]) -> FloatArray:
     """(n,): NaN for a missing cell, and for a number that stands for none."""
-    import pyarrow as pa
-
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     if not pa.types.is_float64(column.type):
@@ -119,7 +109,7 @@ class Joint:
         self._columns = [Words() for _ in range(columns)]
         self._numbers: dict[tuple[int, ...], int] = {}
 
-    def codes(self, columns: Sequence[Any]) -> IntArray:
+    def codes(self, columns: Sequence[pa.Array]) -> IntArray:
         """The number of the cells of each row (n,)."""
         codes = [words.codes(column) for words, column in zip(self._columns, columns, strict=True)]
         if len(codes) == 1:
@@ -143,8 +133,7 @@ class Times:
     called.
     """
 
-    def __init__(self, kinds: Sequence[Any], layout: Layout) -> None:
-        import pyarrow as pa
+    def __init__(self, kinds: Sequence[pa.DataType], layout: Layout) -> None:
 
         self._layout = layout
         self._joint = Joint(len(kinds))
@@ -160,10 +149,8 @@ class Times:
         self.stepped = False
         self.time_format: str | None = None
 
-    def collect(self, columns: Sequence[Any], where: Callable[[int], str]) -> IntArray:
+    def collect(self, columns: Sequence[pa.Array], where: Callable[[int], str]) -> IntArray:
         """What stands for the times of some rows (n,) until they are decided on; UserError for a missing one."""
-        import pyarrow as pa
-
         for column in columns:
             if column.null_count:
                 row = int(np.asarray(column.is_null()).argmax())
@@ -220,10 +207,8 @@ class Times:
             )
         return self._of_codes[codes]
 
-    def _instants(self, column: Any) -> IntArray:
+    def _instants(self, column: pa.Array) -> IntArray:
         """Nanoseconds of the clock: in UTC, or in data.time_zone, for times with a zone."""
-        import pyarrow as pa
-
         zone = getattr(column.type, "tz", None)
         stamps = np.asarray(column.cast(pa.timestamp("ns", zone)).cast(pa.int64()))
         if zone is not None and self._layout.time_zone is not None:
@@ -239,8 +224,6 @@ def _by_clock(instants: IntArray, zone: str) -> IntArray:
     return nanoseconds(local.tz_localize(None))
 
 
-def as_column(rows: IntArray) -> Any:
+def as_column(rows: IntArray) -> pa.Array:
     """(n,) as pyarrow has it."""
-    import pyarrow as pa
-
     return pa.array(rows)

@@ -1,7 +1,9 @@
 """What a Parquet or Feather file says of itself: its kind, its columns."""
 
 from pathlib import Path
-from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
 
 from forecast.data.reading.columnar import FEATHER, PARQUET, UNNAMED, columns_of
 
@@ -18,11 +20,8 @@ def columnar_kind(path: Path) -> bytes | None:
     return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
 
 
-def schema_of(path: Path, kind: bytes) -> Any:
+def schema_of(path: Path, kind: bytes) -> pa.Schema:
     """Of pyarrow; what it raises for a damaged file."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
     if kind == PARQUET:
         with pa.parquet.ParquetFile(path) as parquet:
             return parquet.schema_arrow
@@ -30,10 +29,8 @@ def schema_of(path: Path, kind: bytes) -> Any:
         return pa.ipc.open_file(file).schema
 
 
-def known_columns(schema: Any) -> tuple[list[str], list[int]]:
+def known_columns(schema: pa.Schema) -> tuple[list[str], list[int]]:
     """The names of the columns and their places in the schema, less a stored index without a name that is no time."""
-    import pyarrow as pa
-
     header, places = columns_of(schema)
     kept = [
         number

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 
 from forecast.data import catalog
 from forecast.data.cells import FloatArray, IntArray
@@ -49,7 +51,7 @@ class Batch(NamedTuple):
     """Some rows: their numbers in the file (n,), and the column of each name, of pyarrow."""
 
     rows: IntArray
-    columns: dict[str, Any]
+    columns: dict[str, pa.Array]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,7 +64,7 @@ class ColumnarFile:
 
     path: Path
     kind: bytes
-    schema: Any
+    schema: pa.Schema
     places: dict[str, int]
     ids: tuple[str, ...]
     layout: Layout
@@ -115,20 +117,18 @@ class ColumnarFile:
                     "cell that stands there."
                 )
 
-    def _plain(self, name: str, column: Any, first: int) -> Any:
+    def _plain(self, name: str, column: pa.Array, first: int) -> pa.Array:
         """A column whose bytes are text; UserError for other bytes. first: the number of its first row."""
         try:
             return plain(column)
         except NotText as error:
             raise unread_column(self.path, name, not_text(column.type, first + error.cell)) from error
 
-    def _next(self, stored: Iterator[Any]) -> Any:
+    def _next(self, stored: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         with damaged(self.path, KINDS[self.kind]):
             return next(stored, None)
 
-    def _stored(self, places: list[int]) -> Iterator[Any]:
-        import pyarrow as pa
-        import pyarrow.parquet
+    def _stored(self, places: list[int]) -> Iterator[pa.RecordBatch]:
 
         if self.kind == PARQUET:
             names, rows = [self.schema.field(place).name for place in places], self.rows_at_once
@@ -230,7 +230,9 @@ def opened(path: Path, kind: bytes, source: CsvSource, findings: Findings, book:
     )
 
 
-def _of_numbers(names: Sequence[str], kinds: dict[str, Any], findings: Findings, coded: Collection[str]) -> list[str]:
+def _of_numbers(
+    names: Sequence[str], kinds: dict[str, pa.DataType], findings: Findings, coded: Collection[str]
+) -> list[str]:
     """The columns of numbers or categories (coded); the others are named in one line. UserError without any."""
     out = {name: what for name in names if name not in coded and (what := text_kind(kinds[name])) is not None}
     some = ", ".join(f"{label(name)} ({what})" for name, what in out.items())

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from annotated_types import Interval
 from typing_extensions import TypedDict
 
@@ -104,7 +106,6 @@ def write_rows(path: Path, ending: str, table: LongTable, ends: Iterable[Ends]) 
                 file.write(table.text(*some))
                 rows += len(some.series) * table.pred_len
         return rows
-    import pyarrow.parquet as pq
 
     with path.open("wb") as raw, pq.ParquetWriter(raw, table.schema()) as writer:
         for some in ends:
@@ -121,8 +122,6 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
         if ending == CSV:
             _join_text(parts, file)
         else:
-            import pyarrow as pa
-
             try:
                 _join_columns([path for path, _ in parts], file)
             except pa.ArrowException as error:
@@ -141,11 +140,9 @@ def _join_text(parts: Sequence[tuple[Path, Part]], file: IO[bytes]) -> None:
 
 
 def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     schema = pq.read_schema(paths[0])
-    held: list[Any] = []
+    held: list[pa.Table] = []
     with pq.ParquetWriter(file, schema) as writer:
         for path in paths:
             with pq.ParquetFile(path) as part:

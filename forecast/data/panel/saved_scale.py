@@ -39,7 +39,7 @@ class SavedScale:
         rows = slice(None) if scaler.how in EACH else slice(1)
         return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], scaler.period)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
         text = "\n".join(_escaped(str(name)) for name in self.ids).encode()
         return {

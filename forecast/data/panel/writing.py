@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.panel.frame import PanelFrame
@@ -83,10 +84,8 @@ class LongTable:
         rows: pd.DataFrame = pd.DataFrame(dict(zip(names, columns, strict=True)))
         return rows
 
-    def columns(self, series: IntArray, values: FloatArray) -> Any:
+    def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
-        import pyarrow as pa
-
         places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
         texts = [pa.array(cells[series], pa.string()) for cells in self._ids.values()]
         kinds = self.schema().types
@@ -95,10 +94,8 @@ class LongTable:
         targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
         return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
 
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         """The names and kinds of the columns of a Parquet file."""
-        import pyarrow as pa
-
         time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
         ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
         fields = [*ids, (self.frame.time_column, time)]

@@ -5,9 +5,14 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import IO
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from pyarrow import types
 
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -28,10 +33,8 @@ class ColumnarText:
     """
 
     def __init__(self, file: IO[bytes], first_bytes: bytes) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet
 
-        self._file: Any
+        self._file: pa.parquet.ParquetFile | pa.RecordBatchFileReader
         if first_bytes.startswith(PARQUET):
             self._file = pa.parquet.ParquetFile(file)
             schema, self._rows = self._file.schema_arrow, self._file.metadata.num_rows
@@ -60,7 +63,7 @@ class ColumnarText:
             row += batch.num_rows
         return found
 
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         if hasattr(self._file, "iter_batches"):
             return iter(self._file.iter_batches(batch_size=_ROWS, use_threads=False))
         return _checked(self._file)
@@ -73,9 +76,6 @@ class ColumnarText:
         have a zone. What pyarrow raises for a damaged file, also while it is read; ValueError for more cells than
         `largest` bytes of text can have.
         """
-        import pyarrow as pa
-        import pyarrow.csv
-
         read = [(n, place) for n, place in zip(self._names, self._places, strict=True) if n not in self.unread]
         names, places = [name for name, _ in read], [place for _, place in read]
         if self._rows * len(places) > largest:  # as many separators
@@ -97,10 +97,8 @@ class NotText(ValueError):
         self.cell = cell
 
 
-def unread_type(kind: Any) -> str | None:
+def unread_type(kind: pa.DataType) -> str | None:
     """What is to be said of a type that holds neither numbers, text nor times; None for one that does."""
-    from pyarrow import types
-
     inner = kind
     if hasattr(inner, "extension_name"):
         inner = inner.storage_type
@@ -113,12 +111,12 @@ def unread_type(kind: Any) -> str | None:
     return f"is of the type {type_name(kind)}, which holds neither numbers, text nor times"
 
 
-def type_name(kind: Any) -> str:
+def type_name(kind: pa.DataType) -> str:
     """The name of a type, not too long for a message."""
     return label(str(kind), _LONGEST)
 
 
-def not_text(kind: Any, row: int) -> str:
+def not_text(kind: pa.DataType, row: int) -> str:
     """What is to be said of a column whose cell in a row, from 0, is no text."""
     return f"is of the type {type_name(kind)}, and row {row + 1} holds other bytes than text in UTF-8"
 
@@ -130,32 +128,25 @@ def unread_column(path: object, name: str, what: str) -> UserError:
     )
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     """Whether a type is one of text."""
-    from pyarrow import types
-
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def is_bytes(kind: Any) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
     """Whether a type is one of bytes: Spark, Impala and Hive write text so, without the mark that it is text."""
-    from pyarrow import types
-
     checks = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     return any(check(kind) for check in checks)
 
 
-def holds_bytes(kind: Any) -> bool:
+def holds_bytes(kind: pa.DataType) -> bool:
     """Whether cells of a type are bytes, also as those of a dictionary or an extension."""
     inner = kind.storage_type if hasattr(kind, "extension_name") else kind
     return is_bytes(getattr(inner, "value_type", inner))
 
 
-def plain(column: Any) -> Any:
+def plain(column: pa.Array) -> pa.Array:
     """A column whose bytes are text, and without types that pyarrow computes little with. Raises NotText."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if holds_bytes(column.type):
         column = column.storage if isinstance(column, pa.ExtensionArray) else column
         if isinstance(column, pa.DictionaryArray):
@@ -184,7 +175,7 @@ def _is_text(cell: bytes | None) -> bool:
         return False
 
 
-def _checked(ipc: Any) -> Iterator[Any]:
+def _checked(ipc: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
     """The batches of a Feather file, some rows at a time; their offsets are those of a stranger."""
     for number in range(ipc.num_record_batches):
         batch = ipc.get_batch(number)
@@ -193,10 +184,8 @@ def _checked(ipc: Any) -> Iterator[Any]:
             yield batch.slice(start, _ROWS)
 
 
-def columns_of(schema: Any) -> tuple[list[str], list[int]]:
+def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
-    import pyarrow as pa
-
     index, all_names = {*index_columns(schema)}, schema.names  # a list that Arrow makes anew each time
     order = sorted(range(len(all_names)), key=lambda place: all_names[place] not in index)
     names, places = [], []
@@ -211,7 +200,7 @@ def columns_of(schema: Any) -> tuple[list[str], list[int]]:
     return names, places
 
 
-def index_columns(schema: Any) -> list[str]:
+def index_columns(schema: pa.Schema) -> list[str]:
     """The columns that were the index of a DataFrame; none where no DataFrame was, or its metadata are damaged."""
     try:
         stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
@@ -226,11 +215,8 @@ def _line(names: Sequence[str]) -> bytes:
     return line.getvalue().encode()
 
 
-def texts_of(column: Any) -> Any:
+def texts_of(column: pa.Array) -> pa.Array:
     """The cells of a column, null for a missing one; see `unread_type` and `plain` for what has none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = plain(column)
     if isinstance(column, pa.ExtensionArray):
         if column.type.extension_name == "pandas.period":
@@ -248,11 +234,8 @@ def texts_of(column: Any) -> Any:
     return pc.cast(column, pa.string())
 
 
-def _times(column: Any) -> Any:
+def _times(column: pa.Array) -> pa.Array:
     """Dates, timestamps and times of day as text; days alone where all are midnight, for a time may stand beside."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_time(kind):
         return _shortest(column, [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")])
@@ -278,11 +261,8 @@ def _times(column: Any) -> Any:
     return pc.binary_join_element_wise(texts, pc.take(pa.array(words, pa.string()), offsets.indices), "")
 
 
-def _shortest(column: Any, kinds: Sequence[Any]) -> Any:
+def _shortest(column: pa.Array, kinds: Sequence[pa.DataType]) -> pa.Array:
     """Times as text, with no more digits of the second than one of them needs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for kind in kinds[:-1]:
         try:
             return pc.cast(pc.cast(column, kind), pa.string())
@@ -291,11 +271,8 @@ def _shortest(column: Any, kinds: Sequence[Any]) -> Any:
     return pc.cast(pc.cast(column, kinds[-1]), pa.string())
 
 
-def _exact(texts: Any) -> Any:
+def _exact(texts: pa.Array) -> pa.Array:
     """Numbers without a decimal sign: 1.25 as 125e-2, which says the same whatever sign the file's texts have."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     point = pc.find_substring(texts, ".")
     decimals = pc.subtract(pc.subtract(pc.utf8_length(texts), point), 1)
     digits = pc.replace_substring(texts, ".", "")

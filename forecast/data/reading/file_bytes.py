@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import Buffer
 
 from forecast.errors import UserError
 
@@ -125,7 +126,7 @@ class _Unchanged(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Buffer) -> int:
         if not self._left:
             return 0
         place = memoryview(buffer)[: self._left]

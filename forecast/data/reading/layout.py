@@ -1,8 +1,8 @@
 """How a file of a series is written, and what is read of it: the keys of the data group that say so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from forecast.bounds import Text
 from forecast.data.findings import Gaps
@@ -100,10 +100,11 @@ _NAMING = (
 )
 
 
-def columns_named(keys: Mapping[str, Any]) -> list[str]:
+def columns_named(keys: Mapping[str, object]) -> list[str]:
     """All columns that the keys of a layout, or of a source, name to be read."""
-    named = [keys.get(key) or () for key in _NAMING]
-    return [name for names in named for name in ([names] if isinstance(names, str) else names)]
+    named = [keys.get(key) for key in _NAMING]
+    lists = [[names] if isinstance(names, str) else names for names in named]
+    return [str(name) for names in lists if isinstance(names, Iterable) for name in names]
 
 
 def _check_names(key: str, names: Sequence[str] | None, *, may_be_none: bool) -> None:

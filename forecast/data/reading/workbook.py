@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from statistics import median_low
-from typing import IO, Any
+from typing import IO, Protocol
 from zipfile import ZipFile
 
 from forecast.data.findings import Findings
@@ -25,7 +25,20 @@ _SAMPLE = 100  # rows that tell where a table begins
 _FEWEST = 3  # rows with a number or a date, in a sheet of data
 _TOGETHER = 1_000  # rows written at a time
 
-Row = Sequence[Any]
+Row = Sequence[object]
+
+
+class Sheet(Protocol):
+    """A sheet of openpyxl's, as it reads one row after the other."""
+
+    title: str
+    sheet_state: str
+
+    def reset_dimensions(self) -> None:
+        """Forgets what size the sheet says that it has."""
+
+    def iter_rows(self, *, max_row: int, values_only: bool) -> Iterator[Row]:
+        """Its rows."""
 
 
 class SeveralSheets(UserError):
@@ -57,7 +70,7 @@ def csv_of_sheet(file: IO[bytes], sheet: str | None, findings: Findings) -> Iter
         yield from _lines(_chosen(book.worksheets, sheet, findings), findings)
 
 
-def _chosen(sheets: Sequence[Any], name: str | None, findings: Findings) -> Any:
+def _chosen(sheets: Sequence[Sheet], name: str | None, findings: Findings) -> Sheet:
     names = [sheet.title for sheet in sheets]
     if name is not None:
         if name not in names:
@@ -82,19 +95,18 @@ def _chosen(sheets: Sequence[Any], name: str | None, findings: Findings) -> Any:
     return chosen
 
 
-def _rows(sheet: Any) -> Iterator[Row]:
+def _rows(sheet: Sheet) -> Iterator[Row]:
     """The cells of all rows, whatever size the sheet says that it has."""
     sheet.reset_dimensions()
-    rows: Iterator[Row] = sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
-    return rows
+    return sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
 
 
-def _holds_data(sheet: Any) -> bool:
+def _holds_data(sheet: Sheet) -> bool:
     rows = islice(_rows(sheet), _SAMPLE)
     return sum(any(isinstance(cell, int | float | datetime.date) for cell in row) for row in rows) >= _FEWEST
 
 
-def _lines(sheet: Any, findings: Findings) -> Iterator[bytes]:
+def _lines(sheet: Sheet, findings: Findings) -> Iterator[bytes]:
     rows = _rows(sheet)
     sample = list(islice(rows, _SAMPLE))
     place = header_place(sample)
@@ -120,7 +132,7 @@ def _extent(row: Row) -> int:
     return next((place for place in range(len(row), 0, -1) if _filled(row[place - 1])), 0)
 
 
-def _filled(cell: Any) -> bool:
+def _filled(cell: object) -> bool:
     return cell is not None and cell != ""
 
 
@@ -130,14 +142,14 @@ def _padded(cells: list[str], width: int) -> list[str]:
     return [] if not extent else cells[: max(extent, width)] + [""] * (width - len(cells))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """A cell as it reads back whatever decimal sign the texts of the sheet have."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else without_sign(repr(value))
     return _plain(value)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

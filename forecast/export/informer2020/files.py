@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -37,13 +36,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     return {str(name).removeprefix("module."): value for name, value in content.items()}
 
 
-def seen_options(theirs: Mapping[str, Tensor]) -> dict[str, Any]:
+def seen_options(theirs: Mapping[str, Tensor]) -> dict[str, object]:
     """The authors' options that the names and shapes of a file show, those that cannot be seen left out.
 
     `d_time` is no option of theirs: the number of calendar features that their --freq gives.
     """
     layers = _layers_of_encoders(theirs)
-    seen: dict[str, Any]
+    seen: dict[str, object]
     if "encoder." in layers:
         seen = {"model": "informer", "e_layers": layers["encoder."]}
     else:

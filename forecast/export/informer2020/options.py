@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 DATA = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "custom")
 FEATURES = ("M", "S", "MS")
@@ -47,7 +46,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_option(
-    group: argparse._ArgumentGroup, name: str, default: Any, text: str, choices: Sequence[Any] | None = None
+    group: argparse._ArgumentGroup, name: str, default: object, text: str, choices: Sequence[object] | None = None
 ) -> None:
     """An option of the type of its default."""
     help_text = f"{text} (default {default})".replace("%", "%%")
@@ -94,7 +93,7 @@ def layer_numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
-def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
+def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, object]]:
     """The options of our config groups, and the values of our keys."""
     stack, custom, full = arguments.model == "informerstack", arguments.data == "custom", arguments.attn == "full"
     groups = [f"model={'informer_stack' if stack else 'informer2020'}", f"data={'csv' if custom else arguments.data}"]
@@ -116,7 +115,7 @@ def in_their_options(text: str) -> str:
     return text
 
 
-def as_option(name: str, value: Any) -> str:
+def as_option(name: str, value: object) -> str:
     """An option as it is typed."""
     if isinstance(value, bool):
         return f"(no --{name})" if value else f"--{name}"

@@ -190,7 +190,7 @@ def page_template() -> Any:
     return environment.get_template("page.html", globals={"style": style, "script": script, "policy": policy})
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """JSON that can stand in a script block, whatever it holds."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(ESCAPES)
 

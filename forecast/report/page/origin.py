@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from forecast.report.page.document import PageTable, Section, facts
 from forecast.report.tables import UNITS
+from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, SeriesRead, block_of
 from forecast.text.terminal import label, listed
 
 NAMED = 8  # columns or series that are named
@@ -20,7 +20,7 @@ GAPS = {
 }
 
 
-def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str) -> Section:
+def data_section(data: DataRecord, metrics: Metrics, split: str) -> Section:
     """What was read, filled in, left out, and how it was split.
 
     data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
@@ -41,22 +41,22 @@ def data_section(data: Mapping[str, Any], metrics: Mapping[str, Any], split: str
         splits = data["splits"].items()
         rows += [(f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in splits]
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
-    if data.get("gaps"):
-        rows.append(("gaps", _gaps(data["gaps"])))
+    if gaps := data.get("gaps"):
+        rows.append(("gaps", _gaps(gaps)))
     rows += _left_out(data)
-    if flat := metrics[split].get("flat"):
+    if flat := block_of(metrics, split).get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
     return Section("data", "Data", [facts(rows), scaler_table(data)])
 
 
-def _panel_rows(data: Mapping[str, Any], series: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
     lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
     windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
     units = UNITS.get(data.get("scaling", ""), "")
     return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
 
 
-def _gaps(gaps: Mapping[str, Any]) -> str:
+def _gaps(gaps: Gaps) -> str:
     """What was done to what the file lacked."""
     rows, cells = gaps["rows_added"], gaps["cells_filled"]
     if not rows and not cells:
@@ -65,7 +65,7 @@ def _gaps(gaps: Mapping[str, Any]) -> str:
     return f"{counts}; {GAPS.get(gaps['policy'], gaps['policy'])}"
 
 
-def _left_out(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
     windows = (data.get("gaps") or {}).get("windows_left_out") or {}
     if any(windows.values()):
         yield "windows left out", ", ".join(f"{count:,} of {name}" for name, count in windows.items())
@@ -77,7 +77,7 @@ def _left_out(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
 
 
-def scaler_table(data: Mapping[str, Any]) -> PageTable | None:
+def scaler_table(data: DataRecord) -> PageTable | None:
     """By what the values of a checkpoint's data are scaled; None where no column is."""
     scaler = data["scaler"]
     every = list(zip(scaler["columns"], scaler["mean"], scaler["std"], strict=True))
@@ -90,14 +90,14 @@ def scaler_table(data: Mapping[str, Any]) -> PageTable | None:
     return PageTable(rows, headings, caption=f"{rest}{of}", title="Scale of the columns")
 
 
-def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+def config_rows(config: Mapping[str, object]) -> list[tuple[str, str]]:
     """Each key of the config by its path, in the order of these: a run that went on has others; of files the name."""
     rows = [(label(path), label(value, 300)) for path, value in sorted(_leaves(config, ()))]
     rest = [("...", f"{len(rows) - MOST_KEYS} more keys")] if len(rows) > MOST_KEYS else []
     return rows[:MOST_KEYS] + rest
 
 
-def _leaves(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(node, Mapping) and node:
         for key, value in node.items():
             yield from _leaves(value, (*path, str(key)))

@@ -13,6 +13,7 @@ from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section
 from forecast.report.page.origin import config_rows
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN
+from forecast.run_folder.shapes import Origin
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
 
@@ -71,10 +72,10 @@ def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]])
     ]
 
 
-def origin_section(record: Mapping[str, Any], *before: Piece | None) -> Section:
+def origin_section(origin: Origin, *before: Piece | None) -> Section:
     """How a checkpoint came about. record: its `config`, `choices` and `versions`."""
-    versions = [(str(key), str(value)) for key, value in record["versions"].items()]
-    chosen = [(str(key), str(value)) for key, value in sorted(record["choices"].items()) if value is not None]
-    every = facts(config_rows(record["config"]), folded="every key")
+    versions = [(str(key), str(value)) for key, value in origin["versions"].items()]
+    chosen = [(str(key), str(value)) for key, value in sorted(origin["choices"].items()) if value is not None]
+    every = facts(config_rows(origin["config"]), folded="every key")
     parts = [*before, facts(versions, title="Versions"), facts(chosen, title="Config"), every]
     return Section("run", "How it came about", parts)

@@ -32,6 +32,7 @@ from forecast.report.tables import (
     steps_table,
 )
 from forecast.report.verdict import verdict as sentences
+from forecast.run_folder.shapes import Board, Metrics, Origin, block_of
 from forecast.text.terminal import label
 
 OVER_TIME = (
@@ -43,7 +44,7 @@ SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
 
 
 def run_page(
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     split: str,
     *,
     by_step: Mapping[str, Sequence[float]],
@@ -51,20 +52,20 @@ def run_page(
     ahead: Mapping[str, npt.NDArray[Any]] | None = None,
     residuals: pd.DataFrame,
     series: pd.DataFrame | None,
-    record: Mapping[str, Any],
+    origin: Origin,
 ) -> str:
     """The page of a run, from what its files hold.
 
     by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast
     after the data, in the same form, which the page then shows first. residuals: residuals.csv. series:
-    errors_by_series.csv of a panel, whose first column is the id. record: `config`, `choices`, `data` and `versions` of
+    errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and `versions` of
     the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
     best = best_baseline(metrics)
     data = metrics.get("evaluated_file") or metrics["data"]
     offsets = offsets_table(metrics, split) if "offsets" in metrics else None
-    scaling, units = metrics.get("scaling", "series"), "in standard deviations of the train rows"
-    if "series" in metrics[split] or scaling != "series":
+    scaling, units = metrics.get("scaling") or "series", "in standard deviations of the train rows"
+    if "series" in block_of(metrics, split) or scaling != "series":
         units = UNITS.get(scaling, units)
     over_time = residuals_chart(residuals, counted=is_counted(windows))
     return render(
@@ -91,21 +92,21 @@ def run_page(
             Section("series", "Series", _series(metrics, split, series)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split)),
             Section("rests_on", "What the forecasts rest on", list(map(table, rests_on_tables(metrics)))),
-            data_section(record["data"], metrics, split),
-            origin_section(record),
+            data_section(origin["data"], metrics, split),
+            origin_section(origin),
         ],
     )
 
 
-def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Mapping[str, Any]) -> Piece:
+def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Metrics) -> Piece:
     drawn, left_out = forecasts_chart(windows, None, metrics.get("target"), title="The forecast")
     shown = f"{len(drawn['picks'][0]['names'])} series. " if "series" in windows else ""
     return Drawn(drawn, f"{shown}{ZOOM} {left_out}".strip())
 
 
-def _cards(metrics: Mapping[str, Any], split: str, units: str) -> Cards:
+def _cards(metrics: Metrics, split: str, units: str) -> Cards:
     """The error in the file's own units first, of the target or of a few columns; then those that need none."""
-    block, best = metrics[split], best_baseline(metrics)
+    block, best = block_of(metrics, split), best_baseline(metrics)
     columns, target = block.get("columns") or {}, str(metrics.get("target"))
     names = [target] if target in columns else list(columns) if len(columns) <= NAMED else []
     cards = []
@@ -134,7 +135,7 @@ def _cards(metrics: Mapping[str, Any], split: str, units: str) -> Cards:
     )
 
 
-def _leaderboard(board: Mapping[str, Any] | None) -> list[Piece | None]:
+def _leaderboard(board: Board | None) -> list[Piece | None]:
     """Of a run of `forecast auto`."""
     if not board:
         return []
@@ -146,20 +147,20 @@ def _leaderboard(board: Mapping[str, Any] | None) -> list[Piece | None]:
     ]
 
 
-def _forecasts(metrics: Mapping[str, Any], split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Piece:
+def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Piece:
     drawn, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     shown = len(drawn["picks"][0]["names"])
-    which = f"{shown} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
+    which = f"{shown} of {block_of(metrics, split)['windows']:,} windows of {split}, evenly spread."
     if "series" in windows:
-        of = metrics[split]["series"]
+        of = block_of(metrics, split)["series"]
         worst, best = len(of["worst"]), len(of["best"])
         between = f", and of {shown - worst - best} between them" * (shown > worst + best)
         which = f"The last windows of the {worst} worst and the {best} best of {of['count']:,} series{between}."
     return Drawn(drawn, f"{which} {ZOOM} {left_out}".strip())
 
 
-def _reliability(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, Sequence[float]]) -> list[Piece | None]:
-    intervals = metrics[split].get("intervals")
+def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]]) -> list[Piece | None]:
+    intervals = block_of(metrics, split).get("intervals")
     if not intervals:
         return []
     says = "Where the line lies below the grey one, intervals hold less than they say."
@@ -170,8 +171,8 @@ def _reliability(metrics: Mapping[str, Any], split: str, by_step: Mapping[str, S
     ]
 
 
-def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None) -> list[Piece | None]:
-    if series is None or "series" not in metrics[split]:
+def _series(metrics: Metrics, split: str, series: pd.DataFrame | None) -> list[Piece | None]:
+    if series is None or "series" not in block_of(metrics, split):
         return []
     headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
     columns = {name: series[key].to_numpy() for name, key in headings.items()}
@@ -179,12 +180,13 @@ def _series(metrics: Mapping[str, Any], split: str, series: pd.DataFrame | None)
     return [table(series_table(metrics, split)), *ranked_series(names, columns)]
 
 
-def _covariates(metrics: Mapping[str, Any], split: str) -> list[Piece | None]:
-    worth = metrics[split].get("covariates")
+def _covariates(metrics: Metrics, split: str) -> list[Piece | None]:
+    worth = block_of(metrics, split).get("covariates")
     if not worth:
         return []
     ranked = sorted(worth.items(), key=lambda item: -item[1]["importance"])
     bars = [(name, row["importance"], row["error"]) for name, row in ranked]
-    drawn = bars_chart("Worth of the columns", bars, span=SMALL * metrics[split]["scaled"]["mae"])
+    mae = block_of(metrics, split)["scaled"]["mae"] or 0.0
+    drawn = bars_chart("Worth of the columns", bars, span=SMALL * mae)
     says = "By how much the MAE, scaled, grows when windows exchange the column, with the standard error."
     return [Drawn(drawn, says), table(covariates_table(metrics, split), titled=False)]
