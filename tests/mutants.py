@@ -377,8 +377,8 @@ DATA = [
         "data-scaler-of-all-rows",
         "Only train rows scale the data.",
         "forecast/data/prepare.py",
-        "first, stop = np.array([train.start]), np.array([train.stop])\n    scales",
-        "first, stop = np.array([train.start]), np.array([len(frame)])\n    scales",
+        "panel, scaling, train.first, train.stop, context",
+        "panel, scaling, train.first, panel.offsets[1:], context",
         ("tests/data/test_prepare.py::test_only_train_rows_scale_the_data",),
     ),
     Mutant(
@@ -403,7 +403,7 @@ DATA = [
         "forecast/data/prepare.py",
         "begin = self.frame.offsets[:-1] if train is None else train.first",
         "begin = self.frame.offsets[:-1]",
-        ("tests/laws/test_one_series_is_a_panel_of_one.py::test_windows_of_a_sliding_fold",),
+        ("tests/data/test_split.py::test_of_a_sliding_window_no_row_before_its_train_rows_is_read",),
     ),
     Mutant(
         "data-val-rows-in-train",
@@ -448,9 +448,9 @@ DATA = [
     Mutant(
         "data-gap-drawn-over-the-border",
         "A gap over the end of a split is filled from rows before it.",
-        "forecast/data/gaps.py",
-        "~missing[: rows.stop]\n            column[gap] = np.interp(seconds[gap], seconds[: rows.stop][known], cells[: rows.stop][known])",
-        "~missing\n            column[gap] = np.interp(seconds[gap], seconds[known], cells[known])",
+        "forecast/data/prepare.py",
+        "inside = (rows.stop > begin) & (rows.stop < end)",
+        "inside = (rows.stop > begin) & (rows.stop > end)",
         (
             "tests/data/test_gaps_over_borders.py::test_a_gap_over_the_end_of_a_split_is_drawn_from_the_rows_before_up_to_there_and_as_ever_behind",
         ),

@@ -4,15 +4,19 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.frame import SeriesFrame
-from forecast.data.prepare import fitted_scaler
 from forecast.data.scaling import Scales
 
 
 def scaler_of(values, columns):
     """The scaler of all rows (N, C)."""
+    return all_rows(values, columns).alone(tuple(columns))
+
+
+def all_rows(values, columns):
+    """The scales of all rows (N, C) of one series."""
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
     frame = SeriesFrame(np.asarray(values, dtype=np.float64), stamps, tuple(columns), "h", "x")
-    return fitted_scaler(frame, range(len(values)), context=1)
+    return Scales.fit(frame, "series", np.array([0]), np.array([len(values)]), context=1)
 
 
 def scales_of(frame, how, rows, **options):

@@ -27,10 +27,11 @@ from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.frame import SeriesFrame
 from forecast.data.panel.saved_scale import SavedScale
-from forecast.data.prepare import fitted_scaler
+from forecast.data.prepare import filled_within
 from forecast.data.roles import names_roles
-from forecast.data.scaling import How, Scaler
+from forecast.data.scaling import How, Scaler, Scales
 from forecast.data.seasonality import seasonal_period
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
@@ -79,11 +80,20 @@ class Checkpoint(TrainedRoles):
         """Fitted on the rows trained on."""
         return Scaler.from_state(self.data["scaler"], cast(How, self.data["scaling"]))
 
-    def scaler_of(self, frame: SeriesFrame, train: range) -> Scaler:
-        """That of other train rows, made as the training made its own."""
-        season = self.data.get("season") or seasonal_period(frame.freq) or 1
-        context, together = self.config.seq_len, len(self.covariates)
-        return fitted_scaler(frame, train, how=self.scaler.how, context=context, period=season, together=together)
+    def scaler_of(self, frame: SeriesFrame, splits: Mapping[str, range]) -> Scaler:
+        """That of the train rows of another frame, made as the training made its own. splits: target rows."""
+        rows = {name: TargetRows.of(part) for name, part in splits.items()}
+        inside, train = filled_within(frame.as_panel(), rows.values()), rows["train"]
+        scales = Scales.fit(
+            inside,
+            self.scaler.how,
+            train.first,
+            train.stop,
+            context=self.config.seq_len,
+            period=self.data.get("season") or seasonal_period(frame.freq) or 1,
+            together=len(self.covariates),
+        )
+        return scales.alone(frame.columns)
 
     @property
     def panel(self) -> PanelRecord | None:

@@ -42,7 +42,7 @@ def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range]
 
 def check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame, splits: dict[str, range]) -> None:
     """UserError unless the train rows of a file have the mean and the deviation that they had in training."""
-    now, then = checkpoint.scaler_of(frame.filled_within(splits), splits["train"]), checkpoint.scaler
+    now, then = checkpoint.scaler_of(frame, splits), checkpoint.scaler
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     worst = int(moved.argmax())
     if moved[worst] > SAME:

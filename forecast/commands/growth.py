@@ -67,8 +67,7 @@ def _check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame) -> None:
             f"split={NEW_ROWS}: {frame.name} does not begin with the rows that the model was trained on: row "
             f"{splits['train'].stop}, the last train row, is now at {last} instead of {expected}. {instead}"
         )
-    inside = frame.filled_within(splits)
-    now, then = checkpoint.scaler_of(inside, splits["train"]), checkpoint.scaler
+    now, then = checkpoint.scaler_of(frame, splits), checkpoint.scaler
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     if moved.max() > SAME:
         worst = int(moved.argmax())

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import GAPS_FIX, Findings, Gaps
-from forecast.data.gaps import Repair, Side, check_gaps, fill, filled_cells, rows_since_measured
+from forecast.data.gaps import Repair, Side, check_gaps, fill, rows_since_measured
 from forecast.data.near_grid import stamps_on_grid
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.codebook import Codebook
@@ -118,19 +117,6 @@ class SeriesFrame:
         """Some rows alone."""
         missing = None if self.missing is None else self.missing[rows]
         return replace(self, values=self.values[rows], timestamps=self.timestamps[rows], missing=missing)
-
-    def filled_within(self, splits: Mapping[str, range]) -> "SeriesFrame":
-        """The same without a value that was drawn towards rows after its split: what a reader of all rows cannot see.
-
-        Itself where no gap lies over the end of a split. splits: target rows, see `split.split_rows`.
-        """
-        ends = sorted({rows.stop for rows in splits.values() if 0 < rows.stop < len(self)})
-        missing = self.missing
-        if missing is None or not any(missing[end - 1].any() for end in ends):
-            return self
-        parts = [range(start, stop) for start, stop in pairwise([0, *ends, len(self)])]
-        values = np.where(missing, np.nan, self.values)
-        return replace(self, values=filled_cells(values, self.timestamps, self.repair.policy, parts))
 
 
 def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:

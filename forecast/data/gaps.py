@@ -1,7 +1,7 @@
 """Gaps in a series: rows that its regular grid lacks, cells without a value, and the explicit ways to fill them."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -149,20 +149,19 @@ def fill(
     if policy == "zero":
         full, missing = np.nan_to_num(full), None
     else:
-        full = filled_cells(full, stamps, policy, [range(len(stamps))])
+        full = filled_cells(full, stamps, policy)
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
     _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
     return full, stamps, missing, repair
 
 
 def filled_cells(
-    values: npt.NDArray[np.float64], timestamps: pd.DatetimeIndex, policy: Gaps, parts: Iterable[range]
+    values: npt.NDArray[np.float64], timestamps: pd.DatetimeIndex, policy: Gaps
 ) -> npt.NDArray[np.float64]:
     """Values (N, C), NaN where one is missing, without NaN.
 
     interpolate: on the line in time between the neighbours. forward_fill: the last value again. mask: like
-    forward_fill, and no window may touch the row (`window_gaps`). parts: of the rows, one behind the other; no value
-    after a part is drawn on in it: a gap that goes on behind its end gets the last value again.
+    forward_fill, and no past may hold the cell (`target_rows.usable_windows`).
     """
     if policy != "interpolate":
         full: npt.NDArray[np.float64] = pd.DataFrame(values).ffill().bfill().to_numpy()
@@ -170,10 +169,8 @@ def filled_cells(
     seconds = np.asarray((timestamps - timestamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)
     full = values.copy()
     for column, cells in zip(full.T, values.T, strict=True):
-        missing = np.isnan(cells)
-        for rows in parts:
-            gap, known = np.flatnonzero(missing[rows.start : rows.stop]) + rows.start, ~missing[: rows.stop]
-            column[gap] = np.interp(seconds[gap], seconds[: rows.stop][known], cells[: rows.stop][known])
+        gap = np.isnan(cells)
+        column[gap] = np.interp(seconds[gap], seconds[~gap], cells[~gap])
     return full
 
 

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
 from forecast.data.cells import FloatArray, IntArray
-from forecast.data.frame import SeriesFrame
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.scaling import TOO_FAR, How, Scaler, Scales
+from forecast.data.scaling import TOO_FAR, How, Scales
 from forecast.data.target_rows import Origins, TargetRows, check_enough, usable_windows
 from forecast.data.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
@@ -221,22 +220,6 @@ class Prepared:
         if len(short):
             reasons[f"fewer rows than a window needs, {self.context + self.pred_len}"] = [str(name) for name in short]
         return reasons
-
-
-def fitted_scaler(
-    frame: SeriesFrame,
-    train: range,
-    *,
-    context: int,
-    how: How = "series",
-    period: int | None = None,
-    together: int = 0,
-) -> Scaler:
-    """The scaler of the train rows; options and UserError as `Scales.fit`."""
-    first, stop = np.array([train.start]), np.array([train.stop])
-    scales = Scales.fit(frame, how, first, stop, context=context, period=period, together=together)
-    constant = tuple(name for name, flag in zip(frame.columns, scales.constant[0], strict=True) if flag)
-    return Scaler(scales.mean[0], scales.std[0], frame.columns, constant, how)
 
 
 class HasPanel(Protocol):

@@ -143,11 +143,6 @@ def columns_by_role(
     )
 
 
-def covariates_of(columns: Columns | None) -> dict[str, tuple[str, ...]]:
-    """The names of the last columns of a frame that stand among the known features, as `prepare` takes them."""
-    return {} if columns is None else {"covariates": columns.covariates, "hidden": columns.hidden}
-
-
 def _absent(where: str, name: str, key: str, columns: Sequence[str]) -> UserError:
     return UserError(
         f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} Name "

@@ -21,14 +21,12 @@ class Scaler:
     """scaled = (original - mean) / std, column by column.
 
     mean, std (C,) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column
-    is constant up to rounding. constant: those columns, where it was fitted and not read back. how: it was made, as
-    in `Scales`.
+    is constant up to rounding. how: it was made, as in `Scales`.
     """
 
     mean: FloatArray
     std: FloatArray
     columns: tuple[str, ...]
-    constant: tuple[str, ...] = ()
     how: How = "series"
 
     def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
@@ -124,6 +122,10 @@ class Scales:
         """Those of one series."""
         none = np.zeros((1, len(scaler.columns)), dtype=np.bool_)
         return cls(scaler.how, scaler.mean[None], scaler.std[None], none[:, 0], none)
+
+    def alone(self, columns: tuple[str, ...]) -> Scaler:
+        """That of the one series."""
+        return Scaler(self.mean[0], self.std[0], columns, self.how)
 
     def _finished(self, cells: Cells) -> "Scales":
         """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""

@@ -78,7 +78,7 @@ def filled_again(
     made_up = missing & (np.arange(len(values))[:, None] >= gap)
     made_up[0] = False  # of rows that were cut: a gap there has nothing before it
     cells = np.where(made_up, np.nan, values).astype(np.float64)
-    return filled_cells(cells, timestamps, policy, [range(len(values))])
+    return filled_cells(cells, timestamps, policy)
 
 
 @torch.no_grad()

@@ -23,7 +23,6 @@ from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import Prepared
-from forecast.data.scaling import Scaler
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -117,7 +116,7 @@ def describe_data(config: RunConfig, source: Source, data: Prepared) -> dict[str
         "freq": data.frame.freq,
         "time_format": data.frame.time_format,
         "season": data.season,
-        "scaler": Scaler(scaler.mean[0], scaler.std[0], data.frame.columns).state(),
+        "scaler": scaler.alone(data.frame.columns).state(),
         "scaling": scaler.how,
         "splits": {name: [rows.alone.start, rows.alone.stop] for name, rows in data.splits.items()},
         "trained_until": trained_until(data),

@@ -173,7 +173,7 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_pat
         values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
         missing = np.concatenate([np.zeros((N, 1), dtype=bool), ~part.measured], axis=1)
         frame = replace(part, values=values, columns=("b", "a"), measured=~missing)
-        scaler = Scales.of(Scaler(np.zeros(2), np.ones(2), ("b", "a"), ()))
+        scaler = Scales.of(Scaler(np.zeros(2), np.ones(2), ("b", "a")))
         windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
         futures.append(windows.__getitems__(range(len(windows))).future_known)
     early = torch.from_numpy(windows.rows + P <= 34)

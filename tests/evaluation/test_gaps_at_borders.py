@@ -35,7 +35,7 @@ def values_of(end, *, later):
 
 
 def series_of(values, missing, policy):
-    full = filled_cells(np.where(missing, np.nan, values), STAMPS, policy, [range(N)])
+    full = filled_cells(np.where(missing, np.nan, values), STAMPS, policy)
     frame = SeriesFrame(full, STAMPS, ("a", "b"), "h", "a.csv", missing=missing, repair=Repair(policy))
     splits = split_rows(frame, SPLIT, seq_len=L, pred_len=P)
     assert [rows.stop for rows in splits.values()][:2] == [TRAIN_END, VAL_END]
