@@ -175,7 +175,7 @@ def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int)
     """The target rows of "train", "val", "test" and, when it can hold a window, "tail".
 
     UserError when a part is empty or too short for one window of seq_len + pred_len rows. Only train must
-    hold its own context; the others take theirs from the rows before them (`window_rows`).
+    hold its own context; the others take theirs from the rows before them.
     """
     rows = split.rows(frame)
     for name, part in rows.items():
@@ -211,15 +211,6 @@ def recorded_splits(
     if problems:
         raise UserError(f"{where} was changed by other means: {problems[0]}. Use another checkpoint of its run.")
     return splits
-
-
-def window_rows(rows: range, *, seq_len: int, first: int = 0) -> range:
-    """The rows that windows with targets in `rows` may touch. first: that of train, before which none is read.
-
-    Train brings its own context; every later part borrows up to seq_len rows before it, which are context only, never
-    targets.
-    """
-    return range(max(first, rows.start - seq_len), rows.stop)
 
 
 def _stamp(key: str, value: str) -> pd.Timestamp:

@@ -18,14 +18,6 @@ CALIBRATION = "calibration"  # the entry of a checkpoint's record
 GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0)
 
 
-def conformal_rank(count: int, level: float) -> int:
-    """Which of `count` scores, in ascending order and counted from 1, bounds the next one with this probability.
-
-    ceil((n + 1) level / 100): Vovk et al. 2005; above `count` there is no such bound. level: per cent.
-    """
-    return math.ceil(round((count + 1) * level / 100.0, 9))
-
-
 def blocks_needed(level: float) -> int:
     """The least number of exchangeable scores that bound the next one with a probability of `level` per cent."""
     return math.ceil(round(level / (100.0 - level), 9))

@@ -11,18 +11,6 @@ from forecast.models.base import ForecastModel
 
 
 @contextmanager
-def overwritten(series: Tensor, first: int, rows: Tensor) -> Iterator[None]:
-    """The series with other rows from `first` on, in place; afterwards it is what it was."""
-    place = series[first : first + len(rows)]
-    before = place.clone()
-    try:
-        place.copy_(rows)
-        yield
-    finally:
-        place.copy_(before)
-
-
-@contextmanager
 def restored(model: ForecastModel) -> Iterator[None]:
     """Afterwards each part of the model has the mode that it had, and its buffers the values."""
     modes = {part: part.training for part in model.modules()}

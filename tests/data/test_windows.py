@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
-from forecast.data.split import RowSplit, split_rows, window_rows
+from forecast.data.split import RowSplit, split_rows
 from forecast.data.target_rows import Origins
 from forecast.data.time_features import time_features
 from forecast.data.windows import (
@@ -228,7 +228,7 @@ def test_golden_windows_of_the_ett_loader(case, ett_root):
     n_columns = len(frame.columns)
     series = stacked(scaler.transform(frame.values), time_features(frame.timestamps, frame.freq))
     for part in ("train", "val", "test"):
-        rows = window_rows(parts[part], seq_len=seq_len)
+        rows = range(max(0, parts[part].start - seq_len), parts[part].stop)
         lengths = {"seq_len": seq_len, "pred_len": pred_len}
         dataset = windows_of(series, n_columns=n_columns, rows=rows, targets=range(n_columns), **lengths)
         assert len(dataset) == case[f"{part}/count"]

@@ -13,7 +13,6 @@ from forecast.evaluation.conformal import (
     Unrest,
     blocks_needed,
     conformal_margins,
-    conformal_rank,
 )
 
 P, T, C, K = 5, 2, 3, 7  # steps, targets, columns, levels
@@ -45,7 +44,6 @@ BLOCKS = [(30, 1), (50, 1), (60, 2), (70, 3), (80, 4), (90, 9), (95, 19), (97.5,
 @pytest.mark.parametrize(("level", "least"), BLOCKS)
 def test_a_level_needs_so_many_scores(level, least):
     assert blocks_needed(level) == least
-    assert conformal_rank(least, level) <= least and conformal_rank(least - 1, level) > least - 1
 
 
 def test_a_cell_without_scores_has_the_largest_margin_of_its_column():

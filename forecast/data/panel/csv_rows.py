@@ -1,7 +1,7 @@
 """The rows of panels that are text: long, and a column a series."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +35,6 @@ from forecast.errors import UserError
 from forecast.text.terminal import label
 
 VALUE = "value"  # what the column is called of a panel whose columns, or lines, are series
-
-
-@dataclass(frozen=True, eq=False)
-class TextPanel:
-    """A file as text: its header, and the layout with the time column that it has."""
-
-    text: CsvText
-    header: list[str]
-    layout: Layout
-    findings: Findings
 
 
 def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]:
