@@ -1627,7 +1627,7 @@ REPORT = [
         "forecast/report/page/document.py",
         "autoescape=True",
         "autoescape=False",
-        ("tests/report/test_document.py::test_a_declared_word_is_escaped_wherever_it_stands",),
+        ("tests/report/test_page_document.py::test_a_declared_word_is_escaped_wherever_it_stands",),
     ),
     Mutant(
         "page-loads-from-elsewhere",

@@ -72,7 +72,6 @@ def test_a_file_is_continued_in_its_zone(tmp_path, kind, ending):
     if ending == "csv":
         table.to_csv(path)
     else:
-        pytest.importorskip("pyarrow")
         table.reset_index().to_parquet(path, index=False)
     data = ["data=csv", f"data.path={path}", "data.time_column=when", "seq_len=24", "pred_len=6"]
     call("train", "model=ridge", *data, *RIDGE, f"hydra.run.dir={tmp_path}/run")
