@@ -135,13 +135,12 @@ def check_numbers_of_their_types(write, path):
 
 
 def test_numbers_of_parquet_columns(tmp_path):
-    pytest.importorskip("pyarrow")
     path = tmp_path / "series.parquet"
     check_numbers_of_their_types(lambda table: table.to_parquet(path, index=False), path)
 
 
 def test_numbers_of_a_workbook(tmp_path):
-    pytest.importorskip("openpyxl")
+    pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
     path = tmp_path / "series.xlsx"
     check_numbers_of_their_types(lambda table: table.to_excel(path, index=False), path)
 

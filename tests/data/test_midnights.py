@@ -264,7 +264,6 @@ def test_midnights_written_in_utc_are_said_to_be_days_of_a_zone_that_reads_them(
 
 
 def test_local_midnights_of_a_typed_panel_are_days(tmp_path):
-    pytest.importorskip("pyarrow")
     stamps = pd.date_range("2022-01-01", periods=300, freq="D", tz="Europe/Berlin")
     hours = pd.date_range("2022-01-01", periods=300, freq="h", tz="Europe/Berlin")
     for times, first, freq in ((stamps, "2022-01-01 00:00", "D"), (hours, "2021-12-31 23:00", "h")):

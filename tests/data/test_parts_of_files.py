@@ -85,8 +85,6 @@ def test_a_hole_in_counts_may_be_a_part_or_zeros(tmp_path):
 def test_a_part_of_several_series(tmp_path):
     parts = [table(np.ones(len(HOURS), bool)).assign(id=name) for name in "ab"]
     for name, save in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
-        if name == "parquet":
-            pytest.importorskip("pyarrow")
         save(pd.concat(parts), tmp_path / f"panel.{name}", index=False)
         panel = read(
             tmp_path / f"panel.{name}", id_column="id", time_column="time", since=str(HOURS[70]), until=str(HOURS[99])
