@@ -267,6 +267,9 @@ def _parsed(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
         texts = np.array(cells, dtype=object)
         stamps = pd.to_datetime(texts, format=time_format, errors="coerce", utc=True, cache=False)
         naive: pd.DatetimeIndex = pd.DatetimeIndex(stamps).tz_localize(None)
+        if time_format.startswith("%G"):  # pandas 2 takes week 53 of a year without one for the next year's first
+            known = np.asarray(naive.isocalendar().year.astype(str)) == [cell[:4] for cell in cells]
+            naive = pd.DatetimeIndex(naive.where(known))
         return naive
     halves = [cell.partition(" ") for cell in cells]
     days, dates = pd.factorize(np.array([day for day, _, _ in halves], dtype=object))
