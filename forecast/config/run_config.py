@@ -10,14 +10,13 @@ from typing import Literal, TypeVar, cast
 
 from omegaconf import DictConfig
 
-from forecast.bounds import CalendarEncoding, Positive
+from forecast.bounds import CalendarEncoding, Positive, Sampling
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import expected, matches
 from forecast.config.build import build
 from forecast.config.check import settings_of
 from forecast.config.settings import TrainSettings
 from forecast.config.values import as_typed, plain_values
-from forecast.data.sources import Sampling
 from forecast.errors import UserError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.bounds import Bound, Positive, Seed, Text
+from forecast.bounds import Bound, Positive, Sampling, Seed, Text
 from forecast.data import catalog, demo
 from forecast.data.cells import Cells
 from forecast.data.findings import Gaps
@@ -27,7 +27,6 @@ from forecast.text.terminal import listed
 Features = Literal["M", "S", "MS"]
 PanelForm = Literal["long", "columns", "rows"]
 Short = Literal["drop", "pad"]
-Sampling = Literal["windows", "series"]
 DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
 

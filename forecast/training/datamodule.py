@@ -4,8 +4,8 @@ import lightning.pytorch as pl
 import pandas as pd
 import torch
 
+from forecast.bounds import Sampling
 from forecast.data.prepare import Prepared
-from forecast.data.sources import Sampling
 from forecast.data.windows import Windows
 from forecast.training.loader import WindowLoader
 from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
