@@ -15,7 +15,7 @@ from forecast.data.holidays import with_holidays
 from forecast.data.panel.fact_scale import fitted_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import read_panel
-from forecast.data.prepare import Prepared, filled_within, prepare
+from forecast.data.prepare import Prepared, prepare
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, Source
 from forecast.data.target_rows import TargetRows, panel_cuts
@@ -30,9 +30,9 @@ def training_panel(source: CsvSource, config: RunConfig) -> Prepared:
     """The panel of a training, each series scaled by its train rows. UserError as `read_panel`."""
     frame = used_columns(source, with_holidays(read_panel(source), source.holidays))
     pred_len = config.pred_len
-    if source.has_roles:
-        frame = with_train_categories(frame, panel_cuts(source.split, frame, pred_len=pred_len)["train"])
     rows = panel_cuts(source.split, frame, pred_len=pred_len)
+    if source.has_roles:
+        frame = with_train_categories(frame, rows["train"])
     data = prepared_for(
         source,
         frame,
@@ -57,11 +57,10 @@ def prepared_for(
     encoding: CalendarEncoding,
 ) -> Prepared:
     """A frame that is cut, prepared for a training as its source says."""
-    filled = filled_within(frame, rows.values())
     roles = source.roles(frame)
-    period = source.season or train_season(filled, rows["train"], targets, pred_len=pred_len)
+    period = source.season or train_season(frame, rows["train"], targets, pred_len=pred_len)
     data = prepare(
-        filled,
+        frame,
         splits=rows,
         targets=targets,
         seq_len=seq_len,

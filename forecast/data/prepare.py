@@ -104,6 +104,7 @@ class Prepared:
 
     def but(self, *, kept: Tensor | None = None, **changes: object) -> "Prepared":
         """The same rows in the same scale with other sizes, splits or another device; kept: in place of its own."""
+        assert not changes.keys() & {"frame", "scaler", "calendar", "covariates"}, "these make the rows that are kept"
         changed = replace(self, **changes)  # type: ignore[arg-type]
         if (kept := self.kept if kept is None else kept) is not None:
             changed.__dict__["kept"] = kept
@@ -279,7 +280,7 @@ def prepare(
         hidden=hidden,
         fact_scale=fact_scale,
     )
-    assert data.kept is None or len(data.kept) == len(panel.values)  # made now, so that it is refused now
+    _ = data.kept  # made now, so that a value with which no model computes is refused now
     return data
 
 
@@ -357,10 +358,9 @@ def scaled_values(frame: PanelFrame, scaler: Scales, rows: IntArray) -> FloatArr
         far = np.abs(scaled) > FARTHEST
     if far.any():
         row, column = np.argwhere(far)[0]
-        s = int(series[row])
-        where = "" if frame.id_column is None else f" of series '{frame.ids[s]}'"
+        s, value = int(series[row]), frame.values[rows[row], column]
         raise UserError(
-            f"{frame.name}: column '{frame.columns[column]}'{where} is {frame.values[rows[row], column]:g} at "
+            f"{frame.name}: column '{frame.columns[column]}'{frame.of_series(s)} is {value:g} at "
             f"{frame.timestamps(s)[rows[row] - int(frame.offsets[s])]}, {abs(scaled[row, column]):.3g} standard "
             f"deviations from the mean of the train rows: no model computes with that in float32. {TOO_FAR}"
         )

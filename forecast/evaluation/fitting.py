@@ -55,6 +55,9 @@ def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
     if frame.measured is not None:
         whole_rows = frame.measured[rows][:, columns].all(axis=1).astype(np.int64)
     before = np.concatenate([[0], np.cumsum(whole_rows)])
+    made_up = np.zeros(len(rows) + 1, dtype=np.int64)  # rows that no past may hold
+    if frame.measured is not None and frame.repair.policy == "mask":
+        made_up[1:] = np.cumsum(~frame.measured[rows].all(axis=1))
 
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
         found = data.origins(split, context=look_back)
@@ -62,6 +65,7 @@ def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
         starts: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         past = 0 if frame.since is None else 1
         whole = before[starts + data.pred_len] - before[starts - past] == past + data.pred_len
+        whole &= made_up[starts] == made_up[starts - look_back]
         return starts[whole] if split in chosen_by_gaps else starts + copy
 
     for split in () if frame.measured is None else ("train", "val"):

@@ -307,3 +307,11 @@ def test_of_a_masked_panel_the_last_served_windows_are_shown():
     assert found.errors.n_windows == len(windows) == windows.ends[-1]
     last = {int(s): int(row) for s, row in zip(windows.series_of(range(len(windows))), windows.rows, strict=True)}
     assert dict(zip(found.shown.tolist(), found.origins.tolist(), strict=True)) == {s: last[s] for s in found.shown}
+
+
+def test_with_mask_a_linear_map_is_fitted_to_no_past_with_a_made_up_cell():
+    frame = replace(panel((120, 140, 130), gaps=0.01, seed=4), repair=Repair("mask"))
+    rows = rows_to_fit(prepared(frame, split=ShareSplit(train=0.5, val=0.2, test=0.3)), period=SEASON)
+    origins = rows.origins("train", L)
+    pasts = frame.measured[origins[:, None] + np.arange(-L, 0)]
+    assert len(origins) > 10 and pasts.all()
