@@ -161,7 +161,7 @@ def use_of_columns(
 
 
 def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:
-    """By what MASE and RMSSE are scaled, see `naive_errors`.
+    """By what MASE and RMSSE are scaled.
 
     Of a file that has not the train rows the checkpoint's errors over them stand for those of the series trained on.
     """
@@ -232,7 +232,7 @@ def write_results(folder: Path, result: Result) -> None:
 
 
 def window_arrays(windows: WindowErrors, data: Prepared) -> dict[str, np.ndarray]:
-    """What errors_by_window.npz holds, see `WindowErrors`."""
+    """The content of errors_by_window.npz."""
     return {
         "start": windows.start,
         "series": windows.series,
@@ -261,7 +261,7 @@ def series_csv(evaluation: Evaluation, data: Prepared) -> str:
 
 
 def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndarray]:
-    """The windows that are shown, see `Evaluation`, in original units.
+    """The windows that are shown, in original units.
 
     past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T), NaN where no file held a value;
     of intervals levels (A,), lower and upper (W, P, T, A); timestamps (W, L + P); columns (T,); of several series

@@ -15,7 +15,7 @@ from forecast.evaluation.scored_intervals import interval_metrics
 
 
 def split_metrics(evaluation: Evaluation, data: Prepared, split: str) -> dict[str, object]:
-    """The block of metrics.json for the evaluated split. worst, best: see `Evaluation`."""
+    """The block of metrics.json for the evaluated split."""
     errors, naive = evaluation.errors, evaluation.naive
     overall, table, evaluated = errors.overall(naive), errors.table(naive), errors.evaluated()
     reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]

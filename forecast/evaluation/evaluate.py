@@ -99,14 +99,14 @@ class WindowPass:
     chunk: int
 
     def batches(self, batch_size: int, first: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The windows from first to stop, see `in_chunks`. first: a multiple of chunk. stop: None: the end."""
+        """The windows from first, a multiple of chunk, to stop; None: the end."""
         return in_chunks(self.windows, self.numbers[first:stop], batch_size, self.chunk)
 
     @torch.inference_mode()
     def made(
         self, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
     ) -> Iterator[Made]:
-        """What the model forecasts, batch after batch, of the windows from first to stop, see `batches`.
+        """What the model forecasts, batch after batch, of the windows from first to stop.
 
         levels (K,): of intervals, in per cent; None: the point forecasts alone.
         """

@@ -112,6 +112,9 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
         log.info("data.gaps=%s: windows left out beside gaps: %s", frame.repair.policy, counts)
     if constant := [name for name, flags in zip(frame.columns, data.scaler.constant.T, strict=True) if flags.all()]:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
+    # of several series each has its own
+    one = data.splits if len(frame) == 1 else {}
+    splits = {name: [rows.alone.start, rows.alone.stop] for name, rows in one.items()}
     return cast(
         DataRecord,
         {
@@ -124,7 +127,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
             "time_format": frame.time_format,
             "season": data.season,
             "scaling": data.scaler.how,
-            "splits": split_rows_of(data),
+            "splits": splits,
             "windows": {name: len(part) for name, part in windows.items()},
             "trained_until": trained_until(data),
             "gaps": {**asdict(frame.repair), "windows_left_out": left_out},
@@ -138,13 +141,6 @@ def known_names(data: Prepared) -> list[str]:
     frame = data.frame
     names = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
     return names + ([] if frame.facts is None else [*frame.facts.names])
-
-
-def split_rows_of(data: Prepared) -> dict[str, list[int]]:
-    """The first row and the end of each split of one series; of several, which have their own, none."""
-    if len(data.frame) > 1:
-        return {}
-    return {name: [rows.alone.start, rows.alone.stop] for name, rows in data.splits.items()}
 
 
 def series_read(data: Prepared) -> SeriesRead:
