@@ -281,7 +281,7 @@ def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndar
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int) -> None:
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int = 0) -> None:
     """Draws some of `example_windows` beside the best baseline, data.target first.
 
     Of one series the first, the last and one between, of several the worst and the best. worst: how many of the windows
