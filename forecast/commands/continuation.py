@@ -19,6 +19,7 @@ from forecast.commands.panels import panel_history, trained_columns
 from forecast.config.run_config import Plain
 from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
+from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
@@ -45,12 +46,12 @@ def history_source(
     if path is None and not isinstance(source, FileSource):
         return source
     other = read_source(source, path, reading)
-    return trained_columns(checkpoint, other) if isinstance(other, CsvSource) and checkpoint.panel else other
+    return trained_columns(checkpoint, other) if isinstance(other, CsvSource) else other
 
 
 def files_of(source: Source) -> list[Path]:
     """The files of a source."""
-    if isinstance(source, CsvSource) and source.panel_form:
+    if isinstance(source, CsvSource):
         return panel_files(source)
     path = source.path_used()
     return [] if path is None else [path]
@@ -219,15 +220,14 @@ def _whole_numbers(source: Source) -> list[str]:
 def _writing(source: Source, frame: PanelFrame) -> Writing:
     if not isinstance(source, FileSource):
         return PLAIN
-    path = files_of(source)[0]
-    if frame.id_column is None:
-        return Writing.of(path, source, frame.time_format)
-    if columnar_kind(path) is not None:
+    path, layout, time_format = files_of(source)[0], source, frame.time_format
+    if frame.id_column is not None and columnar_kind(path) is not None:
         return PLAIN
-    if (isinstance(source, CsvSource) and source.panel_form == "rows") or frame.without_calendar:
-        return Writing.of(path, replace(source, time_column=None), None)
-    found = len(source.time_columns) == 1  # under its usual name, where another was not named
-    return Writing.of(path, replace(source, time_column=frame.time_column) if found else source, frame.time_format)
+    if isinstance(source, CsvSource) and (times_are_counted(source) or frame.without_calendar):
+        layout, time_format = replace(source, time_column=None), None
+    elif frame.id_column is not None and len(source.time_columns) == 1:  # its usual name, where none was named
+        layout = replace(source, time_column=frame.time_column)
+    return Writing.of(path, layout, time_format)
 
 
 def whole_table(ends: Continuation, table: ForecastTable) -> pd.DataFrame:

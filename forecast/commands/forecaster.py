@@ -222,7 +222,10 @@ class Forecaster(Automatic, Tunable):
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
         future = future_source(self.checkpoint, source, path, reading)
-        return future_values(self.checkpoint, source, frame.as_panel(), np.array([0]), future)[0]
+        known: npt.NDArray[np.float64] = future_values(
+            self.checkpoint, source, panel_of(frame, source.time_name), np.array([0]), future
+        )[0]
+        return known
 
     @with_own_classes
     def continued(

@@ -193,7 +193,6 @@ def test_forecasts_to_the_last_digit(trained):
     same(*made)
 
 
-@not_yet(6, "one predict draws, the other writes a sheet beside its forecast")
 def test_predict_leaves_the_same_files(trained):
     for folder in trained(WHOLE):
         output = folder.parent / "next" / "next.csv"
