@@ -26,7 +26,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH
 from forecast.data.reading.columnar import PARQUET
-from forecast.data.scaling import Scaler, Scales
+from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
 from forecast.errors import UserError
@@ -73,7 +73,8 @@ def continuation(
     """
     model = checkpoint.model().to(device)
     other = history_source(checkpoint, source, path, reading)
-    if isinstance(other, CsvSource) and other.panel_form:
+    if checkpoint.has_ids:
+        assert isinstance(other, CsvSource)
         frame = panel_history(checkpoint, other)
     else:
         frame = panel_of(history(checkpoint, source, path, reading).tail(rows_read(model)), source.time_name)
@@ -108,12 +109,12 @@ def continuation_of(
     ends = Continuation(
         model=model,
         frame=frame,
-        scales=scales_of(checkpoint),
+        scales=partial(checkpoint.scale.scaler, together=len(checkpoint.covariates)),
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        pad=checkpoint.config.data.get("short") == "pad",
+        pad=checkpoint.record.series.pad,
         device=device,
         future=future,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
@@ -129,18 +130,9 @@ def continuation_of(
     return ends
 
 
-def scales_of(checkpoint: Checkpoint) -> partial[Scales]:
-    """What gives the scale of the series of a frame."""
-    if checkpoint.panel is None:
-        return partial(lambda scaler, _: Scales.of(scaler), checkpoint.scaler)
-    return partial(checkpoint.panel_scale.scaler, together=len(checkpoint.covariates))
-
-
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:
     """How many series were not trained on, said in one line; UserError naming the first where they are refused."""
-    if frame.id_column is None:
-        return 0
-    unseen = checkpoint.panel_scale.unseen(frame.ids)
+    unseen = checkpoint.scale.unseen(frame.ids)
     count = int(unseen.sum())
     if count and refuse:
         raise UserError(
@@ -149,7 +141,7 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
             "with them, or let them be forecast: unseen=scale"
         )
     if count:
-        how = checkpoint.panel_scale.how
+        how = checkpoint.scale.how
         by = "scaled by their own history" if how in EACH else "scaled as those that were"
         log.warning("%d of %d series were not in the training: %s.", count, len(frame), by)
     return count
@@ -194,7 +186,7 @@ def forecast_table(
     targets, writing = checkpoint.data["targets"], _writing(source, frame)
     ids, digits = source.id_column if isinstance(source, CsvSource) else None, None
     if frame.id_column is None:  # as the file has them; of many series all that a value has, which is quicker
-        std = dict(zip(frame.columns, scales_of(checkpoint)(frame).std[0], strict=True))
+        std = dict(zip(frame.columns, checkpoint.scale.std[0], strict=True))
         digits = [digits_of(std[name], writing.decimals.get(name)) for name in of_each(targets, levels)]
     return ForecastTable(
         frame=frame,

@@ -51,10 +51,9 @@ from forecast.data.sources import Source
 from forecast.data.writing import ForecastTable
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.interval_columns import column_names
-from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Metrics
 

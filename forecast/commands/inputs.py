@@ -183,7 +183,7 @@ def evaluated_data(
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    if checkpoint.panel is not None:
+    if checkpoint.has_ids:
         file = read_source(source, path, reading)
         assert isinstance(file, CsvSource)
         return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)

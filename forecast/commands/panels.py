@@ -98,9 +98,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    scaler = checkpoint.panel_scale.scaler(
-        frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates)
-    )
+    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     if other_file and split == WHOLE_FILE:
