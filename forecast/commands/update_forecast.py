@@ -45,6 +45,7 @@ def first_reference(forecaster: Forecaster, whole: SeriesFrame, levels: tuple[fl
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
+        pad=checkpoint.record.series.pad,
     )
     data = replace(data, season=checkpoint.data.get("season"))
     intervals = wanted(held_out, how="static", level=levels)
