@@ -2,5 +2,6 @@
 
 RECORD = "forecast"  # the key of our part
 PANEL = "panel"  # its entry on the series of a panel
+ROWS = "rows"  # its entry on which rows each series had
 REFIT = "refit"  # its entry on the rows that a model was trained on once more
-FORMAT = 2  # raised when another program could misread a file
+FORMAT = 3  # raised when another program could misread a file

@@ -10,7 +10,7 @@ from typing import cast
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.checkpoint.formats import FORMAT, PANEL, REFIT
+from forecast.checkpoint.formats import FORMAT, PANEL, REFIT, ROWS
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.scaling import How
 from forecast.run_folder.shapes import DataRecord, Imported
@@ -71,7 +71,8 @@ class Stacking(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """choices: the chosen option of each config group. fits: the weights of the baselines, see FITS.
+    """choices: the chosen option of each config group. fits: the weights of the baselines, see FITS. rows: of each
+    series, see `RecordedRows`.
 
     parameters: how many the training changes; best_step: of the validation that was the best so far, None without one.
     """
@@ -82,6 +83,7 @@ class Record:
     data: DataRecord
     panel: PanelRecord | None = None
     fits: Mapping[str, Tensor] = field(default_factory=dict)
+    rows: Mapping[str, Tensor] = field(default_factory=dict)
     parameters: int | None = None
     best_step: int | None = None
     stacking: Stacking | None = None
@@ -106,6 +108,7 @@ class Record:
             "choices": self.choices,
             "data": self.data,
             PANEL: self.panel,
+            ROWS: self.rows,
             **self.fits,
             "parameters": self.parameters,
             "best_step": self.best_step,

@@ -18,7 +18,7 @@ from forecast.checkpoint.entries import (
     parts_of,
     require,
 )
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT
+from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT, ROWS
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -31,7 +31,7 @@ SHARED = 10  # how many times as large as the file its tensors may be, for weigh
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
     RECORD: {
-        **dict.fromkeys(("versions", "config", "choices", "data"), (dict,)),
+        **dict.fromkeys(("versions", "config", "choices", "data", ROWS), (dict,)),
         "format": (int,),
         "parameters": (int, NONE),
         "best_step": (int, NONE),
@@ -49,6 +49,7 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         **dict.fromkeys(("scaler", "splits"), (dict,)),
         "path": (str, NONE),
     },
+    f"{RECORD}.{ROWS}": {"first": (Tensor,)},
     f"{RECORD}.data.scaler": dict.fromkeys(("columns", "mean", "std"), (list,)),
 }
 
@@ -174,6 +175,8 @@ def _check_types(content: dict[str, Any]) -> None:
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
+    rows = all(isinstance(name, str) and isinstance(part, Tensor) for name, part in content[RECORD][ROWS].items())
+    require(rows, f"{RECORD}.{ROWS}", "must hold Tensor alone")
     lists: dict[str, tuple[Iterable[object], tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
         "versions": ([*versions, *versions.values()], (str,)),

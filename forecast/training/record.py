@@ -23,6 +23,7 @@ from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import Prepared
+from forecast.data.recorded_rows import RecordedRows
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -71,6 +72,7 @@ def make_record(
         choices=choices,
         data=cast(DataRecord, described),
         panel=None if data.frame.id_column is None else cast(PanelRecord, panel_entry(data)),
+        rows=RecordedRows.of(data.frame, data.splits).state(),
         fits=fitted,
     )
 

@@ -12,6 +12,7 @@ import pandas as pd
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import Repair, rows_since_measured
 from forecast.data.reading.layout import STEPS
+from forecast.text.terminal import label
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,12 @@ class PanelFrame:
         calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
         return calendar
 
+    def times(self, more: int = 0) -> IntArray:
+        """Of each step of the calendar: nanoseconds, or its number in the file where no calendar counts steps."""
+        stamps = self.calendar(more).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        first, unit = self.numbers
+        return first + unit * (stamps // 1_000_000) if self.without_calendar else stamps
+
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
         steps = int(self.steps[series])
@@ -129,6 +136,24 @@ class PanelFrame:
     def of_series(self, series: int) -> str:
         """Of series 'ID', for a message; nothing where the file has no ids."""
         return "" if self.id_column is None else f" of series '{self.ids[series]}'"
+
+    def named(self, series: int) -> str:
+        """The file, and which of its series, for a message."""
+        return self.name if self.id_column is None else f"{self.name}, series '{label(str(self.ids[series]))}'"
+
+    def cut(self, series: IntArray, first: IntArray, stop: IntArray) -> "PanelFrame":
+        """The rows first[i] to stop[i] of this array, of each of these series (M,)."""
+        counts = stop - first
+        rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        return replace(
+            self,
+            values=self.values[rows],
+            measured=None if self.measured is None else self.measured[rows],
+            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            steps=self.steps[series] + first - self.offsets[:-1][series],
+            ids=self.ids[series],
+            facts=None if self.facts is None else self.facts.of(series),
+        )
 
     def between(self, first: int, stop: int) -> "PanelFrame":
         """Some series alone, whose rows are the same memory."""
