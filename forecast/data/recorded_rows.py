@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -53,7 +52,7 @@ class RecordedRows:
         if {part.dtype for part in state.values()} != {torch.int64}:
             raise ValueError("must hold int64 alone")
         splits = {name: part.numpy() for name, part in state.items() if name != FIRST}
-        shapes = {tuple(state[FIRST].shape) + (3,), *(rows.shape for rows in splits.values())}
+        shapes = {(*state[FIRST].shape, 3), *(rows.shape for rows in splits.values())}
         if not splits or shapes != {(series, 3)}:
             raise ValueError(f"is not of {series} series")
         if any((rows[:, 0] < 0).any() or (rows[:, 1] < rows[:, 0]).any() for rows in splits.values()):

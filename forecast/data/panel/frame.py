@@ -118,10 +118,10 @@ class PanelFrame:
         return calendar
 
     def times(self, more: int = 0) -> IntArray:
-        """Of each step of the calendar: nanoseconds, or its number in the file where no calendar counts steps."""
+        """Of each step of the calendar: nanoseconds, or its number in the file where that counts steps."""
         stamps = self.calendar(more).to_numpy().astype("datetime64[ns]").astype(np.int64)
         first, unit = self.numbers
-        return first + unit * (stamps // 1_000_000) if self.without_calendar else stamps
+        return first + unit * (stamps // 1_000_000) if self.freq == STEP_FREQ else stamps
 
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""

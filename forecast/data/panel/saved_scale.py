@@ -41,7 +41,7 @@ class SavedScale:
 
     def state(self) -> dict[str, object]:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
-        text = "\n".join(_escaped(str(name)) for name in self.ids).encode()
+        text = ids_text(self.ids)
         return {
             "how": self.how,
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
@@ -57,11 +57,7 @@ class SavedScale:
             raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
         if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
             raise ValueError("must hold ids of uint8, mean and std of float64")
-        try:
-            text = state["ids"].numpy().tobytes().decode()
-        except UnicodeDecodeError:
-            raise ValueError("holds ids that are no UTF-8") from None
-        ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
+        ids = ids_of(state["ids"].numpy().tobytes())
         mean, std = state["mean"].numpy(), state["std"].numpy()
         rows = len(ids) if state["how"] in EACH else 1
         if mean.ndim != 2 or mean.shape != std.shape or len(mean) != rows:
@@ -127,6 +123,19 @@ class ScaleInParts:
                 first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
                 scaler = self._found(self.frame.between(first, stop))
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
+
+
+def ids_text(ids: npt.NDArray[np.str_]) -> bytes:
+    """Ids as one text, a line each."""
+    return "\n".join(_escaped(str(name)) for name in ids).encode()
+
+
+def ids_of(text: bytes) -> npt.NDArray[np.str_]:
+    """The ids (S,) of which this is the text. ValueError, with the second half of a sentence, where it is none."""
+    try:
+        return np.array([_unescaped(name) for name in text.decode().split("\n")], dtype=np.str_)
+    except UnicodeDecodeError:
+        raise ValueError("holds ids that are no UTF-8") from None
 
 
 def _escaped(name: str) -> str:
