@@ -97,8 +97,7 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
         learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
         stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
     new = np.maximum(0, whole.offsets[1:] - stop)
-    away = {name: gone(frame, name) for name in checkpoint.ids.tolist() if name not in {*base.ids.tolist()}}
-    return replace(found, new=new, refused={**wrong, **away, **found.refused}).checked()
+    return with_absent(checkpoint, frame, replace(found, new=new, refused={**wrong, **found.refused}))
 
 
 def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
@@ -121,10 +120,18 @@ def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Co
     """The rows of a further update. A series that was trained on and not seen yet must be as it was then."""
     found = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
     if not found.unseen:
-        return found
+        return with_absent(checkpoint, frame, found)
     added = np.flatnonzero(np.isin(frame.ids, found.unseen))
     wrong = changed_series(checkpoint, frame.cut(added, frame.offsets[:-1][added], frame.offsets[1:][added]), "val")
-    return found.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
+    found = found.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
+    return with_absent(checkpoint, frame, found)
+
+
+def with_absent(checkpoint: Checkpoint, frame: PanelFrame, found: Continued) -> Continued:
+    """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
+    there = {*found.whole.ids.tolist(), *found.refused}
+    absent = {name: gone(frame, name) for name in checkpoint.ids.tolist() if name not in there}
+    return replace(found, refused={**found.refused, **absent}).checked()
 
 
 def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:

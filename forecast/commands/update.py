@@ -154,7 +154,7 @@ def next_state(given: Given) -> State:
     if before is None:
         issued = issued.of(issued.watched).and_then(issued, watch=True)
         totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
-        log = [{**time, **first_line(levels)}]
+        log = [{**time, **first_line(levels, found)}]
     else:
         line, totals, over = next_line(checkpoint, before, found)
         last = first_row(whole, before.issued) + issued.values.shape[1] - 1
@@ -173,7 +173,7 @@ def next_state(given: Given) -> State:
         seen=whole.cut(np.arange(len(whole)), rows, whole.offsets[1:]),
         issued=issued,
         totals=totals,
-        refused=whole.ids[~found.taken],
+        refused=list(found.refused),
         log=log,
         latest=text,
     )

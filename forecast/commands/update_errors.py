@@ -83,11 +83,15 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
     )
 
 
-def first_line(levels: tuple[float, ...]) -> dict[str, object]:
+def no_figures(levels: tuple[float, ...]) -> dict[str, object]:
+    """Of no value."""
+    return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
+
+
+def first_line(levels: tuple[float, ...], found: Continued) -> dict[str, object]:
     """The line of the first update, before which nothing was forecast."""
-    coverage = {name_of(level): None for level in levels}
-    figures = {"values": 0, "mae": None, "baseline_mae": None, "coverage": coverage}
-    return {"rows": None, **figures, "day": None, "totals": {}, "alarms": []}
+    line = {"rows": None, **no_figures(levels), "day": None, "totals": {}, "alarms": []}
+    return line if found.whole.id_column is None else {**line, "series": with_refused({}, found.refused, levels)}
 
 
 def next_line(checkpoint: Checkpoint, before: State, found: Continued) -> tuple[dict[str, object], FloatArray, bool]:
@@ -123,7 +127,8 @@ def next_line(checkpoint: Checkpoint, before: State, found: Continued) -> tuple[
             totals = watched(totals, expected.scores(day, level))
             if np.isfinite(totals[0]).any():
                 line["day"] = expected.beside(day, level)
-    return {**line, **of_totals(totals[0]), **series_lines(before, found, totals, since)}, totals, over
+    of_series = {} if whole.id_column is None else series_lines(before, found, totals, since)
+    return {**line, **of_totals(totals[0]), **of_series}, totals, over
 
 
 def of_totals(totals: FloatArray) -> dict[str, object]:
@@ -133,21 +138,23 @@ def of_totals(totals: FloatArray) -> dict[str, object]:
 
 
 def series_lines(before: State, found: Continued, totals: FloatArray, since: Compared) -> Mapping[str, object]:
-    """The lines of series, by their ids, of which something else is to be said than before; none of one series."""
+    """The lines of series, by their ids, of which something else is to be said than before."""
     whole = found.whole
-    if whole.id_column is None:
-        return {}
     limits = np.array([chart.limit for chart in CHARTS.values()])
     former = np.concatenate([before.totals, np.full((len(totals) - len(before.totals), len(CHARTS)), np.nan)])
     changed = ((former > limits) != (totals > limits)).any(axis=1)[1:]
-    refused = np.isin(whole.ids, before.refused)
+    news = {*before.refused} ^ found.refused.keys()
     lines = {
-        str(whole.ids[s]): {
-            "rows": int(found.new[s]),
-            **since.line(s, before.levels),
-            **of_totals(totals[1 + s]),
-            "refused": found.refused.get(str(whole.ids[s])),
-        }
-        for s in np.flatnonzero(changed | (refused != ~found.taken)).tolist()
+        str(whole.ids[s]): {"rows": int(found.new[s]), **since.line(s, before.levels), **of_totals(totals[1 + s])}
+        for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist()
     }
-    return {"series": lines}
+    return {"series": with_refused(lines, {name: found.refused.get(name) for name in news}, before.levels)}
+
+
+def with_refused(
+    lines: Mapping[str, Mapping[str, object]], refused: Mapping[str, str | None], levels: tuple[float, ...]
+) -> dict[str, dict[str, object]]:
+    """The lines of series with why their rows were refused, None: they are no longer; in the order of their ids."""
+    nothing = {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []}
+    names = sorted({*lines, *refused})
+    return {name: {**nothing, **lines.get(name, {}), "refused": refused.get(name)} for name in names}

@@ -49,7 +49,7 @@ ARRAYS = {
     "meta": Array("U", 0),
     "ids": Array("u", 1),
     "latest": Array("u", 1),
-    "refused": Array("b", 1),
+    "refused": Array("u", 1, optional=True),
     "totals": Array("f", 2),
     **{f"frame_{name}": kind for name, kind in FRAME.items()},
     **{f"issued_{name}": kind for name, kind in ISSUED.items()},
@@ -142,8 +142,8 @@ class Issued:
 class State:
     """After an update. checkpoint: its SHA-256. seen: the last rows of S series.
 
-    totals (1 + S, charts): the sums of the charts, of all series and of each; NaN before any day. refused (R,): the ids
-    of series whose rows were. log: a line an update, the numbers of `update.next_state`. latest: the text of the newest
+    totals (1 + S, charts): the sums of the charts, of all series and of each; NaN before any day. refused: the ids of
+    series whose rows were. log: a line an update, the numbers of `update.next_state`. latest: the text of the newest
     forecast.
     """
 
@@ -153,7 +153,7 @@ class State:
     seen: PanelFrame
     issued: Issued
     totals: FloatArray
-    refused: npt.NDArray[np.str_]
+    refused: list[str]
     log: list[dict[str, Any]]
     latest: str
 
@@ -202,7 +202,7 @@ def arrays_of(state: State) -> dict[str, np.ndarray]:
         "meta": np.array(json.dumps(meta, allow_nan=False)),
         "ids": np.frombuffer(ids_text(seen.ids), np.uint8),
         "latest": np.frombuffer(state.latest.encode(), np.uint8),
-        "refused": np.isin(seen.ids, state.refused),
+        "refused": np.frombuffer(ids_text(state.refused), np.uint8),
         "totals": state.totals,
         **{f"frame_{name}": array for name, array in frame.items()},
         **{f"issued_{name}": array for name, array in vars(state.issued).items()},
@@ -229,7 +229,7 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
     """Raises ValueError where its parts do not belong together."""
     meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
     (n, length, targets), k = arrays["issued_values"].shape, len(meta["levels"])
-    count, kinds = len(arrays["refused"]), len(arrays["expected_levels"])
+    count, kinds = len(arrays["frame_steps"]), len(arrays["expected_levels"])
     absent = {f"issued_{name}": np.zeros((n, 0, length, targets)) for name in ("lower", "upper")}
     absent |= {
         "expected_coverage": np.zeros((0, count, length)),
@@ -244,7 +244,7 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
     each, spreads, totals = (count, length), (1 + count, length), arrays["totals"]
     numbers = (values, *(issued[name] for name in ("values", "baseline")), *own.values(), np.nan_to_num(totals))
     parts = {
-        "its series": len({*ids.tolist()}) == count == len(ids) == len(steps) == len(offsets) - 1
+        "its series": len({*ids.tolist()}) == count == len(ids) == len(offsets) - 1
         and (meta["id_column"] is not None or ids.tolist() == [""]),
         "its rows": offsets[0] == 0
         and offsets[-1] == len(values)
@@ -292,7 +292,7 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
         seen=seen,
         issued=Issued(**issued),
         totals=totals,
-        refused=ids[arrays["refused"]],
+        refused=ids_of(arrays["refused"].tobytes()).tolist() if "refused" in arrays else [],
         log=[dict(line) for line in meta["log"]],
         latest=arrays["latest"].tobytes().decode(),
     )

@@ -1,7 +1,7 @@
 """The scale of a panel as a checkpoint keeps it, and what it gives for the series of another panel."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -125,7 +125,7 @@ class ScaleInParts:
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
 
 
-def ids_text(ids: npt.NDArray[np.str_]) -> bytes:
+def ids_text(ids: Iterable[str]) -> bytes:
     """Ids as one text, a line each."""
     return "\n".join(_escaped(str(name)) for name in ids).encode()
 
