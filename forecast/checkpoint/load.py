@@ -5,37 +5,30 @@ containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: n
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import torch
 from torch import nn
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
-from forecast.checkpoint.formats import PANEL, RECORD, ROWS
+from forecast.checkpoint.formats import RECORD, SERIES
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
-from forecast.checkpoint.record import PanelRecord, Record, RefitRecord
+from forecast.checkpoint.record import Record, RefitRecord
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
-from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import filled_within
-from forecast.data.recorded_rows import RecordedRows
 from forecast.data.roles import names_roles
-from forecast.data.scaling import How, Scaler, Scales
+from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
@@ -78,26 +71,24 @@ class Checkpoint(TrainedRoles):
 
     @property
     def data(self) -> DataRecord:
-        """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
+        """What is known of the data: name, path, checksum, columns, targets, freq, split rows."""
         return self.record.data
 
     @property
     def scaler(self) -> Scaler:
-        """Fitted on the rows trained on."""
-        return Scaler.from_state(self.data["scaler"], cast(How, self.data["scaling"]))
+        """That of the one series trained on."""
+        return self.scale.alone(tuple(self.data["columns"]))
 
     def scales_of(self, frame: PanelFrame) -> Scales:
         """Of each series of a frame; of one that was not trained on that of its own rows."""
-        if self.panel is None:
-            return Scales.of(self.scaler)
-        return self.panel_scale.scaler(frame, together=len(self.covariates))
+        return self.scale.scaler(frame, together=len(self.covariates))
 
     def scales_fitted(self, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> Scales:
         """Those of the train rows of another frame, made as the training made its own."""
         train = splits["train"]
         return Scales.fit(
             filled_within(frame, splits.values()),
-            self.scaler.how,
+            self.scale.how,
             train.first,
             train.stop,
             context=self.config.seq_len,
@@ -106,25 +97,9 @@ class Checkpoint(TrainedRoles):
         )
 
     @property
-    def recorded_rows(self) -> RecordedRows:
-        """Which rows each of its series had. Raises UserError for a damaged entry."""
-        with self._whole(ROWS):
-            return RecordedRows.from_state(self.record.rows, len(self.ids))
-
-    @property
-    def ids(self) -> npt.NDArray[np.str_]:
-        """Of the series trained on; of a file without ids the one that it is."""
-        return np.array([""]) if self.panel is None else self.panel_scale.ids
-
-    def places(self, frame: PanelFrame) -> IntArray:
-        """The number of each series of a frame (S,) among those trained on; -1: none of these."""
-        places: IntArray = pd.Index(self.ids.astype(object)).get_indexer(pd.Index(frame.ids.astype(object)))
-        return places
-
-    @property
-    def panel(self) -> PanelRecord | None:
-        """What is known of the series of a panel beside `data`; None where the training had one series."""
-        return self.record.panel
+    def has_ids(self) -> bool:
+        """Whether the training had a panel, of one series or of many."""
+        return self.record.series.id_column is not None
 
     @property
     def refit(self) -> RefitRecord | None:
@@ -137,22 +112,9 @@ class Checkpoint(TrainedRoles):
         return self.data["trained_until"] if self.refit is None else self.refit["trained_until"]
 
     @property
-    def panel_scale(self) -> SavedScale:
-        """Of each series of a panel, fitted on its rows trained on. Raises UserError for one that is damaged."""
-        assert self.panel is not None
-        with self._whole(f"{PANEL}.scale"):
-            return SavedScale.from_state(self.panel["scale"])
-
-    @contextmanager
-    def _whole(self, entry: str) -> Iterator[None]:
-        """Raises UserError where reading an entry of the record raises ValueError."""
-        try:
-            yield
-        except ValueError as error:
-            raise UserError(
-                f"ckpt_path={self.path} is damaged, or was made or changed by other means: its entry "
-                f"{RECORD}.{entry} {error}."
-            ) from error
+    def scale(self) -> SavedScale:
+        """Of each series, fitted on its rows trained on."""
+        return self.record.series.scale
 
     @property
     def best_epoch(self) -> int | None:
@@ -285,6 +247,10 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         record = Record.of(content[RECORD])
     except UserError as error:
         raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
+    except ValueError as error:
+        raise UserError(
+            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {RECORD}.{SERIES}.{error}."
+        ) from error
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(
         path=path,

@@ -10,32 +10,57 @@ from typing import cast
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.checkpoint.formats import FORMAT, PANEL, REFIT, ROWS
+from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
 from forecast.config.run_config import Plain, RunConfig
-from forecast.data.scaling import How
+from forecast.data.panel.saved_scale import SavedScale, ScaleState
+from forecast.data.recorded_rows import RecordedRows
 from forecast.run_folder.shapes import DataRecord, Imported
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
 
 
-class PanelScale(TypedDict):
-    """How the series are scaled, their ids as bytes, mean and deviation of each (N, C)."""
+class SeriesState(TypedDict):
+    """A `SeriesRecord` as a checkpoint holds it."""
 
-    how: How
-    ids: Tensor
-    mean: Tensor
-    std: Tensor
-    period: NotRequired[int | None]
+    scale: ScaleState
+    rows: dict[str, Tensor]
+    id_column: str | None
+    time_column: str | None
+    pad: bool
 
 
-class PanelRecord(TypedDict):
-    """The scale of each series of a panel, how a forecast is written, whether windows begin before their series."""
+@dataclass(frozen=True, kw_only=True)
+class SeriesRecord:
+    """The scale of each series, its rows, how a forecast is written, whether windows begin before their series.
 
-    scale: PanelScale
-    id_column: str
-    time_column: str
-    pad: NotRequired[bool]
+    id_column: None of a file that is one series.
+    """
+
+    scale: SavedScale
+    rows: RecordedRows
+    id_column: str | None
+    time_column: str | None
+    pad: bool
+
+    @classmethod
+    def of(cls, saved: SeriesState, data: DataRecord) -> "SeriesRecord":
+        """Of a checkpoint's entry. Raises ValueError, with the end of its name and a sentence, for a damaged part."""
+        sizes = {"n_columns": len(data["columns"]), "n_targets": len(data["targets"])}
+        part = "scale"
+        try:
+            scale = SavedScale.from_state(saved["scale"], **sizes)
+            part = "rows"
+            rows = RecordedRows.from_state(saved["rows"], len(scale.ids))
+        except ValueError as error:
+            raise ValueError(f"{part} {error}") from None
+        named = {"id_column": saved["id_column"], "time_column": saved["time_column"]}
+        return cls(scale=scale, rows=rows, pad=saved["pad"], **named)
+
+    def saved(self) -> SeriesState:
+        """As a checkpoint holds it."""
+        named = {"id_column": self.id_column, "time_column": self.time_column, "pad": self.pad}
+        return cast(SeriesState, {"scale": self.scale.state(), "rows": self.rows.state(), **named})
 
 
 class CalibrationState(TypedDict):
@@ -71,8 +96,7 @@ class Stacking(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """choices: the chosen option of each config group. fits: the weights of the baselines, see FITS. rows: of each
-    series, see `RecordedRows`.
+    """choices: the chosen option of each config group. fits: the weights of the baselines, see FITS.
 
     parameters: how many the training changes; best_step: of the validation that was the best so far, None without one.
     """
@@ -81,9 +105,8 @@ class Record:
     config: RunConfig
     choices: Mapping[str, str | None]
     data: DataRecord
-    panel: PanelRecord | None = None
+    series: SeriesRecord
     fits: Mapping[str, Tensor] = field(default_factory=dict)
-    rows: Mapping[str, Tensor] = field(default_factory=dict)
     parameters: int | None = None
     best_step: int | None = None
     stacking: Stacking | None = None
@@ -93,11 +116,13 @@ class Record:
 
     @classmethod
     def of(cls, saved: Mapping[str, object]) -> "Record":
-        """Of a checkpoint's entry. Raises UserError for a config that is none of a run."""
+        """Of a checkpoint's entry. Raises UserError for a config that is none of a run, ValueError for a scale."""
         plain = {key: value for key, value in saved.items() if key in cls.__dataclass_fields__}
         fits = {key: saved[key] for key in FITS if key in saved}
-        config = RunConfig.of(cast(Plain, saved["config"]))
-        return cls(**cast(dict[str, object], {**plain, "config": config, "fits": fits}))  # type: ignore[arg-type]
+        config, data = RunConfig.of(cast(Plain, saved["config"])), cast(DataRecord, saved["data"])
+        series = SeriesRecord.of(cast(SeriesState, saved[SERIES]), data)
+        values = {**plain, "config": config, "fits": fits, SERIES: series}
+        return cls(**values)  # type: ignore[arg-type]
 
     def saved(self) -> dict[str, object]:
         """As a checkpoint holds it."""
@@ -107,8 +132,7 @@ class Record:
             "config": self.config.plain,
             "choices": self.choices,
             "data": self.data,
-            PANEL: self.panel,
-            ROWS: self.rows,
+            SERIES: self.series.saved(),
             **self.fits,
             "parameters": self.parameters,
             "best_step": self.best_step,

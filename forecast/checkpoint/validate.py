@@ -18,7 +18,7 @@ from forecast.checkpoint.entries import (
     parts_of,
     require,
 )
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT, ROWS
+from forecast.checkpoint.formats import FORMAT, RECORD, REFIT, SERIES
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -31,7 +31,7 @@ SHARED = 10  # how many times as large as the file its tensors may be, for weigh
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
     RECORD: {
-        **dict.fromkeys(("versions", "config", "choices", "data", ROWS), (dict,)),
+        **dict.fromkeys(("versions", "config", "choices", "data"), (dict,)),
         "format": (int,),
         "parameters": (int, NONE),
         "best_step": (int, NONE),
@@ -46,11 +46,20 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data": {
         **dict.fromkeys(("name", "checksum", "freq", "trained_until"), (str,)),
         **dict.fromkeys(("columns", "targets", "known"), (list,)),
-        **dict.fromkeys(("scaler", "splits"), (dict,)),
+        **dict.fromkeys(("splits", "windows", "series"), (dict,)),
         "path": (str, NONE),
     },
-    f"{RECORD}.{ROWS}": {"first": (Tensor,)},
-    f"{RECORD}.data.scaler": dict.fromkeys(("columns", "mean", "std"), (list,)),
+    f"{RECORD}.data.series": {"count": (int,)},
+    f"{RECORD}.{SERIES}.rows": {"first": (Tensor,)},
+    f"{RECORD}.{SERIES}": {
+        "scale": (dict,),
+        "rows": (dict,),
+        "id_column": (str, NONE),
+        "time_column": (str, NONE),
+        "pad": (bool,),
+    },
+    f"{RECORD}.{SERIES}.scale": {"how": (str,), "naive": (dict,), **dict.fromkeys(("ids", "mean", "std"), (Tensor,))},
+    f"{RECORD}.{SERIES}.scale.naive": {"period": (int,), "absolute": (Tensor,), "squared": (Tensor,)},
 }
 
 # What only some have.
@@ -64,10 +73,7 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data.gaps": {},
     f"{RECORD}.data.covariates": {},
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
-    f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
-    f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
     f"{RECORD}.{REFIT}": {"rows": (list,), "trained_until": (str,), "held_out": (dict,)},
-    f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
 }
 
 
@@ -92,8 +98,8 @@ def check_content(path: Path, content: object) -> None:
             where = f"{RECORD}.config.{key}"
             require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
         check_data(record["data"], f"{RECORD}.data", encoding=config["model"].get("embedding", "timeF"))
-        # of a panel whose series are all shorter than seq_len there is no NLinear
-        require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        # where all series are shorter than seq_len there is no NLinear
+        require("nlinear_weight" in record or record[SERIES]["pad"], f"{RECORD}.nlinear_weight", "is missing")
         if record.get("calibration") is not None:
             check_calibration(record, f"{RECORD}.calibration")
         if record.get(REFIT) is not None:
@@ -175,17 +181,17 @@ def _check_types(content: dict[str, Any]) -> None:
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
-    rows = all(isinstance(name, str) and isinstance(part, Tensor) for name, part in content[RECORD][ROWS].items())
-    require(rows, f"{RECORD}.{ROWS}", "must hold Tensor alone")
+    rows = content[RECORD][SERIES]["rows"]
+    tensors = all(isinstance(name, str) and isinstance(part, Tensor) for name, part in rows.items())
+    require(tensors, f"{RECORD}.{SERIES}.rows", "must hold Tensor alone")
     lists: dict[str, tuple[Iterable[object], tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
         "versions": ([*versions, *versions.values()], (str,)),
         "data.splits": (data["splits"], (str,)),
         **{f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")},
     }
-    lists |= {f"data.scaler.{key}": (data["scaler"][key], (int, float)) for key in ("mean", "std")}
-    if data.get("naive") is not None:
-        lists |= {f"data.naive.{key}": (data["naive"][key], (int, float)) for key in ("absolute", "squared")}
+    lists["data.windows"] = ([*data["windows"]], (str,))
+    lists["data.windows of a split"] = (data["windows"].values(), (int,))
     for where, (values, types) in lists.items():
         names = _in_words(types)
         require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
@@ -196,4 +202,4 @@ def _in_words(types: tuple[type, ...]) -> str:
 
 
 def _is_one(value: object, types: tuple[type, ...]) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)  # a bool is an int to Python
+    return isinstance(value, types) and (bool in types or not isinstance(value, bool))  # which is an int to Python

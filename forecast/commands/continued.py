@@ -92,7 +92,7 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
     rows = frame.cut(left, frame.offsets[:-1][left], frame.offsets[1:][left])
     found = joined(seen, rows, checkpoint.scales_of(seen).std)
     whole = found.whole
-    stop = checkpoint.recorded_rows.placed(whole, checkpoint.places(whole))["val"].stop
+    stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
     if checkpoint.refit is not None:
         learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
         stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
@@ -105,7 +105,7 @@ def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
 
     UserError where the training had none.
     """
-    recorded, places = checkpoint.recorded_rows, checkpoint.places(frame)
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
     if missing := {"train", "val"} - recorded.splits.keys():
         raise UserError(
             f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
@@ -130,7 +130,7 @@ def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Co
 def with_absent(checkpoint: Checkpoint, frame: PanelFrame, found: Continued) -> Continued:
     """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
     there = {*found.whole.ids.tolist(), *found.refused}
-    absent = {name: gone(frame, name) for name in checkpoint.ids.tolist() if name not in there}
+    absent = {name: gone(frame, name) for name in checkpoint.scale.ids.tolist() if name not in there}
     return replace(found, refused={**found.refused, **absent}).checked()
 
 

@@ -40,10 +40,9 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.sources import Source
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.evaluation.interval_columns import column_names, of_each
-from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.evaluation.predict import predict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Metrics
@@ -187,7 +186,7 @@ class Forecaster(Automatic, Tunable):
         source = self.source()
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             of_future = of_told if isinstance(future, pd.DataFrame) else reading
-            if self.checkpoint.panel is not None:
+            if self.checkpoint.has_ids:
                 after = future_source(self.checkpoint, source, told, of_future)
                 panel = history_source(self.checkpoint, source, path, dict(layout))
                 return panel_continued(self.checkpoint, panel, device=self.torch_device, future=after, level=level)

@@ -26,9 +26,9 @@ SAME = 1e-6  # standard deviations: what a file written anew by another program 
 
 def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
     """Whether a frame has the rows of every series trained on, unchanged, and more."""
-    places, recorded = checkpoint.places(frame), checkpoint.recorded_rows
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
     known = places >= 0
-    same = known.sum() == len(checkpoint.ids) and bool(recorded.same(frame, places)[known].all())
+    same = known.sum() == len(checkpoint.scale.ids) and bool(recorded.same(frame, places)[known].all())
     return same and len(frame.values) > recorded.ends.sum()
 
 
@@ -57,15 +57,15 @@ def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetR
     """
     if frame.checksum is None:
         raise UserError(f"split={NEW_ROWS}: {frame.name} is made up, and gets no new rows. Choose split=test.")
-    places, recorded = checkpoint.places(frame), checkpoint.recorded_rows
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
     if changed := changed_series(checkpoint, frame):
         more = f" So do {len(changed) - 1} more of {len(frame)} series." if len(changed) > 1 else ""
         raise UserError(
             f"split={NEW_ROWS}: {next(iter(changed.values()))}.{more} Restore it, or evaluate it as another file: "
             f"{typed('data.path', frame.name)} split={WHOLE_FILE}"
         )
-    if gone := len(checkpoint.ids) - int((places >= 0).sum()):
-        log.warning("%s: %d of %d series trained on are not in it.", frame.name, gone, len(checkpoint.ids))
+    if gone := len(checkpoint.scale.ids) - int((places >= 0).sum()):
+        log.warning("%s: %d of %d series trained on are not in it.", frame.name, gone, len(checkpoint.scale.ids))
     splits = recorded.placed(frame, places)
     ends = np.max([rows.stop for rows in splits.values()], axis=0)
     rows, needed = frame.offsets[1:] - ends, checkpoint.config.pred_len
@@ -89,7 +89,7 @@ def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None 
 
     split: up to the end of which rows are compared; None: of the last.
     """
-    places, recorded = checkpoint.places(frame), checkpoint.recorded_rows
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
     wrong = np.flatnonzero((places >= 0) & ~recorded.same(frame, places, split))
     if not wrong.size:
         return {}

@@ -163,7 +163,7 @@ def rows_of(
     leave_out: bool = False,
 ) -> PanelFrame:
     """`history` of any number of series. leave_out: of many those with gaps, where gaps are refused."""
-    if checkpoint.panel is None:
+    if not checkpoint.has_ids:
         return history(checkpoint, source, path, reading).as_panel()
     file = read_source(source, path, reading)
     assert isinstance(file, CsvSource)
@@ -183,7 +183,7 @@ def evaluated_data(
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    if checkpoint.panel is not None:
+    if checkpoint.has_ids:
         file = read_source(source, path, reading)
         assert isinstance(file, CsvSource)
         return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)

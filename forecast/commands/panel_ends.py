@@ -56,8 +56,8 @@ def panel_forecaster(
     """
     intervals = forecast_intervals(checkpoint, level)
     frame = panel_history(checkpoint, source)
-    scale = ScaleInParts(frame, partial(checkpoint.panel_scale.scaler, together=len(checkpoint.covariates)))
-    assert checkpoint.panel is not None
+    scale = ScaleInParts(frame, partial(checkpoint.scale.scaler, together=len(checkpoint.covariates)))
+    assert checkpoint.has_ids
     forecaster = PanelForecaster(
         model=checkpoint.model().to(device),
         frame=frame,
@@ -68,7 +68,7 @@ def panel_forecaster(
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        pad=checkpoint.panel.get("pad", False),
+        pad=checkpoint.record.series.pad,
         device=device,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
         intervals=intervals,
@@ -87,7 +87,7 @@ def panel_forecaster(
 
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:
     """How many series were not trained on, said in one line; UserError naming the first where they are refused."""
-    unseen = checkpoint.panel_scale.unseen(frame.ids)
+    unseen = checkpoint.scale.unseen(frame.ids)
     count = int(unseen.sum())
     if count and refuse:
         raise UserError(
@@ -96,7 +96,7 @@ def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> 
             "with them, or let them be forecast: unseen=scale"
         )
     if count:
-        how = checkpoint.panel_scale.how
+        how = checkpoint.scale.how
         by = "scaled by their own history" if how in EACH else "scaled as those that were"
         log.warning("%d of %d series were not in the training: %s.", count, len(frame), by)
     return count

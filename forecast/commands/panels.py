@@ -95,9 +95,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     frame = panel_history(checkpoint, source)
     if not other_file and split != NEW_ROWS:
         check_unchanged(checkpoint, source, frame)
-    scaler = checkpoint.panel_scale.scaler(
-        frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates)
-    )
+    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     if split == NEW_ROWS:

@@ -42,7 +42,7 @@ def predict(cfg: DictConfig) -> Answer:
     picture = output.with_suffix(".png")
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(forecaster.checkpoint, settings.pred_len)
-    if forecaster.checkpoint.panel is not None:
+    if forecaster.checkpoint.has_ids:
         return predict_panel(settings, forecaster, output)
     check_one_series(settings, output)
     checkpoint, source = forecaster.checkpoint, forecaster.source()

@@ -51,7 +51,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     if plan.start is not None:  # the file may have changed since the plan was made
         check_same_data(plan.start, source, source.checksum_of(data.frame))
     for split in ("val", "test"):
-        counted_windows(data, split, protocol)
+        counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
     if rank() == 0:
         warn_of_known_targets(data, config.data.node)

@@ -40,7 +40,7 @@ def first_reference(forecaster: Forecaster, whole: PanelFrame, levels: tuple[flo
     held_out = checkpoint
     if checkpoint.refit is not None:
         held_out = load_checkpoint(checkpoint.path.with_name("best.ckpt"))
-    rows = checkpoint.recorded_rows.placed(whole, checkpoint.places(whole))
+    rows = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))
     data = prepare(
         whole,
         splits={name: rows[name] for name in ("train", VAL)},
@@ -53,7 +53,7 @@ def first_reference(forecaster: Forecaster, whole: PanelFrame, levels: tuple[flo
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
         fact_scale=checkpoint.fact_scale,
-        pad=(checkpoint.panel or {}).get("pad", False),
+        pad=checkpoint.record.series.pad,
     )
     intervals = wanted(held_out, how="static", level=levels)
     return reference(held_out.model().to(device), data, split=VAL, device=device, intervals=intervals)
@@ -94,7 +94,7 @@ def forecast(
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        pad=(checkpoint.panel or {}).get("pad", False),
+        pad=checkpoint.record.series.pad,
         device=forecaster.torch_device,
         facts=scaled_facts(whole.facts, checkpoint.fact_scale),
         intervals=forecast_intervals(checkpoint, levels),

@@ -28,7 +28,7 @@ KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 KIND_FLAGS = {"panel", "panel_form"}
 # A call of one of these gathers windows (law 2).
 GATHERS = {"in_batches", "__getitems__"}
-PASS = "evaluation/pass.py"
+PASS = "evaluation/evaluate.py"
 UNTYPED = {"config", "record", "cfg"}
 # A type of NumPy's, of which Any is no more than "any precision".
 DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArray"}

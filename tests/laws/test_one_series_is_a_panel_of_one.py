@@ -334,7 +334,6 @@ def test_errors_with_gaps(policy, file):
     same_made(errors_of, *both(with_policy(file, policy)), within=FLOAT32)
 
 
-@not_yet(4, "a series' MASE is scaled by the train rows, a panel's by all rows before the test")
 @some(5)
 @given(whole_files())
 @example(File(rows=67, columns=1))

@@ -35,7 +35,7 @@ def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None
     upper (W, P, T, A), timestamps (W, L + P), columns (T,), of a panel series (W,). future, level: of the forecast.
     """
     forecaster = Forecaster.load(checkpoint)
-    made = of_panel if forecaster.checkpoint.panel is not None else of_series
+    made = of_panel if forecaster.checkpoint.has_ids else of_series
     past, values, times, more = made(forecaster, future, level)
     targets = list(forecaster.checkpoint.data["targets"])
     intervals = forecast_intervals(forecaster.checkpoint, level)
