@@ -78,10 +78,10 @@ def check_installed(setting: Setting) -> None:
 def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     """Trains as train.py does, then forecasts from the checkpoint: seconds of each stage, the peak of the process."""
     import torch
+    from forecast.commands.panel_ends import history_source, long_table, panel_forecaster, whole_table
 
     from forecast.checkpoint.load import load_checkpoint
     from forecast.commands.inputs import saved_source
-    from forecast.commands.panel_ends import history_source, long_table, panel_forecaster, whole_table
 
     memory = PeakMemory()
     command = overrides(panel, sizes_of(setting, **LENGTHS), f"trainer.max_steps={setting.steps}")

@@ -87,9 +87,9 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
     right = np.flatnonzero(~np.isin(base.ids, list(wrong)))
     if not right.size:
         raise UserError(next(iter(wrong.values())))
-    seen = base.cut(right, base.offsets[:-1][right], base.offsets[1:][right])
+    seen = base.take(right)
     left = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
-    rows = frame.cut(left, frame.offsets[:-1][left], frame.offsets[1:][left])
+    rows = frame.take(left)
     found = joined(seen, rows, checkpoint.scales_of(seen).std)
     whole = found.whole
     stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
@@ -122,7 +122,7 @@ def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Co
     if not found.unseen:
         return with_absent(checkpoint, frame, found)
     added = np.flatnonzero(np.isin(frame.ids, found.unseen))
-    wrong = changed_series(checkpoint, frame.cut(added, frame.offsets[:-1][added], frame.offsets[1:][added]), "val")
+    wrong = changed_series(checkpoint, frame.take(added), "val")
     found = found.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
     return with_absent(checkpoint, frame, found)
 
@@ -170,8 +170,9 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
             what += f"{begin[s] - last[s]} rows. Give a file that holds them too."
         else:
             some = slice(edges[s], edges[s + 1])
-            parts = seen.values[rows[some]], frame.values[again[some]], other[some], both[some]
-            what = other_values(seen, seen.timestamps(s)[low[s] - first[s] :], *parts)
+            parts = seen.values[rows[some]], frame.values[again[some]]
+            times = seen.timestamps(s)[low[s] - first[s] :]
+            what = other_values(seen, times, *parts, other=other[some], measured=both[some])
         refused[ids[s]] = f"{frame.named(int(places[s]))} {what}"
     right = there & ~np.isin(ids, list(refused))
     counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
@@ -247,7 +248,7 @@ def differing(
 
 
 def other_values(
-    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, other: Flags, measured: Flags
+    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags, measured: Flags
 ) -> str:
     """What is said of the rows (n, C) of a series that were seen before and have other values now."""
     column = int(other.sum(axis=0).argmax())

@@ -164,7 +164,7 @@ def rows_of(
 ) -> PanelFrame:
     """`history` of any number of series. leave_out: of many those with gaps, where gaps are refused."""
     if not checkpoint.has_ids:
-        return history(checkpoint, source, path, reading).as_panel()
+        return replace(history(checkpoint, source, path, reading).as_panel(), time_column=source.time_name)
     file = read_source(source, path, reading)
     assert isinstance(file, CsvSource)
     return panel_history(checkpoint, trained_columns(checkpoint, file), leave_out=leave_out)

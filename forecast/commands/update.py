@@ -150,7 +150,8 @@ def next_state(given: Given) -> State:
     beside = before.reference if before is not None else first_reference(given.forecaster, whole, levels)
     ends, text = forecast(given.forecaster, given.source, given.settings, found, levels)
     issued = as_issued(checkpoint, whole, ends, beside, levels)
-    time = {"time": time_of(whole, found)}
+    ends_at = np.where(found.taken, whole.steps + whole.lengths, 0)
+    time = {"time": whole.end(int(ends_at.argmax()))}
     if before is None:
         issued = issued.of(issued.watched).and_then(issued, watch=True)
         totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
@@ -164,25 +165,18 @@ def next_state(given: Given) -> State:
         log = [*before.log, {**time, **line}]
     needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(found.new.max()))
     kept = max(min(KEPT, KEPT_OF_ALL // len(whole)), *needed)
-    rows = np.maximum(whole.offsets[:-1], whole.offsets[1:] - kept)
-    expected = beside.expected.with_series(len(whole))
+    seen = whole.tail(kept)
     return State(
         checkpoint=sha256(checkpoint.path),
         levels=levels,
-        reference=replace(beside, expected=expected),
-        seen=whole.cut(np.arange(len(whole)), rows, whole.offsets[1:]),
-        issued=issued,
+        reference=replace(beside, expected=beside.expected.with_series(len(whole))),
+        seen=seen,
+        issued=issued.of(issued.cutoff >= seen.times()[seen.steps][issued.series]),
         totals=totals,
         refused=list(found.refused),
         log=log,
         latest=text,
     )
-
-
-def time_of(whole: PanelFrame, found: Continued) -> str:
-    """The last known time of any series that is not refused; of one whose steps are counted their number."""
-    step = int((whole.steps + whole.lengths)[found.taken].max()) - 1
-    return f"step {whole.times()[step]}" if whole.without_calendar else str(whole.calendar()[step])
 
 
 def told(given: Given, state: State, folder: Path) -> Answer:

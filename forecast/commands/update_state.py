@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from annotated_types import Ge, Len, Lt
 from pydantic import Field
@@ -56,7 +55,7 @@ ARRAYS = {
     **{f"expected_{name}": kind for name, kind in EXPECTED.items()},
 }
 MOST_MB, FARTHEST_STEP = 4000, 10**8  # of a state
-# As `update.time_of` writes it, and after it the file of a forecast is called.
+# As `PanelFrame.end` writes it, and after it the file of a forecast is called.
 Time = Annotated[str, Field(pattern=r"^(step -?\d{1,18}|\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,9})?)?)$")]
 Chart = Literal["errors", "coverage", "baseline"]
 

@@ -10,7 +10,6 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
@@ -24,7 +23,7 @@ from forecast.evaluation.evaluate import (
     evenly_spaced,
     exact_float32,
 )
-from forecast.evaluation.predict import predict
+from forecast.evaluation.predict import Continuation
 from forecast.models.naive import LastValue
 
 N, C, L, P = 211, WINDOW["n_columns"], WINDOW["seq_len"], WINDOW["pred_len"]
@@ -182,17 +181,19 @@ def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than
 def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(data):
     values = data.frame.values.copy()
     values[-2, 1] = -1e308
-    frame = SeriesFrame(values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
-    scaler = Scaler(data.scaler.mean[0], data.scaler.std[0], frame.columns)
-    lengths = {"look_back": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
-    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps[-2]}, .*data.gaps="):
-        predict(
-            LastValue(window=replace(window_shape(data), targets=(1,))),
-            frame,
-            scaler=scaler,
-            targets=[1],
-            **lengths,
-        )
+    frame = replace(data.frame, values=values, name="my.csv")
+    ends = Continuation(
+        model=LastValue(window=replace(window_shape(data), targets=(1,))),
+        frame=frame,
+        scales=lambda _: data.scaler,
+        targets=(1,),
+        seq_len=L,
+        pred_len=P,
+        encoding="timeF",
+        device=torch.device("cpu"),
+    )
+    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps(0)[-2]}, .*data.gaps="):
+        ends.some([0])
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data):

@@ -285,7 +285,7 @@ def typed_as_text():
             path
             for path, node in walked(ast.Call)
             if path.startswith(READERS)
-            and path != "data/panel/writing.py"  # a forecast, which is text
+            and path != "data/writing.py"  # a forecast, which is text
             and ast.unparse(node.func) in AS_TEXT
         }
     )

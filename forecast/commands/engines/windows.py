@@ -21,7 +21,7 @@ from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import wanted
-from forecast.commands.predict_panel import device_name, part_of
+from forecast.commands.scoring import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
 from forecast.documents import ODD, Array, DocumentError, read_arrays

@@ -11,7 +11,7 @@ import pandas as pd
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import Repair, rows_since_measured
-from forecast.data.reading.layout import STEPS
+from forecast.data.reading.layout import STEP, STEPS
 from forecast.text.terminal import label
 
 
@@ -129,13 +129,18 @@ class PanelFrame:
         timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
         return timestamps
 
+    def end(self, series: int) -> str:
+        """The time of the last row of one series, in words."""
+        last = int(self.steps[series] + self.lengths[series]) - 1
+        return f"step {self.times()[last]}" if self.without_calendar else str(self.calendar()[last])
+
     def rows(self, series: int) -> FloatArray:
         """The values (n, C) of one series."""
         return self.values[self.offsets[series] : self.offsets[series + 1]]
 
     def of_series(self, series: int) -> str:
         """Of series 'ID', for a message; nothing where the file has no ids."""
-        return "" if self.id_column is None else f" of series '{self.ids[series]}'"
+        return "" if self.id_column is None else f" of series '{label(str(self.ids[series]))}'"
 
     def named(self, series: int) -> str:
         """The file, and which of its series, for a message."""
@@ -145,15 +150,27 @@ class PanelFrame:
         """The rows first[i] to stop[i] of this array, of each of these series (M,)."""
         counts = stop - first
         rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        steps = self.steps[series] + first - self.offsets[:-1][series]
+        earliest = int(steps.min(initial=len(self.calendar()) - 1))
         return replace(
             self,
             values=self.values[rows],
             measured=None if self.measured is None else self.measured[rows],
             offsets=np.concatenate([[0], np.cumsum(counts)]),
-            steps=self.steps[series] + first - self.offsets[:-1][series],
+            steps=steps - earliest,
+            first=self.calendar()[earliest],
             ids=self.ids[series],
             facts=None if self.facts is None else self.facts.of(series),
         )
+
+    def tail(self, rows: int) -> "PanelFrame":
+        """The last rows alone of each series."""
+        first = np.maximum(self.offsets[:-1], self.offsets[1:] - rows)
+        return self.cut(np.arange(len(self)), first, self.offsets[1:])
+
+    def take(self, series: IntArray) -> "PanelFrame":
+        """Some series alone (M,)."""
+        return self.cut(series, self.offsets[:-1][series], self.offsets[1:][series])
 
     def between(self, first: int, stop: int) -> "PanelFrame":
         """Some series alone, whose rows are the same memory."""
@@ -184,8 +201,8 @@ class PanelFrame:
 
     @property
     def without_calendar(self) -> bool:
-        """Whether its rows are steps that no calendar counts."""
-        return self.freq == STEP_FREQ
+        """Whether its rows are steps that no calendar counts; a file without ids may hold milliseconds."""
+        return self.freq == STEP_FREQ and (self.id_column is not None or self.time_column == STEP)
 
     @property
     def id_numbers(self) -> dict[str, int]:

@@ -151,8 +151,10 @@ class SavedScale:
 class ScaleInParts:
     """The scale of the series of a frame, found when they are needed: who forecasts a part reads no row of another.
 
-    mean, std (S, C): of series that were needed.
+    mean, std (S, C): of series that were needed. how: they are scaled, None before any was needed.
     """
+
+    how: How | None = None
 
     def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], Scales]) -> None:
         """found: the scale of some series alone."""
@@ -167,6 +169,7 @@ class ScaleInParts:
                 first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
                 scaler = self._found(self.frame.between(first, stop))
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
+                self.how = scaler.how
 
 
 def ids_text(ids: Iterable[str]) -> bytes:
