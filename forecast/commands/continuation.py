@@ -12,7 +12,7 @@ from pyarrow import types
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import future_values
-from forecast.commands.inputs import read_source
+from forecast.commands.inputs import read_source, rows_of
 from forecast.commands.intervals import forecast_intervals
 from forecast.commands.panels import trained_columns
 from forecast.config.run_config import Plain
