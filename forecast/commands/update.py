@@ -123,7 +123,7 @@ def check_state(state: State, checkpoint: Checkpoint, frame: PanelFrame, *, path
     """UserError for a state that says that it is of this checkpoint, and is not."""
     seen, shape = state.seen, (checkpoint.config.pred_len, len(checkpoint.data["targets"]))
     same = (seen.columns, seen.freq, seen.id_column is None) == (frame.columns, frame.freq, frame.id_column is None)
-    if not same or state.issued.values.shape[1:] != shape:
+    if not same or state.issued.values.shape[1:] != shape or state.reference.period > seen.lengths.max():
         raise UserError(
             f"{path} is not of this checkpoint, by its columns, its frequency or its lengths. Restore it, or begin "
             "anew in another folder: hydra.run.dir=FOLDER"
