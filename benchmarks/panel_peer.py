@@ -78,9 +78,9 @@ def check_installed(setting: Setting) -> None:
 def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     """Trains as train.py does, then forecasts from the checkpoint: seconds of each stage, the peak of the process."""
     import torch
-    from forecast.commands.panel_ends import history_source, long_table, panel_forecaster, whole_table
 
     from forecast.checkpoint.load import load_checkpoint
+    from forecast.commands.continuation import continuation, forecast_table, whole_table
     from forecast.commands.inputs import saved_source
 
     memory = PeakMemory()
@@ -88,9 +88,9 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     stages = panel_training(setting, command=[*command, "trainer.max_epochs=-1", f"hydra.run.dir='{folder}'"])
     start = time.perf_counter()
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
-    source = history_source(checkpoint, saved_source(checkpoint.config.data, root=None), None)
-    ends = panel_forecaster(checkpoint, source, device=torch.device("cpu"))
-    whole = whole_table(ends, long_table(checkpoint, source, ends))
+    source = saved_source(checkpoint.config.data, root=None)
+    ends = continuation(checkpoint, source, device=torch.device("cpu"))
+    whole = whole_table(ends, forecast_table(checkpoint, source, ends.frame, ends.levels))
     predict = time.perf_counter() - start
     check_rows(len(whole), setting, "ours")
     return {

@@ -17,6 +17,7 @@ from forecast.commands.intervals import forecast_intervals
 from forecast.commands.panels import trained_columns
 from forecast.config.run_config import Plain
 from forecast.data.cells import FloatArray
+from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
@@ -43,12 +44,12 @@ def history_source(
     if path is None and not isinstance(source, FileSource):
         return source
     other = read_source(source, path, reading)
-    return trained_columns(checkpoint, other) if isinstance(other, CsvSource) and checkpoint.has_ids else other
+    return trained_columns(checkpoint, other) if isinstance(other, CsvSource) else other
 
 
 def files_of(source: Source) -> list[Path]:
     """The files of a source."""
-    if isinstance(source, CsvSource) and source.panel_form:
+    if isinstance(source, CsvSource):
         return panel_files(source)
     path = source.path_used()
     return [] if path is None else [path]
@@ -97,7 +98,7 @@ def continuation_of(
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
         encoding=checkpoint.encoding,
-        pad=checkpoint.config.data.get("short") == "pad",
+        pad=checkpoint.record.series.pad,
         device=device,
         future=future,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
@@ -115,8 +116,6 @@ def continuation_of(
 
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:
     """How many series were not trained on, said in one line; UserError naming the first where they are refused."""
-    if frame.id_column is None:
-        return 0
     unseen = checkpoint.scale.unseen(frame.ids)
     count = int(unseen.sum())
     if count and refuse:
@@ -171,7 +170,7 @@ def forecast_table(
     targets, writing = checkpoint.data["targets"], _writing(source, frame)
     ids, digits = source.id_column if isinstance(source, CsvSource) else None, None
     if frame.id_column is None:  # as the file has them; of many series all that a value has, which is quicker
-        std = dict(zip(frame.columns, checkpoint.scales_of(frame).std[0], strict=True))
+        std = dict(zip(frame.columns, checkpoint.scale.std[0], strict=True))
         digits = [digits_of(std[name], writing.decimals.get(name)) for name in of_each(targets, levels)]
     return ForecastTable(
         frame=frame,
@@ -197,15 +196,14 @@ def _whole_numbers(source: Source) -> list[str]:
 def _writing(source: Source, frame: PanelFrame) -> Writing:
     if not isinstance(source, FileSource):
         return PLAIN
-    path = files_of(source)[0]
-    if frame.id_column is None:
-        return Writing.of(path, source, frame.time_format)
-    if columnar_kind(path) is not None:
+    path, layout, time_format = files_of(source)[0], source, frame.time_format
+    if frame.id_column is not None and columnar_kind(path) is not None:
         return PLAIN
-    if (isinstance(source, CsvSource) and source.panel_form == "rows") or frame.without_calendar:
-        return Writing.of(path, replace(source, time_column=None), None)
-    found = len(source.time_columns) == 1  # under its usual name, where another was not named
-    return Writing.of(path, replace(source, time_column=frame.time_column) if found else source, frame.time_format)
+    if isinstance(source, CsvSource) and (times_are_counted(source) or frame.without_calendar):
+        layout, time_format = replace(source, time_column=None), None
+    elif frame.id_column is not None and len(source.time_columns) == 1:  # its usual name, where none was named
+        layout = replace(source, time_column=frame.time_column)
+    return Writing.of(path, layout, time_format)
 
 
 def whole_table(ends: Continuation, table: ForecastTable) -> pd.DataFrame:

@@ -189,7 +189,8 @@ def evaluated_data(
         return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
     frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
     seq_len, pred_len = checkpoint.config.seq_len, checkpoint.config.pred_len
-    lengths = {"seq_len": seq_len, "pred_len": pred_len}
+    pad = checkpoint.record.series.pad
+    lengths = {"seq_len": 1 if pad else seq_len, "pred_len": pred_len}
     where = f"ckpt_path={checkpoint.path}"
     if split == NEW_ROWS:
         splits = {name: rows.alone for name, rows in grown_splits(checkpoint, frame.as_panel()).items()}
@@ -227,6 +228,7 @@ def evaluated_data(
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
+        pad=pad,
         seq_len=seq_len,
         pred_len=pred_len,
     )

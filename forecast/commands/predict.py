@@ -89,8 +89,8 @@ def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list
                 f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. "
                 "Name the history itself: data.path=FILE"
             )
-    said = read_part(outputs[0])
-    ours = settings.overwrite or (said is not None and said.shard == shard)
+    before = read_part(outputs[0])
+    ours = settings.overwrite or (before is not None and before.shard == shard)
     like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
     keep_others(outputs, ours=ours, key=key, like=like)
 

@@ -65,10 +65,10 @@ class Scoring:
         borders = [first, *(part.stop for _, part in pieces)]
         assert borders[-1] == stop and [part.first for _, part in pieces] == borders[:-1], "each series once"
         with together(output.parent) as place:
-            said, rows = place(beside(output).name), place(output.name)
+            sheet, rows = place(beside(output).name), place(output.name)
             join(rows, output.suffix, pieces)
             part = self._part(rows, first, stop, head=pieces[0][1].head)
-            said.write_text(part.text(), encoding="utf-8")
+            sheet.write_text(part.text(), encoding="utf-8")
             if picture is not None:
                 draw_ends(place(picture.name), self.ends, self.table)
         for path, _ in pieces:
@@ -81,10 +81,10 @@ class Scoring:
 
     def piece(self, path: Path, first: int, stop: int) -> Part:
         """The forecasts of some series in a file of their own: there already, or written now."""
-        said = read_part(path)
-        ours = said is not None and (said.run, said.first, said.stop) == (self.run, first, stop)
-        if said is not None and ours and is_unchanged(path, said):
-            return said
+        there = read_part(path)
+        ours = there is not None and (there.run, there.first, there.stop) == (self.run, first, stop)
+        if there is not None and ours and is_unchanged(path, there):
+            return there
         path.parent.mkdir(exist_ok=True)
         try:
             with together(path.parent) as place:

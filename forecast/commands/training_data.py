@@ -115,8 +115,8 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
 def read_series(source: Source, config: RunConfig) -> Prepared:
     """`read_data` of one series."""
     frame = source.frame()
-    lengths = config.lengths
-    splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
+    lengths, targets = config.lengths, source.target_columns(frame)
+    splits = split_rows(frame, source.split, **{**lengths, "seq_len": 1} if source.pad else lengths)
     frame = with_train_categories(frame, splits["train"])
     rows = {name: TargetRows.of(part) for name, part in splits.items()}
     return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=config.encoding, **lengths)

@@ -46,7 +46,6 @@ ROOMS = {
     "commands.train": "train",
     "commands.evaluate": "evaluate",
     "commands.predict": "predict",
-    "commands.predict_panel": "predict",
     "commands.merge": "predict",
     "commands.backtest": "backtest",
     "commands.fold_files": "backtest",

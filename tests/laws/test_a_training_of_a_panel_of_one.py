@@ -150,6 +150,20 @@ def test_windows_per_epoch(trained):
     serves_both(trained, "data.windows_per_epoch=20")
 
 
+def test_padding(trained):
+    folders = trained(WHOLE, "dlinear", "data.short=pad")
+    same(*map(weights, folders), within=FLOAT32)
+    rows = [f"data.path={folder.parent}/few.csv" for folder in folders]
+    for folder, path in zip(folders, rows, strict=True):
+        lines = (folder.parent / "rows.csv").read_text().splitlines(keepends=True)
+        (folder.parent / "few.csv").write_text("".join(lines[:1] + lines[-4:]))  # fewer than a window has
+        options = [path, f"output={folder.parent}/few_next.csv", "level=[80]"]
+        call("predict", f"ckpt_path={folder}/checkpoints/best.ckpt", *options)
+        call("evaluate", f"ckpt_path={folder}/checkpoints/best.ckpt", f"hydra.run.dir={folder.parent}/again")
+    same(*(cells(folder.parent / "few_next.csv") for folder in folders), within=ROUNDED)
+    same(*(errors(folder.parent / "again", "difference") for folder in folders), within=ROUNDED)
+
+
 # Intervals.
 
 
@@ -189,7 +203,6 @@ def test_forecasts_to_the_last_digit(trained):
     same(*made)
 
 
-@not_yet(6, "one predict draws, the other writes a sheet beside its forecast")
 def test_predict_leaves_the_same_files(trained):
     for folder in trained(WHOLE):
         output = folder.parent / "next" / "next.csv"

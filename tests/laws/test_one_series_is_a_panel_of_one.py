@@ -222,7 +222,6 @@ def test_windows_of_a_sliding_fold():
     same_made(all_windows, *both(File(split=split)), within=FLOAT32)
 
 
-@not_yet(6, "padding is refused of a series")
 def test_windows_of_a_padded_file():
     same_made(all_windows, *both(File().with_keys(short="pad")), within=FLOAT32)
 
