@@ -90,14 +90,14 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
     seen = base.take(right)
     left = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
     rows = frame.take(left)
-    found = joined(seen, rows, checkpoint.scales_of(seen).std)
-    whole = found.whole
+    continued = joined(seen, rows, checkpoint.scales_of(seen).std)
+    whole = continued.whole
     stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
     if checkpoint.refit is not None:
         learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
         stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
     new = np.maximum(0, whole.offsets[1:] - stop)
-    return with_absent(checkpoint, frame, replace(found, new=new, refused={**wrong, **found.refused}))
+    return with_absent(checkpoint, frame, replace(continued, new=new, refused={**wrong, **continued.refused}))
 
 
 def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
@@ -118,20 +118,20 @@ def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
 
 def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Continued:
     """The rows of a further update. A series that was trained on and not seen yet must be as it was then."""
-    found = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
-    if not found.unseen:
-        return with_absent(checkpoint, frame, found)
-    added = np.flatnonzero(np.isin(frame.ids, found.unseen))
+    continued = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
+    if not continued.unseen:
+        return with_absent(checkpoint, frame, continued)
+    added = np.flatnonzero(np.isin(frame.ids, continued.unseen))
     wrong = changed_series(checkpoint, frame.take(added), "val")
-    found = found.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
-    return with_absent(checkpoint, frame, found)
+    continued = continued.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
+    return with_absent(checkpoint, frame, continued)
 
 
-def with_absent(checkpoint: Checkpoint, frame: PanelFrame, found: Continued) -> Continued:
+def with_absent(checkpoint: Checkpoint, frame: PanelFrame, continued: Continued) -> Continued:
     """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
-    there = {*found.whole.ids.tolist(), *found.refused}
+    there = {*continued.whole.ids.tolist(), *continued.refused}
     absent = {name: gone(frame, name) for name in checkpoint.scale.ids.tolist() if name not in there}
-    return replace(found, refused={**found.refused, **absent}).checked()
+    return replace(continued, refused={**continued.refused, **absent}).checked()
 
 
 def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
@@ -152,7 +152,11 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
     sizes = np.where(there[:count], np.maximum(0, high - low), 0)
     rows = ranges(seen.offsets[:-1] + low - seen.steps, sizes)
     again = ranges(frame.offsets[:-1][places[:count]] + low - begin[:count], sizes)
-    other, both = differing(seen, rows, frame, again, np.repeat(std, sizes, axis=0))
+    both = np.ones((len(rows), len(seen.columns)), dtype=bool)  # what was filled in does not count
+    for part, numbers in ((seen, rows), (frame, again)):
+        both &= True if part.measured is None else np.asarray(part.measured[numbers])
+    far = np.abs(frame.values[again] - seen.values[rows]) > SAME * np.repeat(std, sizes, axis=0)
+    other = both & far
     changed = np.zeros(len(ids), dtype=bool)
     edges = np.concatenate([[0], np.cumsum(sizes)])
     changed[np.searchsorted(edges, np.flatnonzero(other.any(axis=1)), side="right") - 1] = True
@@ -163,17 +167,21 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
             refused[ids[s]] = gone(frame, ids[s])
             continue
         if end[s] < last[s]:
-            what = f"ends at {frame.timestamps(int(places[s]))[-1]}, and rows up to {until} have been seen: these are "
-            what += "earlier rows than before. Give the file that goes on."
+            reason = (
+                f"ends at {frame.timestamps(int(places[s]))[-1]}, and rows up to {until} have been seen: these are "
+            )
+            reason += "earlier rows than before. Give the file that goes on."
         elif begin[s] > last[s]:
-            what = f"begins at {frame.timestamps(int(places[s]))[0]}, and rows up to {until} have been seen: a hole of "
-            what += f"{begin[s] - last[s]} rows. Give a file that holds them too."
+            reason = (
+                f"begins at {frame.timestamps(int(places[s]))[0]}, and rows up to {until} have been seen: a hole of "
+            )
+            reason += f"{begin[s] - last[s]} rows. Give a file that holds them too."
         else:
             some = slice(edges[s], edges[s + 1])
             parts = seen.values[rows[some]], frame.values[again[some]]
             times = seen.timestamps(s)[low[s] - first[s] :]
-            what = other_values(seen, times, *parts, other=other[some], measured=both[some])
-        refused[ids[s]] = f"{frame.named(int(places[s]))} {what}"
+            reason = other_values(seen, times, *parts, other=other[some], measured=both[some])
+        refused[ids[s]] = f"{frame.named(int(places[s]))} {reason}"
     right = there & ~np.isin(ids, list(refused))
     counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
     starts = np.stack([np.zeros(len(ids), dtype=np.int64), len(seen.values) + frame.offsets[:-1][places]], axis=1)
@@ -199,8 +207,8 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
 def gone(frame: PanelFrame, name: str) -> str:
     """Why a file has nothing of a series that was there before."""
     gap = next((reason for reason, names in frame.left_out.items() if name in names), None)
-    what = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
-    return f"{frame.name}, series '{label(name)}' {what}."
+    reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
+    return f"{frame.name}, series '{label(name)}' {reason}."
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:
@@ -234,19 +242,6 @@ def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
     )
 
 
-def differing(
-    seen: PanelFrame, rows: IntArray, frame: PanelFrame, again: IntArray, std: FloatArray
-) -> tuple[Flags, Flags]:
-    """Which cells (n, C) of rows that were seen have other values now, and which are measured in both.
-
-    What was filled in does not count.
-    """
-    both = np.ones((len(rows), len(seen.columns)), dtype=bool)
-    for part, numbers in ((seen, rows), (frame, again)):
-        both &= True if part.measured is None else np.asarray(part.measured[numbers])
-    return both & (np.abs(frame.values[again] - seen.values[rows]) > SAME * std), both
-
-
 def other_values(
     seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags, measured: Flags
 ) -> str:
@@ -256,9 +251,9 @@ def other_values(
     before, now = values[rows, column], again[rows, column]
     ratios = now[before != 0] / before[before != 0]
     alike = len(ratios) >= max(2, 0.9 * measured[:, column].sum()) and np.ptp(ratios) < 0.01 * np.abs(ratios).max()
-    what = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
+    reason = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
     return (
-        f"overlaps with rows seen before and holds other values: {what}, in {len(rows)} of {len(values)} rows"
+        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows"
         f"{of_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
     )
 
@@ -269,18 +264,18 @@ def rows_a_day(freq: str) -> int:
     return max(1, int(pd.Timedelta(days=1) / (second - first)))
 
 
-def of_other_scale(found: Continued, std: FloatArray, columns: int) -> dict[str, str]:
+def of_other_scale(continued: Continued, std: FloatArray, columns: int) -> dict[str, str]:
     """Why the new rows of some series, by their ids, are of another scale than those before them.
 
     A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
     watch is for. Stretches of a day are compared, or of what is new. std (S, C): of the training. columns: the first so
     many, which are measured.
     """
-    whole, day, reasons = found.whole, max(rows_a_day(found.whole.freq), LEAST_ROWS), {}
+    whole, day, reasons = continued.whole, max(rows_a_day(continued.whole.freq), LEAST_ROWS), {}
     numbers = np.array([name not in whole.categories for name in whole.columns[:columns]])
-    length = np.minimum(np.minimum(found.new, (whole.lengths - found.new) // STRETCHES), day)
+    length = np.minimum(np.minimum(continued.new, (whole.lengths - continued.new) // STRETCHES), day)
     for s in np.flatnonzero(length).tolist():
-        new, rows = int(found.new[s]), whole.rows(s)[:, :columns]
+        new, rows = int(continued.new[s]), whole.rows(s)[:, :columns]
         before, after = rows[:-new], rows[-new:]
         (medians, sizes), (median, size) = (_stretches(part, int(length[s])) for part in (before, after))
         room = FAR * np.maximum(std[s, :columns], before.std(axis=0))

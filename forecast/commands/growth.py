@@ -10,7 +10,6 @@ import numpy as np
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.guessing.train_command import hydra_value, typed
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.rows import said
 from forecast.data.prepare import HasPanel
 from forecast.data.sources import CsvSource, Source
 from forecast.data.target_rows import TargetRows
@@ -101,23 +100,21 @@ def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None 
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     reasons = {}
     for s in wrong.tolist():
-        column, series = int(moved[s].argmax()), int(places[s])
+        column = int(moved[s].argmax())
         rows = int(high[s] - max(begin[s], low[s]))
         if begin[s] < 0:
-            first = int(frame.times()[frame.steps[s]]), int(recorded.first[series])
-            now_at, then_at = (said(time, stepped=frame.without_calendar) for time in first)
-            what = f"begins at {now_at}, and the rows trained on at {then_at}: this is another file"
+            reason = f"begins at {frame.timestamps(s)[0]}, and not with the rows trained on: this is another file"
         elif rows < ends[s]:
-            what = f"has {rows} rows, and had at least {ends[s]} at training: this is another file"
+            reason = f"has {rows} rows, and had at least {ends[s]} at training: this is another file"
         else:
-            what = "holds other values than those trained on"
+            reason = "holds other values than those trained on"
             if moved[s, column] > SAME:
-                what += (
+                reason += (
                     f": in the train rows column '{label(frame.columns[column])}' has the mean "
                     f"{now.mean[s, column]:.6g} and had {then.mean[s, column]:.6g}"
                     f"{of_scale(now.std[s, column] / then.std[s, column])}"
                 )
-        reasons[str(frame.ids[s])] = f"{frame.named(s)} {what}"
+        reasons[str(frame.ids[s])] = f"{frame.named(s)} {reason}"
     return reasons
 
 

@@ -40,7 +40,7 @@ KEPT, KEPT_OF_ALL = 5000, 5_000_000  # rows of the past of a series, at least: w
 class Given:
     """What an update is given: the model, the rows of a file, and what is kept from the update before.
 
-    frame: the file. found: the rows seen and those of the file; new are, of the first update, those after the
+    frame: the file. continued: the rows seen and those of the file; new are, of the first update, those after the
     validation rows.
     """
 
@@ -49,7 +49,7 @@ class Given:
     settings: UpdateSettings
     intervals: Intervals | None
     frame: PanelFrame
-    found: Continued
+    continued: Continued
     state: State | None
 
     @property
@@ -65,7 +65,7 @@ class Given:
     @property
     def goes_on(self) -> bool:
         """Whether there is something to forecast anew."""
-        return self.state is None or bool(self.found.new.any())
+        return self.state is None or bool(self.continued.new.any())
 
 
 def update(cfg: DictConfig) -> Answer:
@@ -79,7 +79,7 @@ def update(cfg: DictConfig) -> Answer:
     given = read(settings, folder)
     state = next_state(given) if given.state is None or given.goes_on else given.state
     save_state(folder, state)  # of the same rows too: it puts back what somebody has deleted
-    return told(given, state, folder)
+    return answer(given, state, folder)
 
 
 def read(settings: UpdateSettings, folder: Path) -> Given:
@@ -101,20 +101,20 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     intervals = intervals_of(checkpoint, settings, state)
     frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
     if state is None:
-        found = first_rows(checkpoint, source, frame)
+        continued = first_rows(checkpoint, source, frame)
     else:
         check_state(state, checkpoint, frame, path=folder / STATE)
-        found = next_rows(checkpoint, state.seen, frame)
+        continued = next_rows(checkpoint, state.seen, frame)
     if settings.checks.scale:
         n_columns = len(frame.columns) - len(checkpoint.covariates)
-        found = found.without(of_other_scale(found, checkpoint.scales_of(found.whole).std, n_columns))
+        continued = continued.without(of_other_scale(continued, checkpoint.scales_of(continued.whole).std, n_columns))
     return Given(
         forecaster=forecaster,
         source=source,
         settings=settings,
         intervals=intervals,
         frame=frame,
-        found=found,
+        continued=continued,
         state=state,
     )
 
@@ -145,25 +145,25 @@ def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State 
 
 def next_state(given: Given) -> State:
     """The state after the rows that have come: compared with what was forecast of them, and the next forecast."""
-    checkpoint, before, found, levels = given.checkpoint, given.state, given.found, given.levels
-    whole = found.whole
+    checkpoint, before, continued, levels = given.checkpoint, given.state, given.continued, given.levels
+    whole = continued.whole
     beside = before.reference if before is not None else first_reference(given.forecaster, whole, levels)
-    ends, text = forecast(given.forecaster, given.source, given.settings, found, levels)
+    ends, text = forecast(given.forecaster, given.source, given.settings, continued, levels)
     issued = as_issued(checkpoint, whole, ends, beside, levels)
-    ends_at = np.where(found.taken, whole.steps + whole.lengths, 0)
+    ends_at = np.where(continued.taken, whole.steps + whole.lengths, 0)
     time = {"time": whole.end(int(ends_at.argmax()))}
     if before is None:
         issued = issued.of(issued.watched).and_then(issued, watch=True)
         totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
-        log = [{**time, **first_line(levels, found)}]
+        log = [{**time, **first_line(levels, continued)}]
     else:
-        line, totals, over = next_line(checkpoint, before, found)
+        line, totals, over = next_line(checkpoint, before, continued)
         last = first_row(whole, before.issued) + issued.values.shape[1] - 1
         open_still = (last >= whole.offsets[1:][before.issued.series]) | (before.issued.watched & (not over))
-        fresh = issued.of(found.new[issued.series] > 0)
+        fresh = issued.of(continued.new[issued.series] > 0)
         issued = before.issued.of(open_still).and_then(fresh, watch=over)
         log = [*before.log, {**time, **line}]
-    needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(found.new.max()))
+    needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(continued.new.max()))
     kept = max(min(KEPT, KEPT_OF_ALL // len(whole)), *needed)
     seen = whole.tail(kept)
     return State(
@@ -173,19 +173,28 @@ def next_state(given: Given) -> State:
         seen=seen,
         issued=issued.of(issued.cutoff >= seen.times()[seen.steps][issued.series]),
         totals=totals,
-        refused=list(found.refused),
+        refused=list(continued.refused),
         log=log,
         latest=text,
     )
 
 
-def told(given: Given, state: State, folder: Path) -> Answer:
+def answer(given: Given, state: State, folder: Path) -> Answer:
     """Prints how it stands after an update, and gives the same as a document."""
-    found, line, latest = given.found, state.log[-1], folder / LATEST
+    continued, line, latest = given.continued, state.log[-1], folder / LATEST
     *_, running = so_far(state.log)
-    new = int(found.new[: len(found.whole) - len(found.unseen)].sum())
-    many = "" if found.whole.id_column is None else f" of {len(found.whole)} series"
-    sentences = refused_sentences(found)
+    new = int(continued.new[: len(continued.whole) - len(continued.unseen)].sum())
+    many = "" if continued.whole.id_column is None else f" of {len(continued.whole)} series"
+    sentences = []
+    if refused := list(continued.refused.values()):
+        of = f"{len(refused)} of {len(continued.whole)} series are refused and not forecast"
+        rest = f" The others are in {LOG}." if refused[1:] else ""
+        sentences.append(f"{of}, the first: {refused[0]}{rest}" if rest else f"{of}: {refused[0]}")
+    if continued.unseen:
+        sentences.append(
+            f"{len(continued.unseen)} of {len(continued.whole)} series are new, the first is "
+            f"'{label(continued.unseen[0])}': scaled by their own history, and compared from now on."
+        )
     if not given.goes_on:
         sentences.append(f"Nothing new: {given.frame.name} ends at {line['time']}, as before. The forecast stands.")
     else:
@@ -221,31 +230,15 @@ def told(given: Given, state: State, folder: Path) -> Answer:
         "cusum": line["totals"],
         "alarms": line["alarms"],
         "series": {
-            "count": len(found.whole),
-            "refused": len(found.refused),
-            "unseen": len(found.unseen),
+            "count": len(continued.whole),
+            "refused": len(continued.refused),
+            "unseen": len(continued.unseen),
             "alarms": int((state.totals[1:] > limits).any(axis=1).sum()),
         },
         "sentences": sentences,
         "train_again": again,
     }
     return Answer(document)
-
-
-def refused_sentences(found: Continued) -> list[str]:
-    """What is said of series whose rows do not continue, and of those that are new."""
-    sentences = []
-    if refused := list(found.refused.values()):
-        count = f"{len(refused)} of {len(found.whole)} series are refused and not forecast"
-        sentences.append(
-            f"{count}, the first: {refused[0]} The others are in {LOG}." if refused[1:] else f"{count}: {refused[0]}"
-        )
-    if found.unseen:
-        sentences.append(
-            f"{len(found.unseen)} of {len(found.whole)} series are new, the first is '{label(found.unseen[0])}': "
-            "scaled by their own history, and compared from now on."
-        )
-    return sentences
 
 
 def again_command(given: Given) -> str:
@@ -256,4 +249,4 @@ def again_command(given: Given) -> str:
         changes = {"data.path": path, **{f"data.{key}": value for key, value in reading.items()}}
         if not isinstance(given.source, FileSource):
             return train_again(checkpoint, without=("data",), **{"data": "csv", **changes})
-    return train_again(checkpoint, **changes)
+    return train_again(checkpoint, without=(), **changes)

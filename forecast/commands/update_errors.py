@@ -88,13 +88,17 @@ def no_figures(levels: tuple[float, ...]) -> dict[str, object]:
     return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
 
 
-def first_line(levels: tuple[float, ...], found: Continued) -> dict[str, object]:
+def first_line(levels: tuple[float, ...], continued: Continued) -> dict[str, object]:
     """The line of the first update, before which nothing was forecast."""
     line = {"rows": None, **no_figures(levels), "day": None, "totals": {}, "alarms": []}
-    return line if found.whole.id_column is None else {**line, "series": with_refused({}, found.refused, levels)}
+    return (
+        line if continued.whole.id_column is None else {**line, "series": with_refused({}, continued.refused, levels)}
+    )
 
 
-def next_line(checkpoint: Checkpoint, before: State, found: Continued) -> tuple[dict[str, object], FloatArray, bool]:
+def next_line(
+    checkpoint: Checkpoint, before: State, continued: Continued
+) -> tuple[dict[str, object], FloatArray, bool]:
     """A line of the log, the sums of the charts (1 + S, charts), whether those watched have been met by a day of rows.
 
     All steps count whose truth has come with the last new rows, however long ago they were forecast: absolute errors in
@@ -102,18 +106,18 @@ def next_line(checkpoint: Checkpoint, before: State, found: Continued) -> tuple[
     alone, all of their steps that have come; None before. It is over when half of the series have met it, refused ones
     aside. `series`: lines of those whose alarms have changed, or that were not refused before, or are no longer.
     """
-    levels, whole, issued = before.levels, found.whole, before.issued
+    levels, whole, issued = before.levels, continued.whole, before.issued
     rows, end, steps = first_row(whole, issued), whole.offsets[1:][issued.series], issued.values.shape[1]
     come = rows[:, None] + np.arange(steps)
     there = (come >= whole.offsets[:-1][issued.series][:, None]) & (come < end[:, None])
-    new = come >= (end - found.new[issued.series])[:, None]
+    new = come >= (end - continued.new[issued.series])[:, None]
     since = compared(checkpoint, whole, issued, there & new, len(levels))
-    count = int(found.new[: len(before.seen)].sum())
+    count = int(continued.new[: len(before.seen)].sum())
     line: dict[str, object] = {"rows": count, **since.together.line(0, levels), "day": None}
     totals = np.concatenate([before.totals, np.full((1 + len(whole) - len(before.totals), len(CHARTS)), np.nan)])
     length = np.minimum(end - rows, steps)
     met = length >= min(rows_a_day(whole.freq), steps)
-    awaited = issued.watched & found.taken[issued.series]
+    awaited = issued.watched & continued.taken[issued.series]
     over = bool(awaited.any()) and 2 * int((met & awaited).sum()) >= int(awaited.sum())
     if over:
         met &= awaited
@@ -127,7 +131,7 @@ def next_line(checkpoint: Checkpoint, before: State, found: Continued) -> tuple[
             totals = watched(totals, expected.scores(day, level))
             if np.isfinite(totals[0]).any():
                 line["day"] = expected.beside(day, level)
-    of_series = {} if whole.id_column is None else series_lines(before, found, totals, since)
+    of_series = {} if whole.id_column is None else series_lines(before, continued, totals, since)
     return {**line, **of_totals(totals[0]), **of_series}, totals, over
 
 
@@ -137,18 +141,18 @@ def of_totals(totals: FloatArray) -> dict[str, object]:
     return {"totals": named, "alarms": alarms(named)}
 
 
-def series_lines(before: State, found: Continued, totals: FloatArray, since: Compared) -> Mapping[str, object]:
+def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> Mapping[str, object]:
     """The lines of series, by their ids, of which something else is to be said than before."""
-    whole = found.whole
+    whole = continued.whole
     limits = np.array([chart.limit for chart in CHARTS.values()])
     former = np.concatenate([before.totals, np.full((len(totals) - len(before.totals), len(CHARTS)), np.nan)])
     changed = ((former > limits) != (totals > limits)).any(axis=1)[1:]
-    news = {*before.refused} ^ found.refused.keys()
+    news = {*before.refused} ^ continued.refused.keys()
     lines = {
-        str(whole.ids[s]): {"rows": int(found.new[s]), **since.line(s, before.levels), **of_totals(totals[1 + s])}
+        str(whole.ids[s]): {"rows": int(continued.new[s]), **since.line(s, before.levels), **of_totals(totals[1 + s])}
         for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist()
     }
-    return {"series": with_refused(lines, {name: found.refused.get(name) for name in news}, before.levels)}
+    return {"series": with_refused(lines, {name: continued.refused.get(name) for name in news}, before.levels)}
 
 
 def with_refused(

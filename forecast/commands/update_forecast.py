@@ -59,17 +59,17 @@ def first_reference(forecaster: Forecaster, whole: PanelFrame, levels: tuple[flo
 
 
 def forecast(
-    forecaster: Forecaster, source: Source, settings: UpdateSettings, found: Continued, levels: tuple[float, ...]
+    forecaster: Forecaster, source: Source, settings: UpdateSettings, continued: Continued, levels: tuple[float, ...]
 ) -> tuple[Ends, str]:
     """The steps after the last row of each series that is not refused and is long enough, and their text."""
     checkpoint, reading = forecaster.checkpoint, settings.data.reading()
-    taken = np.flatnonzero(found.taken)
-    frame, file = found.whole.take(taken), history_source(checkpoint, source, settings.data.path, reading)
+    taken = np.flatnonzero(continued.taken)
+    frame, file = continued.whole.take(taken), history_source(checkpoint, source, settings.data.path, reading)
     model, device = checkpoint.model().to(forecaster.torch_device), forecaster.torch_device
     ahead = continuation_of(checkpoint, model, frame, device=device, level=levels)
     if checkpoint.covariates:
-        told = future_source(checkpoint, source, settings.future, reading)
-        ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, told))
+        later = future_source(checkpoint, source, settings.future, reading)
+        ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
     report_far_series(ahead)

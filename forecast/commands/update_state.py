@@ -229,13 +229,16 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
     meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
     (n, length, targets), k = arrays["issued_values"].shape, len(meta["levels"])
     count, kinds = len(arrays["frame_steps"]), len(arrays["expected_levels"])
-    absent = {f"issued_{name}": np.zeros((n, 0, length, targets)) for name in ("lower", "upper")}
-    absent |= {
-        "expected_coverage": np.zeros((0, count, length)),
-        "expected_coverage_std": np.zeros((0, 1 + count, length)),
+    arrays = {
+        **{f"issued_{name}": np.zeros((n, 0, length, targets)) for name in ("lower", "upper")},
+        **{
+            f"expected_{name}": np.zeros((0, more + count, length))
+            for name, more in (("coverage", 0), ("coverage_std", 1))
+        },
+        **arrays,
     }
     frame, issued, own = (
-        {name: arrays.get(f"{group}_{name}", absent.get(f"{group}_{name}")) for name in names}
+        {name: arrays[f"{group}_{name}"] for name in names}
         for group, names in (("frame", FRAME), ("issued", ISSUED), ("expected", EXPECTED))
     )
     ids, offsets, steps = ids_of(arrays["ids"].tobytes()), frame["offsets"], frame["steps"]

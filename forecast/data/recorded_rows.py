@@ -30,11 +30,11 @@ class RecordedRows:
     @classmethod
     def of(cls, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> "RecordedRows":
         """Of a frame that is cut."""
-        begin, found = frame.offsets[:-1], {}
+        begin, recorded = frame.offsets[:-1], {}
         for name, rows in splits.items():
             hashes = row_hashes(frame, begin, rows.stop).view(np.int64)
-            found[name] = np.stack([rows.first - begin, rows.stop - begin, hashes], axis=1)
-        return cls(frame.times()[frame.steps], found)
+            recorded[name] = np.stack([rows.first - begin, rows.stop - begin, hashes], axis=1)
+        return cls(frame.times()[frame.steps], recorded)
 
     @property
     def ends(self) -> IntArray:
@@ -82,16 +82,16 @@ class RecordedRows:
     def placed(self, frame: PanelFrame, places: IntArray) -> dict[str, TargetRows]:
         """The recorded splits in the rows of a frame that has them; none of a series that was not recorded."""
         begin, known = self.begins(frame, places), places >= 0
-        found = {}
+        placed = {}
         for name, rows in self.splits.items():
             first, stop = (np.where(known, begin + rows[places, i], frame.offsets[:-1]) for i in (0, 1))
-            found[name] = TargetRows(first, stop)
-        return found
+            placed[name] = TargetRows(first, stop)
+        return placed
 
 
 def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> npt.NDArray[np.uint64]:
     """A number of the times and the measured values in rows first[s] to stop[s] of each series -> (S,)."""
-    times, found = frame.times().view(np.uint64), np.zeros(len(frame), dtype=np.uint64)
+    times, hashes = frame.times().view(np.uint64), np.zeros(len(frame), dtype=np.uint64)
     columns = mixed(np.arange(len(frame.columns), dtype=np.uint64))
     for some in pieces(frame, CELLS):
         low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
@@ -102,13 +102,14 @@ def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> npt.NDArra
             cells = np.where(frame.measured[low:high], cells, columns)
         rows = mixed(mixed(cells ^ columns) + mixed(times[steps])[:, None]).sum(axis=1, dtype=np.uint64)
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(rows)])
-        found[some] = sums[np.maximum(first, stop)[some] - low] - sums[first[some] - low]
-    return found
+        hashes[some] = sums[np.maximum(first, stop)[some] - low] - sums[first[some] - low]
+    return hashes
 
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finalizer of SplitMix64 (Steele, Lea and Flood 2014): each bit of a number changes half of the bits."""
-    x = numbers + np.uint64(0x9E3779B97F4A7C15)
+    x: npt.NDArray[np.uint64] = numbers + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x ^= x >> np.uint64(31)
+    return x

@@ -66,9 +66,13 @@ def reference(
     n_windows, pred_len = of[MODEL].shape
     shares = torch.cat(inside, dim=1).double().numpy() if inside else np.zeros((0, n_windows, pred_len))
     levels = np.array([] if scored is None else scored.levels, dtype=np.float64)
-    of_window = {"series": series[chosen], "times": times[chosen] // every, "every": every}
-    expected = Expected.of(of[MODEL], of[best], levels, shares, **of_window).with_series(len(data.frame))
-    return Reference(baseline=best, period=(season(data) or 1) if best != "last_value" else 1, expected=expected)
+    series, times = series[chosen], times[chosen] // every
+    expected = Expected.of(of[MODEL], of[best], levels, shares, every=every, series=series, times=times)
+    return Reference(
+        baseline=best,
+        period=(season(data) or 1) if best != "last_value" else 1,
+        expected=expected.with_series(len(data.frame)),
+    )
 
 
 def shares_inside(found: Mapping[str, torch.Tensor], target: torch.Tensor, levels: tuple[float, ...]) -> torch.Tensor:

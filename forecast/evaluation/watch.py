@@ -105,7 +105,8 @@ class Expected:
         at_time = np.bincount(times)
 
         def of_series(values: FloatArray) -> FloatArray:
-            return summed(values, series, n_series) / np.maximum(windows, 1)[:, None]
+            means: FloatArray = summed(values, series, n_series) / np.maximum(windows, 1)[:, None]
+            return means
 
         def spread(values: FloatArray, mean: FloatArray) -> FloatArray:
             """Of the mean over all series, and of each."""
@@ -202,7 +203,8 @@ def normal_score(standardized: npt.ArrayLike, count: npt.ArrayLike) -> FloatArra
     tail = ndtri(
         stdtr(np.maximum(1, np.asarray(count) - 1), -np.abs(t))
     )  # of the small side: the large one rounds to 1
-    return -np.copysign(tail, -t)
+    scores: FloatArray = -np.copysign(tail, -t)
+    return scores
 
 
 def watched(totals: FloatArray, scores: FloatArray) -> FloatArray:
