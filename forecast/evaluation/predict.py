@@ -135,7 +135,9 @@ class Continuation:
         """
         assert first % BATCH == 0 or first >= stop
         alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
-        together = BATCH * max(1, min(_GATHERED, GATHERED_BYTES // (BATCH * self._windows.window_bytes)))
+        rows = self._windows.look_back + self.pred_len  # of a window, and of what is known and forecast after it
+        size = BATCH * rows * self._windows.window_bytes // self._windows.look_back
+        together = BATCH * max(1, min(_GATHERED, GATHERED_BYTES // size))
         for start in range(first, stop, together):
             end = min(stop, start + together)
             whole = end if alone else start + -(-(end - start) // self.batch) * self.batch
@@ -148,21 +150,31 @@ class Continuation:
     @torch.inference_mode()
     def _ends(self, places: Tensor, count: int) -> Ends:
         """The forecasts of the first `count` of these places in `series`."""
-        after, parts = torch.arange(self.pred_len), []
         self.scale.need(self.series[np.unique(places.numpy())])
+        batch, read = self._windows.__getitems__(places), slice(-self.model.look_back, None)
+        assert batch.series is not None
+        self._look_at(batch)
+        inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
+        parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
         with exact_float32():
-            for batch in self._windows.in_batches(places, self.batch):
-                assert batch.series is not None
-                self._look_at(batch)
-                future = self.calendar[self._ends_at[batch.series][:, None] + after]
-                if self.pad:
-                    future = torch.cat([future, future.new_zeros(*future.shape[:2], 1)], dim=2)
-                future = torch.cat([future, self._told(batch.series)], dim=2)
-                if self.facts is not None:
-                    future = torch.cat([future, self.facts[batch.series][:, None].expand(-1, len(after), -1)], dim=2)
-                parts.append(self._forecast(batch, future).numpy())
+            forecast = torch.cat([self._forecast(*part) for part in parts])
+        finite = torch.isfinite(forecast).flatten(1).all(1)
+        if not finite.all():
+            row = int((~finite).int().argmax())
+            try:
+                check_finite(forecast[row], inputs[0][row])
+            except UserError as error:
+                raise UserError(f"{self._named(int(batch.series[row]))}: {error}") from error
         series = self.series[places[:count].numpy()]
-        return Ends(series, self._original(np.concatenate(parts)[:count].astype(np.float64), series))
+        return Ends(series, self._original(forecast[:count].double().numpy(), series))
+
+    def _future(self, series: Tensor) -> Tensor:
+        """The known features (B, P, F) of the steps after series (B,)."""
+        after = self.calendar[self._ends_at[series][:, None] + torch.arange(self.pred_len)]
+        parts = [after, after.new_zeros(len(series), self.pred_len, int(self.pad)), self._told(series)]
+        if self.facts is not None:
+            parts.append(self.facts[series][:, None].expand(-1, self.pred_len, -1))
+        return torch.cat(parts, dim=2)
 
     @cached_property
     def _ends_at(self) -> Tensor:
@@ -186,20 +198,10 @@ class Continuation:
             mean, std = (part[series] for part in self._tensors)
             self.far.update(series[is_far(past, mean / std).numpy()].tolist())
 
-    def _forecast(self, batch: Batch, future: Tensor) -> Tensor:
+    def _forecast(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
         """(B, P, N), scaled, on the CPU."""
-        read = slice(-self.model.look_back, None)
-        inputs = [part.to(self.device) for part in (batch.past[:, read], batch.past_known[:, read], future)]
-        forecast = with_ends(self.model, inputs[0], inputs[1], inputs[2], self.intervals)
-        finite = torch.isfinite(forecast).flatten(1).all(1)
-        if not finite.all():
-            assert batch.series is not None
-            row = int((~finite).int().argmax())
-            try:
-                check_finite(forecast[row], inputs[0][row])
-            except UserError as error:
-                raise UserError(f"{self._named(int(batch.series[row]))}: {error}") from error
-        return forecast.cpu()
+        past, past_known, future_known = (part.to(self.device) for part in (past, past_known, future_known))
+        return with_ends(self.model, past, past_known, future_known, self.intervals).cpu()
 
     def _named(self, series: int) -> str:
         """The file, and in it the series."""

@@ -112,7 +112,8 @@ class Expected:
             """Of the mean over all series, and of each."""
             apart = values - mean[series]
             all_series = summed(apart, times, len(at_time)) / at_time[:, None]
-            return np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
+            spreads: FloatArray = np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
+            return spreads
 
         ours, theirs, shares = (np.cumsum(one, -1) / steps for one in (errors, of_baseline, inside))
         logs, worse = np.log(np.maximum(ours, SMALLEST)), ours - theirs

@@ -15,6 +15,7 @@ from checkpoints import write_untrained
 from commands.fake_ray import faked
 from commands.test_predict_panel import WINDOW, long_table, predict, refused
 from filelock import FileLock
+from program import call
 
 from forecast.commands import scoring as command
 from forecast.commands.engines import forecasts, ray_pool, ray_worker
@@ -58,6 +59,15 @@ def test_any_number_of_parts_is_joined_to_the_bytes_of_one_process(folder, tmp_p
     count = 4 if shards in ("null", "50") else int(shards)  # no part is less than a batch
     assert sorted(asked) == [(number, count) for number in range(1, count + 1)]
     assert ray.initialised is None and not (tmp_path / f"f{ending}.parts").exists()
+
+
+def test_one_series_is_one_part(best, tmp_path):
+    """Without ids nothing is beside it, on a cluster neither."""
+    for name, changes in (("whole", ()), ("f", ON_RAY)):
+        with faked() as ray:
+            call("predict", f"ckpt_path={best}", f"output={tmp_path}/{name}.csv", "device=cpu", *changes)
+    assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert [call[1:] for call in ray.calls if call[0] == "work"] == [(1, 1)]
 
 
 def test_workers_are_as_many_as_there_are_cpus_for_and_each_loads_once(folder, tmp_path, monkeypatch, capsys):

@@ -275,6 +275,20 @@ def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder,
     assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
 
 
+def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys):
+    table = long_table()
+    last = table.groupby("shop").cumcount(ascending=False) < 22
+    table["sold"] = table["sold"].where(~(table["shop"].isin(["s4", "s7"]) & last), 1e5)
+    table.to_csv(tmp_path / "far.csv", index=False)
+    predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
+    text = capsys.readouterr().out
+    assert text.count("standard deviations)") == 1
+    assert (
+        "far.csv, the last 22 rows of series 's4', as of 1 more of 13 series: column 'sold' has the median 1e+05"
+        in text
+    )
+
+
 def test_series_all_too_short_are_refused(folder, tmp_path, capsys):
     long_table([9, 12, 7]).to_csv(tmp_path / "short.csv", index=False)
     text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/short.csv")
