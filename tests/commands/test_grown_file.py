@@ -107,7 +107,7 @@ def with_another_value(lines, *, row=30):
         ),
         pytest.param(
             without_first_row,
-            "begins at 2021-03-01 00:15:00, and the rows trained on at 2021-03-01 00:00:00: this is another file",
+            "begins at 2021-03-01 00:15:00, and not with the rows trained on: this is another file",
             id="rows removed",
         ),
         pytest.param(
