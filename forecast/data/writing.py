@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.findings import Findings
-from forecast.data.reading.csv_text import BLANKS, CsvText, valid_separator
+from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.written_times import TimeWriter
 
 SAMPLE = 200  # rows whose cells show how a file is written
@@ -49,7 +50,10 @@ class Writing:
             for place, name in enumerate(header)
         }
         times = {name: columns[name] for name in layout.time_columns}
-        decimals = {name: _decimals(cells, layout) for name, cells in columns.items() if name not in times}
+        own = text.table is None  # where numbers are typed nobody wrote their digits
+        decimals = {
+            name: _decimals(cells, layout) if own else 0 for name, cells in columns.items() if name not in times
+        }
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
         return cls(text.separator, layout.decimal, writer, decimals, dict(layout.where or {}))
 

@@ -15,10 +15,9 @@ from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanosecon
 from forecast.data.panel.rows import PanelRows, finite_values
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
-from forecast.data.reading.csv_text import BLANKS
 from forecast.data.reading.layout import STEP, STEPS, USUAL, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
-from forecast.data.reading.raw_columns import RawColumns
+from forecast.data.reading.raw_columns import BLANKS, RawColumns
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError

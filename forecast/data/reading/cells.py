@@ -14,14 +14,14 @@ from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
-from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in, read_numbers
-from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
+from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
 from forecast.data.reading.rows import known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, typed_timestamps
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label
 
@@ -42,8 +42,8 @@ class RawFile:
     text: CsvText
     header: Sequence[str]
     columns: list[RawColumn]
-    lines: list[int]
-    surplus: list[tuple[int, int]]
+    lines: Sequence[int]
+    surplus: Sequence[tuple[int, int]]
 
 
 def read_cells(text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool) -> Table:
@@ -60,6 +60,12 @@ def read_raw(
     text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int], unclosed: bool = False
 ) -> RawFile:
     """All cells of a file; words: the places of columns whose cells are kept as they are written."""
+    if text.table is not None:
+        columns = [
+            column.as_words() if place in words else column.with_numbers()
+            for place, column in enumerate(text.table.columns)
+        ]
+        return RawFile(text, spec.header, columns, text.table.lines, text.table.surplus)
     read = RawColumns(spec.header, text=words)
     lines: list[int] = []
     surplus, width = [], len(spec.header)
@@ -140,9 +146,10 @@ def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclose
 def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Rows | None:
     """The rows whose cells are what `data.where` asks for; None for all. UserError when there are none."""
     chosen: npt.NDArray[np.bool_] | None = None
+    style = spec.style if text.table is None else NumberStyle()
     for name, value in (spec.layout.where or {}).items():
         column = columns[spec.header.index(name)]
-        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, spec)]
+        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, style)]
         same = np.isin(column.codes, codes)
         if not isinstance(value, str):
             same |= (column.codes == 0) & (column.numbers == value)
@@ -162,11 +169,11 @@ def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Ro
     return np.flatnonzero(chosen)
 
 
-def _is(word: str, value: str | float, spec: TableSpec) -> bool:
+def _is(word: str, value: str | float, style: NumberStyle) -> bool:
     """Whether a cell is what is asked for: a number by its value, text letter by letter."""
     if isinstance(value, str):
         return word == value
-    return number_in(word, spec.style.decimal, spec.style.thousands) == value
+    return number_in(word, style.decimal, style.thousands) == value
 
 
 def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int]) -> list[int]:
@@ -194,7 +201,7 @@ def coded_places(columns: list[RawColumn], spec: TableSpec) -> set[int]:
     return {*spec.named(), *words}
 
 
-def _codes(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+def _codes(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
     """The numbers (N,) of categories, NaN for a missing cell."""
     values = np.full(len(column), np.nan)
     is_word = column.codes > 0
@@ -215,7 +222,7 @@ def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:
     return out
 
 
-def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+def _values(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
     """(N,): NaN for a missing cell, inf for a faulty one."""
     read = read_numbers(column, spec.style)
     found = dict(read.faults)
@@ -228,7 +235,7 @@ def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, fa
 
 
 def _timestamps(
-    columns: list[RawColumn], lines: list[int], spec: TableSpec, faults: CellFaults, findings: Findings
+    columns: list[RawColumn], lines: Sequence[int], spec: TableSpec, faults: CellFaults, findings: Findings
 ) -> tuple[pd.DatetimeIndex, dict[str, str | None]]:
     """(N,), NaT for an unreadable one; how they were read, as a `Table` has it."""
     layout = spec.layout
@@ -236,15 +243,22 @@ def _timestamps(
         return counted_stamps(layout, len(lines)), {}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
-    parts = {name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)}
+    stamps = columns[spec.times[0]].stamps if len(spec.times) == 1 and layout.time_format is None else None
+    parts = {
+        name: columns[place].cells(every if stamps is None else ())
+        for name, place in zip(layout.time_columns, spec.times, strict=True)
+    }
     try:
-        read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
+        if stamps is not None:
+            read = typed_timestamps(stamps, layout.time_zone)
+        else:
+            read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
     except AmbiguousTime as error:
         raise AmbiguousTime(f"{findings.path}: {error}", error.candidates) from error
     except UserError as error:
         raise UserError(f"{findings.path}: {error}") from error
     for row, kind in read.faults.items():
-        cell = " ".join(cells[row] for cells in parts.values())
+        cell = " ".join(columns[place].cells([row])[0] for place in spec.times)
         faults.add(kind, spec.times[0], lines[row], cell)
     if read.how:
         findings.say(f"The time is read as {read.how}.")

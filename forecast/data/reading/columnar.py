@@ -1,92 +1,177 @@
-"""Parquet and Feather files as the text of a CSV file: typed columns become cells that read back as the same values."""
+"""Parquet and Feather files: their columns of numbers, text and times, and what is to be said of others."""
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import IO
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
+from forecast.data.findings import Findings
+from forecast.data.reading.raw_columns import RawColumn, TypedTable
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
-_ROWS = 4096  # written at a time: a small file can say one long text a million times
+_CELL = 8  # bytes
 _LONGEST = 40  # characters of the name of a type
 UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
-_LINE_ENDS = r"[\r\n]+"
 
 
-class ColumnarText:
-    """A file of typed columns that can be sought in, as CSV.
+def columnar_table(content: bytes, first_bytes: bytes, largest: int, findings: Findings) -> TypedTable:
+    """The cells of a file, and a line on the columns that hold neither numbers, text nor times.
 
-    unread: of columns that hold neither numbers, text nor times what a message says of them, by their names; these are
-    left out of the text. left_out: a line that says so, "" without any. What pyarrow raises for a damaged file.
+    The index of a DataFrame stands first; one of times without a name is called as the time column is by default, one
+    of row numbers is left out. What pyarrow raises for a damaged file; ValueError for more than `largest` bytes.
     """
+    schema, parts = _opened(pa.BufferReader(content), first_bytes, largest)
+    names, places = columns_of(schema)
+    kinds = {place: schema.field(place).type for place in places}
+    unread = {name: what for name, place in zip(names, places, strict=True) if (what := unread_type(kinds[place]))}
+    rows, columns = parts(tuple(place for name, place in zip(names, places, strict=True) if name not in unread))
+    read: list[RawColumn] = []
+    for name, place in zip(names, places, strict=True):
+        if name in unread:
+            continue
+        try:
+            read.append(raw_column(name, columns[place]))
+        except NotText as error:
+            unread[name] = not_text(kinds[place], error.cell)
+    left_out = [(name, kinds[place]) for name, place in zip(names, places, strict=True) if name in unread]
+    if left_out:
+        some = ", ".join(f"{label(name)} ({type_name(kind)})" for name, kind in left_out)
+        findings.say(f"Left out, as they hold neither numbers, text nor times: {some}.")
+    return TypedTable(KINDS[first_bytes], read, range(2, rows + 2), unread=unread).without_blank_rows()
 
-    def __init__(self, file: IO[bytes], first_bytes: bytes) -> None:
 
-        self._file: pa.parquet.ParquetFile | pa.RecordBatchFileReader
-        if first_bytes.startswith(PARQUET):
-            self._file = pa.parquet.ParquetFile(file)
-            schema, self._rows = self._file.schema_arrow, self._file.metadata.num_rows
-        else:
-            self._file = pa.ipc.open_file(file)
-            schema, self._rows = self._file.schema, 0
-        self._names, self._places = columns_of(schema)
-        kinds = [schema.field(place).type for place in self._places]
-        columns = list(zip(self._names, self._places, kinds, strict=True))
-        self.unread = {name: what for name, _, kind in columns if (what := unread_type(kind))}
-        of_bytes = {place: name for name, place, kind in columns if name not in self.unread and holds_bytes(kind)}
-        self.unread |= self._not_text(of_bytes)
-        types = ", ".join(f"{label(name)} ({type_name(kind)})" for name, _, kind in columns if name in self.unread)
-        self.left_out = f"Left out, as they hold neither numbers, text nor times: {types}." if types else ""
+_Parts = Callable[[Sequence[int]], tuple[int, Mapping[int, pa.Array]]]
 
-    def _not_text(self, names: dict[int, str]) -> dict[str, str]:
-        """Those of some columns of bytes that hold other bytes than text. names: by place."""
-        found: dict[str, str] = {}
-        row = 0
-        for batch in self._batches() if names else ():
-            for place, name in names.items():
-                try:
-                    plain(batch.column(place))
-                except NotText as error:
-                    found.setdefault(name, not_text(batch.column(place).type, row + error.cell))
-            row += batch.num_rows
-        return found
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        if hasattr(self._file, "iter_batches"):
-            return iter(self._file.iter_batches(batch_size=_ROWS, use_threads=False))
-        return _checked(self._file)
+def _opened(file: pa.BufferReader, first_bytes: bytes, largest: int) -> tuple[pa.Schema, _Parts]:
+    """The schema of a file, and what reads its rows: how many they are, and some columns by their places."""
 
-    def csv(self, largest: int) -> Iterator[bytes]:
-        """A header and a line for each row.
+    def check(rows: int, columns: int) -> None:
+        if rows * columns * _CELL > largest:
+            raise ValueError(f"it claims {rows} rows of {columns} columns")
 
-        The index of a DataFrame stands first; one of times without a name is called as the time column is by default,
-        one of row numbers is left out. Numbers are exact and have no decimal sign, times are ISO 8601 in UTC where they
-        have a zone. What pyarrow raises for a damaged file, also while it is read; ValueError for more cells than
-        `largest` bytes of text can have.
-        """
-        read = [(n, place) for n, place in zip(self._names, self._places, strict=True) if n not in self.unread]
-        names, places = [name for name, _ in read], [place for _, place in read]
-        if self._rows * len(places) > largest:  # as many separators
-            raise ValueError(f"it claims {self._rows} rows of {len(places)} columns")
-        yield _line(names)
-        without_header = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
-        for batch in self._batches():
-            texts = [texts_of(batch.column(place)) for place in places]
-            written = io.BytesIO()
-            pa.csv.write_csv(pa.RecordBatch.from_arrays(texts, names=list(map(str, places))), written, without_header)
-            yield written.getvalue()
+    def of_parquet(places: Sequence[int]) -> tuple[int, Mapping[int, pa.Array]]:
+        check(parquet.metadata.num_rows, len(places))
+        names = {schema.field(place).name for place in places}
+        every = [place for place, name in enumerate(schema.names) if name in names]
+        # One text may stand in a million rows: it is held once.
+        texts = [field.name for field in map(schema.field, every) if is_text(field.type) or is_bytes(field.type)]
+        stored = pa.parquet.ParquetFile(file, read_dictionary=texts)
+        table = stored.read(list(dict.fromkeys(schema.field(place).name for place in every)))
+        return table.num_rows, {place: table.column(every.index(place)).combine_chunks() for place in places}
+
+    def of_feather(places: Sequence[int]) -> tuple[int, Mapping[int, pa.Array]]:
+        rows = 0
+        columns: dict[int, list[pa.Array]] = {place: [] for place in places}
+        for number in range(ipc.num_record_batches):
+            batch = ipc.get_batch(number)
+            batch.validate(full=True)  # its offsets are those of a stranger
+            rows += batch.num_rows
+            check(rows, len(places))
+            for place, chunks in columns.items():
+                chunks.append(batch.column(place))
+        return rows, {
+            place: pa.chunked_array(chunks, schema.field(place).type).combine_chunks()
+            for place, chunks in columns.items()
+        }
+
+    if first_bytes == PARQUET:
+        parquet = pa.parquet.ParquetFile(file)
+        schema = parquet.schema_arrow
+        return schema, of_parquet
+    ipc = pa.ipc.open_file(file)
+    schema = ipc.schema
+    return schema, of_feather
+
+
+def raw_column(name: str, column: pa.Array) -> RawColumn:
+    """The cells of a column, as a `TypedTable` has them. Raises NotText."""
+    if isinstance(column, pa.ChunkedArray):  # of no chunks
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = plain(column)
+    if isinstance(column, pa.ExtensionArray) and column.type.extension_name != "pandas.period":
+        column = plain(column.storage)
+    if isinstance(column, pa.DictionaryArray) and not is_text(column.type.value_type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return TimeColumn(name, column)
+    if types.is_floating(kind) or (types.is_integer(kind) and _is_exact(column)):
+        return RawColumn.of_numbers(name, column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    if types.is_decimal(kind):  # a cast would not be right to the last bit
+        return RawColumn.of_numbers(name, column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return _of_words(name, column)
+
+
+def _is_exact(column: pa.Array) -> bool:
+    """Whether all whole numbers of a column are floats."""
+    ends = pc.min_max(column).as_py()
+    return all(end is None or abs(end) <= 1 << 53 for end in ends.values())
+
+
+def _of_words(name: str, column: pa.Array) -> RawColumn:
+    if not isinstance(column, pa.DictionaryArray):
+        simple = texts_of(column) if isinstance(column, pa.ExtensionArray) else column
+        column = pc.dictionary_encode(simple)
+    words = [word or "" for word in texts_of(column.dictionary).to_pylist()]
+    codes = pc.fill_null(column.indices.cast(pa.int64()), len(words)).to_numpy(zero_copy_only=False)
+    return RawColumn.of_words(name, codes, [*words, ""])
+
+
+class TimeColumn(RawColumn):
+    """A column of dates or timestamps, of pyarrow; they are text as soon as someone asks for it."""
+
+    times: pa.Array
+
+    def __init__(self, name: str, times: pa.Array) -> None:
+        vars(self).update(name=name, times=times)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getattr__(self, key: str) -> object:
+        if key not in ("numbers", "decimals", "commas", "codes", "words"):
+            raise AttributeError(key)
+        vars(self).update(vars(_of_words(self.name, self.times)))
+        return vars(self)[key]
+
+    @property
+    def stamps(self) -> pd.DatetimeIndex | None:
+        """The times (N,), NaT for a missing one; None for those of a zone."""
+        times = self.times.cast(pa.timestamp("s")) if types.is_date(self.times.type) else self.times
+        stamps: pd.DatetimeIndex = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
+        return None if times.type.tz else stamps
+
+    @property
+    def blank(self) -> npt.NDArray[np.bool_]:
+        """(N,) or (): which times are missing."""
+        return np.asarray(self.times.is_null() if self.times.null_count else False)
+
+    def cells(self, rows: Iterable[int]) -> list[str]:
+        """Some times as text in ISO 8601, with the offset from UTC that a zone has then."""
+        return [text or "" for text in texts_of(self.times.take(pa.array(rows, pa.int64()))).to_pylist()]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "TimeColumn":
+        """Some rows alone."""
+        return TimeColumn(self.name, self.times.take(pa.array(rows)))
+
+    def with_numbers(self) -> RawColumn:
+        """Itself: times are no numbers."""
+        return self
+
+    def as_words(self) -> RawColumn:
+        """Itself: all times are words."""
+        return self
 
 
 class NotText(ValueError):
@@ -175,15 +260,6 @@ def _is_text(cell: bytes | None) -> bool:
         return False
 
 
-def _checked(ipc: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
-    """The batches of a Feather file, some rows at a time; their offsets are those of a stranger."""
-    for number in range(ipc.num_record_batches):
-        batch = ipc.get_batch(number)
-        batch.validate(full=True)
-        for start in range(0, batch.num_rows, _ROWS):
-            yield batch.slice(start, _ROWS)
-
-
 def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
     index, all_names = {*index_columns(schema)}, schema.names  # a list that Arrow makes anew each time
@@ -209,12 +285,6 @@ def index_columns(schema: pa.Schema) -> list[str]:
         return []
 
 
-def _line(names: Sequence[str]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([re.sub(_LINE_ENDS, " ", name) for name in names])
-    return line.getvalue().encode()
-
-
 def texts_of(column: pa.Array) -> pa.Array:
     """The cells of a column, null for a missing one; see `unread_type` and `plain` for what has none."""
     column = plain(column)
@@ -228,10 +298,8 @@ def texts_of(column: pa.Array) -> pa.Array:
     if pa.types.is_temporal(kind):
         return _times(column)
     if is_text(kind):
-        return pc.replace_substring_regex(pc.cast(column, pa.large_string()), _LINE_ENDS, " ")
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _exact(pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string()))
-    return pc.cast(column, pa.string())
+        return pc.replace_substring_regex(pc.cast(column, pa.large_string()), r"[\r\n]+", " ")
+    return pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string())
 
 
 def _times(column: pa.Array) -> pa.Array:
@@ -269,24 +337,3 @@ def _shortest(column: pa.Array, kinds: Sequence[pa.DataType]) -> pa.Array:
         except pa.ArrowInvalid:  # it would lose digits
             continue
     return pc.cast(pc.cast(column, kinds[-1]), pa.string())
-
-
-def _exact(texts: pa.Array) -> pa.Array:
-    """Numbers without a decimal sign: 1.25 as 125e-2, which says the same whatever sign the file's texts have."""
-    point = pc.find_substring(texts, ".")
-    decimals = pc.subtract(pc.subtract(pc.utf8_length(texts), point), 1)
-    digits = pc.replace_substring(texts, ".", "")
-    plain = pc.binary_join_element_wise(digits, pc.cast(decimals, pa.string()), "e-")
-    moved = pc.if_else(pc.less(point, 0), texts, plain)
-    powers = pc.and_(pc.greater_equal(point, 0), pc.match_substring_regex(texts, "[eE]"))
-    if not pc.any(powers).as_py():
-        return moved
-    rare = [without_sign(text) for text in pc.filter(texts, powers).to_pylist()]
-    return pc.replace_with_mask(moved, pc.fill_null(powers, False), pa.array(rare, pa.string()))
-
-
-def without_sign(number: str) -> str:
-    """A decimal number without a sign before its decimals: 1.5e-7 as 15e-8."""
-    mantissa, _, power = number.lower().partition("e")
-    whole, point, decimals = mantissa.partition(".")
-    return f"{whole}{decimals}e{int(power or 0) - len(decimals)}" if point else number

@@ -148,7 +148,7 @@ class Table:
     def ordered(self) -> pd.DatetimeIndex:
         """The readable timestamps, increasing, each once."""
         stamps = self.timestamps
-        if not stamps.hasnans and bool((stamps[1:] > stamps[:-1]).all()):  # no copy of millions of rows
+        if not stamps.hasnans and stamps.is_monotonic_increasing and stamps.is_unique:  # no copy of millions of rows
             return stamps
         once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
         return once
