@@ -16,13 +16,12 @@ from forecast.commands.future import panel_future
 from forecast.commands.inputs import read_source
 from forecast.commands.intervals import forecast_intervals
 from forecast.commands.panels import panel_history, trained_columns
-from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH, ScaleInParts
 from forecast.data.panel.writing import LongTable
-from forecast.data.reading.columnar import PARQUET
+from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import PLAIN, Writing
 from forecast.errors import UserError

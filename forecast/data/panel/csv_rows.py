@@ -13,6 +13,7 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.near_grid import stamps_on_grid
 from forecast.data.panel.csv_quick import LongColumns, quick_long
 from forecast.data.panel.names import (
+    JOINT,
     check_ids,
     counted_times,
     id_columns,
@@ -48,6 +49,14 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
 def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `read_frame` for what is wrong in the text."""
     text, findings, names = opened(path, source)
+    rows = rows_of(text, names, source, book, findings)
+    check_ids(rows.ids, len(rows), rows.id_column.split(JOINT), str(path))
+    return rows
+
+
+def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebook, findings: Findings) -> PanelRows:
+    """The rows of a long panel in a verified text. names: in its header, as they stand there."""
+    path = text.path
     ids = id_columns(source, names, str(path)) if names else ()
     layout = known_time(layout_of(source), names)
     layout.check()
@@ -62,7 +71,6 @@ def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     places = [header.index(name) for name in ids]
     quick = quick_long(text, spec, places, findings) or _slow_long(text, spec, places, ids, findings)
     series, names_of_series = joint_ids(quick.ids)
-    check_ids(names_of_series, len(series), ids, str(path))
     return PanelRows(
         series=series,
         times=quick.times if layout.time_columns else counted_times(layout, series),
@@ -174,7 +182,7 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
 
 def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
     """The times (N,) of a file as whole numbers that no calendar counts, as weeks 40, 41; None where it has dates."""
-    if len(spec.times) != 1 or spec.layout.time_format is not None:
+    if len(spec.times) != 1 or spec.layout.time_format is not None or raw.columns[spec.times[0]].is_time:
         return None
     column = raw.columns[spec.times[0]]
     if not whole_numbers(column.words, spec.layout):

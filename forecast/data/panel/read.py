@@ -9,8 +9,6 @@ import pandas as pd
 from forecast.data.catalog import file_md5
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
-from forecast.data.panel.columnar_files import columnar_kind
-from forecast.data.panel.columnar_rows import columnar_rows
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.facts import facts_of
@@ -103,5 +101,4 @@ def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
-    kind = columnar_kind(path)
-    return long_rows(path, source, book) if kind is None else columnar_rows(path, kind, source, book)
+    return long_rows(path, source, book)

@@ -14,6 +14,7 @@ from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
+from forecast.data.reading.columnar import TimeColumn
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
@@ -21,7 +22,7 @@ from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
 from forecast.data.reading.rows import known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, typed_timestamps
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label
 
@@ -88,7 +89,8 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
         columns = [column.take(origin) for column in columns]
         lines = [lines[row] for row in origin]
     coded = coded_places(columns, spec)
-    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded)
+    index = () if raw.text.table is None else raw.text.table.index
+    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded, index)
     values = np.empty((len(lines), len(places)), order="F")
     for number, place in enumerate(places):
         if place in coded:
@@ -176,8 +178,12 @@ def _is(word: str, value: str | float, style: NumberStyle) -> bool:
     return number_in(word, style.decimal, style.thousands) == value
 
 
-def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int]) -> list[int]:
+def _numeric(
+    columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int], index: Collection[str]
+) -> list[int]:
     """The columns that hold numbers, or categories (coded); the others are named in one sentence.
+
+    index: those that number the rows.
 
     UserError when there are none.
     """
@@ -185,6 +191,7 @@ def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, code
         place: "numbers" if place in coded else column_kind(columns[place], spec.style, first=place == 0)
         for place in spec.candidates
     }
+    kinds |= {place: "index" for place in kinds if spec.header[place] in index and place not in coded}
     out = say_left_out([(spec.header[place], kind) for place, kind in kinds.items()], findings)
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
     if not places:
@@ -243,15 +250,14 @@ def _timestamps(
         return counted_stamps(layout, len(lines)), {}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
-    stamps = columns[spec.times[0]].stamps if len(spec.times) == 1 and layout.time_format is None else None
-    parts = {
-        name: columns[place].cells(every if stamps is None else ())
-        for name, place in zip(layout.time_columns, spec.times, strict=True)
-    }
+    column = columns[spec.times[0]]
     try:
-        if stamps is not None:
-            read = typed_timestamps(stamps, layout.time_zone)
+        if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
+            read = column.reading(layout.time_zone)
         else:
+            parts = {
+                name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)
+            }
             read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
     except AmbiguousTime as error:
         raise AmbiguousTime(f"{findings.path}: {error}", error.candidates) from error

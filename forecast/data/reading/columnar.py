@@ -2,7 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import available_timezones
 
 import numpy as np
 import numpy.typing as npt
@@ -12,111 +16,120 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyarrow import types
 
-from forecast.data.findings import Findings
 from forecast.data.reading.raw_columns import RawColumn, TypedTable
+from forecast.data.reading.timestamps import TimeReading, read_timestamps, typed_timestamps
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
 _CELL = 8  # bytes
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _LONGEST = 40  # characters of the name of a type
 UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
 
 
-def columnar_table(content: bytes, first_bytes: bytes, largest: int, findings: Findings) -> TypedTable:
-    """The cells of a file, and a line on the columns that hold neither numbers, text nor times.
+def columnar_kind(path: Path) -> bytes | None:
+    """The first bytes of a Parquet or Feather file; None for others, and for what cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            beginning = file.read(8)
+    except OSError:
+        return None
+    return next((kind for kind in KINDS if beginning.startswith(kind)), None)
 
-    The index of a DataFrame stands first; one of times without a name is called as the time column is by default, one
-    of row numbers is left out. What pyarrow raises for a damaged file; ValueError for more than `largest` bytes.
+
+class ColumnarFile:
+    """A file of typed columns.
+
+    kinds: the types of its columns by the names under which they are read, the index of a DataFrame first; one of times
+    without a name is called as the time column is by default, one of row numbers is left out. index, unread: see
+    `TypedTable`.
+    What pyarrow raises for a damaged file, here and in `tables`.
     """
-    schema, parts = _opened(pa.BufferReader(content), first_bytes, largest)
-    names, places = columns_of(schema)
-    kinds = {place: schema.field(place).type for place in places}
-    unread = {name: what for name, place in zip(names, places, strict=True) if (what := unread_type(kinds[place]))}
-    rows, columns = parts(tuple(place for name, place in zip(names, places, strict=True) if name not in unread))
-    read: list[RawColumn] = []
-    for name, place in zip(names, places, strict=True):
-        if name in unread:
-            continue
-        try:
-            read.append(raw_column(name, columns[place]))
-        except NotText as error:
-            unread[name] = not_text(kinds[place], error.cell)
-    left_out = [(name, kinds[place]) for name, place in zip(names, places, strict=True) if name in unread]
-    if left_out:
-        some = ", ".join(f"{label(name)} ({type_name(kind)})" for name, kind in left_out)
-        findings.say(f"Left out, as they hold neither numbers, text nor times: {some}.")
-    return TypedTable(KINDS[first_bytes], read, range(2, rows + 2), unread=unread).without_blank_rows()
 
+    def __init__(self, file: pa.NativeFile, first_bytes: bytes) -> None:
+        self._file, self._kind = file, first_bytes
+        self._stored = pa.parquet.ParquetFile(file) if first_bytes == PARQUET else pa.ipc.open_file(file)
+        self._schema = self._stored.schema_arrow if first_bytes == PARQUET else self._stored.schema
+        names, places = columns_of(self._schema)
+        self.kinds = {name: self._schema.field(place).type for name, place in zip(names, places, strict=True)}
+        self.unread = {name: what for name, kind in self.kinds.items() if (what := unread_type(kind))}
+        self.index = index_columns(self._schema)
+        self._places = {name: place for name, place in zip(names, places, strict=True) if name not in self.unread}
 
-_Parts = Callable[[Sequence[int]], tuple[int, Mapping[int, pa.Array]]]
+    def tables(self, rows: int | None = None, largest: int = sys.maxsize) -> Iterator[TypedTable]:
+        """Its cells, so many rows at a time, None: all; ValueError for more than `largest` bytes of them at a time."""
+        first = 2
+        for part in self._parts(rows, largest // _CELL // max(1, len(self._places))):
+            read, unread = [], dict(self.unread)
+            for name, column in zip(self._places, part.columns, strict=True):
+                try:
+                    read.append(raw_column(name, column))
+                except NotText as error:
+                    unread[name] = not_text(self.kinds[name], error.cell)
+            lines = range(first, first + part.num_rows)
+            yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=unread).without_blank_rows()
+            first += part.num_rows
 
+    def _parts(self, rows: int | None, most: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns that can be read, some rows at a time; most: rows that may be at a time."""
+        places = list(self._places.values())
+        if self._kind == PARQUET:
+            names = {self._schema.names[place] for place in places}
+            stored = [place for place, name in enumerate(self._schema.names) if name in names]
+            wanted = list(dict.fromkeys(self._schema.names[place] for place in stored))
+            _check_rows(rows or self._stored.metadata.num_rows, most, len(places))
+            # One text may stand in a million rows: it is held once.
+            texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if has_text(kind)]
+            parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
+            parts = [parquet.read(wanted)] if rows is None else parquet.iter_batches(rows, columns=wanted)
+            places = [stored.index(place) for place in places]
+        else:
+            batches = self._batches(most)
+            parts = (
+                [pa.Table.from_batches(batches, self._schema)]
+                if rows is None
+                else (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
+            )
+        yield from (part.select(places) for part in parts)
 
-def _opened(file: pa.BufferReader, first_bytes: bytes, largest: int) -> tuple[pa.Schema, _Parts]:
-    """The schema of a file, and what reads its rows: how many they are, and some columns by their places."""
-
-    def check(rows: int, columns: int) -> None:
-        if rows * columns * _CELL > largest:
-            raise ValueError(f"it claims {rows} rows of {columns} columns")
-
-    def of_parquet(places: Sequence[int]) -> tuple[int, Mapping[int, pa.Array]]:
-        check(parquet.metadata.num_rows, len(places))
-        names = {schema.field(place).name for place in places}
-        every = [place for place, name in enumerate(schema.names) if name in names]
-        # One text may stand in a million rows: it is held once.
-        texts = [field.name for field in map(schema.field, every) if is_text(field.type) or is_bytes(field.type)]
-        stored = pa.parquet.ParquetFile(file, read_dictionary=texts)
-        table = stored.read(list(dict.fromkeys(schema.field(place).name for place in every)))
-        return table.num_rows, {place: table.column(every.index(place)).combine_chunks() for place in places}
-
-    def of_feather(places: Sequence[int]) -> tuple[int, Mapping[int, pa.Array]]:
+    def _batches(self, most: int) -> Iterator[pa.RecordBatch]:
+        """Those of a Feather file."""
         rows = 0
-        columns: dict[int, list[pa.Array]] = {place: [] for place in places}
-        for number in range(ipc.num_record_batches):
-            batch = ipc.get_batch(number)
+        for number in range(self._stored.num_record_batches):
+            batch = self._stored.get_batch(number)
             batch.validate(full=True)  # its offsets are those of a stranger
             rows += batch.num_rows
-            check(rows, len(places))
-            for place, chunks in columns.items():
-                chunks.append(batch.column(place))
-        return rows, {
-            place: pa.chunked_array(chunks, schema.field(place).type).combine_chunks()
-            for place, chunks in columns.items()
-        }
-
-    if first_bytes == PARQUET:
-        parquet = pa.parquet.ParquetFile(file)
-        schema = parquet.schema_arrow
-        return schema, of_parquet
-    ipc = pa.ipc.open_file(file)
-    schema = ipc.schema
-    return schema, of_feather
+            _check_rows(rows, most, len(self._places))
+            yield batch
 
 
-def raw_column(name: str, column: pa.Array) -> RawColumn:
+def _check_rows(rows: int, most: int, columns: int) -> None:
+    if rows > most:
+        raise ValueError(f"it claims {rows} rows of {columns} columns")
+
+
+def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
     """The cells of a column, as a `TypedTable` has them. Raises NotText."""
-    if isinstance(column, pa.ChunkedArray):  # of no chunks
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
     column = plain(column)
     if isinstance(column, pa.ExtensionArray) and column.type.extension_name != "pandas.period":
         column = plain(column.storage)
     if isinstance(column, pa.DictionaryArray) and not is_text(column.type.value_type):
         column = column.dictionary_decode()
     kind = column.type
-    if types.is_timestamp(kind) or types.is_date(kind):
+    if is_time(kind):
         return TimeColumn(name, column)
-    if types.is_floating(kind) or (types.is_integer(kind) and _is_exact(column)):
+    whole = [abs(end or 0) for end in pc.min_max(column).as_py().values()] if types.is_integer(kind) else []
+    if types.is_floating(kind) or (whole and max(whole) <= 1 << 53):  # of which each is a float
         return RawColumn.of_numbers(name, column.cast(pa.float64()).to_numpy(zero_copy_only=False))
     if types.is_decimal(kind):  # a cast would not be right to the last bit
         return RawColumn.of_numbers(name, column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False))
     return _of_words(name, column)
-
-
-def _is_exact(column: pa.Array) -> bool:
-    """Whether all whole numbers of a column are floats."""
-    ends = pc.min_max(column).as_py()
-    return all(end is None or abs(end) <= 1 << 53 for end in ends.values())
 
 
 def _of_words(name: str, column: pa.Array) -> RawColumn:
@@ -146,11 +159,22 @@ class TimeColumn(RawColumn):
         return vars(self)[key]
 
     @property
-    def stamps(self) -> pd.DatetimeIndex | None:
-        """The times (N,), NaT for a missing one; None for those of a zone."""
+    def is_time(self) -> bool:
+        """True."""
+        return True
+
+    def reading(self, time_zone: str | None) -> TimeReading:
+        """Its times, as `read_timestamps` reads their text."""
         times = self.times.cast(pa.timestamp("s")) if types.is_date(self.times.type) else self.times
-        stamps: pd.DatetimeIndex = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
-        return None if times.type.tz else stamps
+        if times.type.tz is None:
+            return typed_timestamps(pd.DatetimeIndex(times.to_numpy(zero_copy_only=False)), time_zone)
+        read = read_timestamps({self.name: self.words}, missing=[""], time_zone=time_zone)  # each different one once
+        bad = np.flatnonzero(np.isin(self.codes - 1, list(read.faults)))
+        faults = {row: read.faults[int(self.codes[row]) - 1] for row in bad.tolist()}
+        settings = dict(read.settings)
+        if time_zone is None and settings.get("data.time_zone") != "UTC" and times.type.tz in available_timezones():
+            settings["data.time_zone"] = times.type.tz  # of which the times may show a part of the year alone
+        return replace(read, stamps=read.stamps[self.codes - 1], faults=faults, settings=settings)
 
     @property
     def blank(self) -> npt.NDArray[np.bool_]:
@@ -189,9 +213,7 @@ def unread_type(kind: pa.DataType) -> str | None:
         inner = inner.storage_type
     if types.is_dictionary(inner):
         inner = inner.value_type
-    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    times = (types.is_timestamp, types.is_date, types.is_time)
-    if is_text(inner) or is_bytes(inner) or any(check(inner) for check in (*numbers, *times)):
+    if has_text(inner) or is_number(inner) or is_time(inner) or types.is_time(inner):
         return None
     return f"is of the type {type_name(kind)}, which holds neither numbers, text nor times"
 
@@ -213,9 +235,24 @@ def unread_column(path: object, name: str, what: str) -> UserError:
     )
 
 
+def is_time(kind: pa.DataType) -> bool:
+    """Whether a type is one of dates or timestamps."""
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is one of numbers, or of true and false."""
+    return any(check(kind) for check in _NUMBERS)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is one of text."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def has_text(kind: pa.DataType) -> bool:
+    """Whether a column of a type holds text, or bytes that may be text."""
+    return is_text(kind) or is_bytes(kind)
 
 
 def is_bytes(kind: pa.DataType) -> bool:
@@ -270,7 +307,8 @@ def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
         if name in index and UNNAMED.fullmatch(name):
             if pa.types.is_integer(kind):
                 continue
-            name = "" if "date" in all_names else "date"  # as data.time_column has it
+            others = {"date"} if is_time(kind) else {"date", "ds", "timestamp"}
+            name = "" if others.intersection(all_names) else "date"  # as data.time_column has it
         names.append(name)
         places.append(place)
     return names, places

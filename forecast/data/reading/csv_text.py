@@ -119,6 +119,8 @@ class CsvText:
     def records_of(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line, cells) of some data rows, read in one go."""
         numbers = set(rows)
+        if self.table is not None:
+            return {row: self.table.record(row) for row in numbers}
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from forecast.data.cells import FloatArray
 
@@ -23,7 +22,7 @@ _LETTERS = b"+-.,eE0123456789"  # float() also takes 1_000, nan, inf and digits 
 _END = "\0"  # no cell holds it: CsvText.max_rows refuses it
 _EXACT = 15  # decimal digits that a float keeps
 _LINE_ENDS = re.compile(r"[\r\n]+")
-_ROWS = 4096  # of a typed table made text at a time
+_ROWS = 16  # of a typed table made text at a time: often just the first is needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +45,9 @@ class RawColumn:
         return len(self.codes)
 
     @property
-    def stamps(self) -> pd.DatetimeIndex | None:
-        """The times (N,) of a column that holds times without a zone; None for others."""
-        return None
+    def is_time(self) -> bool:
+        """Whether it holds times that are no text."""
+        return False
 
     @property
     def blank(self) -> npt.NDArray[np.bool_]:
@@ -124,8 +123,8 @@ class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
 
     kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. surplus: (line,
-    cells) of rows with more cells than there are names. unread: of columns with nothing in them that can be read what a
-    message says of them, by their names; these are none of the columns.
+    cells) of rows with more cells than there are names. index: the columns that number the rows. unread: of columns
+    with nothing in them that can be read what a message says of them, by their names; these are none of the columns.
     """
 
     kind: str
@@ -133,12 +132,17 @@ class TypedTable:
     lines: Sequence[int]
     header: int = 1
     surplus: Sequence[tuple[int, int]] = ()
+    index: Collection[str] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Those of the columns."""
         return [_LINE_ENDS.sub(" ", column.name) for column in self.columns]
+
+    def record(self, row: int) -> tuple[int, list[str]]:
+        """(line, cells) of a row."""
+        return self.lines[row], [column.cells([row])[0] for column in self.columns]
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of the header and of every row."""

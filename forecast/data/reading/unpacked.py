@@ -17,9 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkstemp
 from typing import IO
 
+import pyarrow as pa
+
 from forecast.data.findings import Findings
 from forecast.data.reading import workbook
-from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, columnar_table
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, ColumnarFile, type_name
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
 from forecast.text.program import install
@@ -41,20 +43,20 @@ def unpacked(path: Path, first_bytes: bytes, sheet: str | None, findings: Findin
     """
     known = next((known for known in (GZIP, ZIP, PARQUET, FEATHER) if first_bytes.startswith(known)), None)
     if known in KINDS:
-        return _columnar(path, known, findings)
+        stored = path.read_bytes()
+        with ThreadPoolExecutor(1) as beside, damaged(path, KINDS[known]):
+            md5 = beside.submit(hashlib.md5, stored, usedforsecurity=False)
+            columnar = ColumnarFile(pa.BufferReader(stored), known)
+            (table,) = columnar.tables(largest=LARGEST)
+        unread = [f"{label(name)} ({type_name(kind)})" for name, kind in columnar.kinds.items() if name in table.unread]
+        if unread:
+            findings.say(f"Left out, as they hold neither numbers, text nor times: {', '.join(unread)}.")
+        return FileBytes(path, len(stored), md5.result().hexdigest(), 0, True, None, table=table)
     packed = FileBytes.of(path)
     if known == GZIP:
         with _unpacking(packed, "compressed with gzip"), packed.open() as file, gzip.GzipFile(fileobj=file) as content:
             return _written(_blocks(content), packed)
     return _from_archive(packed, sheet, findings) if known == ZIP else packed
-
-
-def _columnar(path: Path, known: bytes, findings: Findings) -> FileBytes:
-    content = path.read_bytes()
-    with ThreadPoolExecutor(1) as beside, damaged(path, KINDS[known]):
-        md5 = beside.submit(hashlib.md5, content, usedforsecurity=False)
-        table = columnar_table(content, known, LARGEST, findings)
-        return FileBytes(path, len(content), md5.result().hexdigest(), 0, True, None, table=table)
 
 
 def _from_archive(packed: FileBytes, sheet: str | None, findings: Findings) -> FileBytes:

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from forecast.data.findings import Findings
-from forecast.data.reading.raw_columns import RawColumn, RawColumns, TypedTable
+from forecast.data.reading.raw_columns import RawColumns, TypedTable
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -121,16 +121,13 @@ def _table(sheet: Sheet, findings: Findings) -> TypedTable:
         read.add([[_cell(value) for value in row[: len(names)]] for _, row, _ in whole])
         lines += [line for line, _, _ in whole]
         surplus += [(line, extent) for line, _, extent in whole if extent > len(names)]
-    columns = [_in_order(column) for column in read.columns()]
+    columns = []
+    for column in read.columns():
+        words = sorted(column.words)
+        places = {word: place for place, word in enumerate(words, start=1)}
+        codes = np.array([0, *(places[word] for word in column.words)], dtype=np.int32)[column.codes]
+        columns.append(replace(column, codes=codes, words=words))
     return TypedTable(KIND, columns, lines, place + 1, surplus).without_blank_rows()
-
-
-def _in_order(column: RawColumn) -> RawColumn:
-    """The same with its words in the order of the alphabet."""
-    words = sorted(column.words)
-    places = {word: place for place, word in enumerate(words, start=1)}
-    codes = np.array([0, *(places[word] for word in column.words)], dtype=np.int32)[column.codes]
-    return replace(column, codes=codes, words=words)
 
 
 def header_place(rows: Sequence[Row]) -> int:
