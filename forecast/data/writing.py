@@ -50,10 +50,8 @@ class Writing:
             for place, name in enumerate(header)
         }
         times = {name: columns[name] for name in layout.time_columns}
-        own = text.table is None  # where numbers are typed nobody wrote their digits
-        decimals = {
-            name: _decimals(cells, layout) if own else 0 for name, cells in columns.items() if name not in times
-        }
+        others = columns.keys() - times.keys() if text.table is None else ()  # of typed numbers nobody wrote the digits
+        decimals = {name: _decimals(columns[name], layout) for name in others}
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
         return cls(text.separator, layout.decimal, writer, decimals, dict(layout.where or {}))
 
