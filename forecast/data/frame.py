@@ -149,6 +149,7 @@ def read_frame(
     text.check_types([*columns_named(vars(layout)), *(() if columns is None or callable(columns) else columns)])
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
+    spec = replace(spec, cut=not open_ends and layout.resample is None)
     table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
     frame = table_to_frame(table, actual, layout.gaps, open_ends)

@@ -19,7 +19,7 @@ from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
-from forecast.data.reading.rows import known_frequency
+from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
@@ -94,10 +94,17 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
     values = np.empty((len(lines), len(places)), order="F")
     for number, place in enumerate(places):
         if place in coded:
-            values[:, number] = _codes(columns[place], place, lines, spec, faults)
+            values[:, number] = _codes(columns[place], spec)
         else:
             values[:, number] = _values(columns[place], place, lines, spec, faults)
     stamps, written = _timestamps(columns, lines, spec, faults, findings)
+    if spec.gaps == "refuse" and (gone := np.isnan(values)).any():
+        order = np.argsort(stamps.to_numpy(), kind="stable")
+        if spec.cut:
+            gone[order] &= between_whole(values[order])[:, None]
+        for number, place in enumerate(places):
+            for row in np.flatnonzero(gone[:, number]).tolist():
+                faults.add("missing", place, lines[row], columns[place].cells([row])[0])
     faults.report(len(lines), findings)
     names = tuple(spec.header[place] for place in places)
     return Table(raw.text, names, places, stamps, values, origin, **written)
@@ -208,16 +215,13 @@ def coded_places(columns: list[RawColumn], spec: TableSpec) -> set[int]:
     return {*spec.named(), *words}
 
 
-def _codes(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+def _codes(column: RawColumn, spec: TableSpec) -> FloatArray:
     """The numbers (N,) of categories, NaN for a missing cell."""
     values = np.full(len(column), np.nan)
     is_word = column.codes > 0
     values[is_word] = spec.codebook.codes(column.name, column.words)[column.codes[is_word] - 1]
     numbers = np.flatnonzero(~is_word)
     values[numbers] = spec.codebook.codes(column.name, column.cells(numbers.tolist()))
-    if spec.gaps == "refuse":
-        for row in np.flatnonzero(np.isnan(values)).tolist():
-            faults.add("missing", place, lines[row], column.cells([row])[0])
     return values
 
 
@@ -232,10 +236,7 @@ def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:
 def _values(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
     """(N,): NaN for a missing cell, inf for a faulty one."""
     read = read_numbers(column, spec.style)
-    found = dict(read.faults)
-    if spec.gaps == "refuse":
-        found["missing"] = np.flatnonzero(np.isnan(read.values))
-    for kind, rows in found.items():
+    for kind, rows in read.faults.items():
         for row, cell in zip(rows.tolist(), column.cells(rows), strict=True):
             faults.add(kind, place, lines[row], cell)
     return read.values

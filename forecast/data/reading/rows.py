@@ -51,6 +51,13 @@ def merged(rows: Rows, how: Duplicates) -> Rows:
     return Rows(stamps, values, (*notes, what), origin)
 
 
+def between_whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which rows (N,) lie from the first to the last one with a value in each column."""
+    whole = ~np.isnan(values).any(axis=1)
+    inside: npt.NDArray[np.bool_] = np.maximum.accumulate(whole) & np.maximum.accumulate(whole[::-1])[::-1]
+    return inside
+
+
 def resampled(rows: Rows, freq: str, aggregate: Aggregate) -> Rows:
     """Rows in the order of time brought to a frequency, as pandas' `resample` has it; NaN for a step without values.
 
