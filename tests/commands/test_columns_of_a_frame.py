@@ -114,7 +114,8 @@ def test_text_with_a_decimal_comma_is_refused_as_in_a_file(tmp_path):
 def test_a_missing_cell_of_each_type_is_a_gap(tmp_path):
     cells = {"float": np.nan, "Int64": pd.NA, "boolean": pd.NA, "object": None, "string": pd.NA}
     for kind, missing in cells.items():
-        column = pd.Series([1, missing, *([True] * (N - 2) if kind == "boolean" else WHOLE[2:])], dtype=kind)
+        others = [True] * N if kind == "boolean" else WHOLE
+        column = pd.Series([others[0], missing, *others[2:]], dtype=kind)
         with pytest.raises(UserError, match=r"line 3, column 'x'.* the value is missing"):
             read(pd.DataFrame({"date": HOURS, "x": column}), tmp_path)
 

@@ -233,7 +233,6 @@ def test_windows_of_a_gap_at_an_end(row, policy):
     same_made(all_windows, *both(with_policy(File(empty=((row, 0),)), policy)), within=FLOAT32)
 
 
-@not_yet(7, "data.resample is refused of a long panel")
 def test_windows_of_a_resampled_file():
     same_made(all_windows, *both(File(rows=400).with_keys(resample="W-MON", aggregate="mean")), within=FLOAT32)
 

@@ -53,7 +53,7 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
     """
     if source.panel_form != "long" or source.has_facts or source.where or source.time_format is not None:
         return False
-    if source.since is not None or source.until is not None or source.time_column is None:
+    if any(key is not None for key in (source.since, source.until, source.resample)) or source.time_column is None:
         return False
     if any(columnar_kind(path) is None for path in files):
         return False

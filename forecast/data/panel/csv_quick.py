@@ -12,7 +12,8 @@ import pandas as pd
 from forecast.data.cells import IntArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
-from forecast.data.panel.names import nanoseconds, whole_numbers
+from forecast.data.panel.names import whole_numbers
+from forecast.data.panel.rows import nanoseconds
 from forecast.data.reading.cells import LEFT_OUT
 from forecast.data.reading.csv_columns import DROPS, ROUNDS
 from forecast.data.reading.csv_text import CsvText

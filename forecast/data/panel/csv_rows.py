@@ -20,16 +20,14 @@ from forecast.data.panel.names import (
     joint_ids,
     known_time,
     layout_of,
-    nanoseconds,
     whole_numbers,
 )
-from forecast.data.panel.rows import PanelRows, finite_values, said
+from forecast.data.panel.rows import PanelRows, finite_values, nanoseconds, said
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
-from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -60,7 +58,6 @@ def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebo
     ids = id_columns(source, names, str(path)) if names else ()
     layout = known_time(layout_of(source), names)
     layout.check()
-    _refuse_resampling(layout)
     header = text.header(layout.time_columns, findings)
     for name in ids:
         if name in layout.time_columns:
@@ -148,16 +145,10 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         if moved is not None:
             findings.say(moved.note(len(regular)))
             table = replace(table, timestamps=regular)
-    if layout.resample is not None and layout.aggregate is not None:
-        _refuse_resampling(layout, stepped=times is not None)
-        rows = resampled(
-            merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate
-        )
-        table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
     where = line_of(table)
     stamps = nanoseconds(table.timestamps) if times is None else times
     again = pd.Series(stamps).duplicated()
-    if layout.duplicates == "error" and again.any():
+    if layout.duplicates == "error" and layout.resample is None and again.any():
         raise UserError(
             f"{where(int(again.argmax()))}: the time {said(int(stamps[again.argmax()]), stepped=times is not None)} "
             "stands in a line before, and in a panel of columns each has one line. For a row for each series and time "
@@ -210,14 +201,6 @@ def _untimed(spec: TableSpec) -> TableSpec:
 
 def _time_name(layout: Layout) -> str:
     return layout.time_column if isinstance(layout.time_column, str) else "step" if layout.freq == STEPS else "date"
-
-
-def _refuse_resampling(layout: Layout, *, stepped: bool = True) -> None:
-    if layout.resample is not None and stepped:
-        raise UserError(
-            f"data.resample={layout.resample} is for one series, and for dates with a column a series. Leave it out, "
-            "or resample the file."
-        )
 
 
 def _refuse_nameless(

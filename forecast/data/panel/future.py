@@ -10,9 +10,8 @@ from forecast.data.findings import quoted
 from forecast.data.future import Wanted
 from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import panel_rows
-from forecast.data.panel.rows import SortedRows, in_order, said
+from forecast.data.panel.rows import SortedRows, in_order, nanoseconds, said
 from forecast.data.reading.codebook import Codebook
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError

@@ -11,8 +11,8 @@ from forecast.data.cells import IntArray
 from forecast.data.findings import quoted
 from forecast.data.frequency import infer_frequency
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
-from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, nanoseconds, whole_numbers
-from forecast.data.panel.rows import PanelRows, finite_values
+from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, whole_numbers
+from forecast.data.panel.rows import PanelRows, finite_values, nanoseconds
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEP, STEPS, USUAL, Layout

@@ -16,7 +16,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
-from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined
+from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
 from forecast.data.sources import CsvSource
@@ -68,7 +68,10 @@ def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows
 
 def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook) -> PanelFrame:
     rows, name = _all_rows(source, files, book), str(source.path)
-    ordered = in_order(rows, source.duplicates, name)
+    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
+    ordered = in_order(rows, None if again else source.duplicates, name)
+    if source.resample is not None and source.aggregate is not None:
+        ordered = resampled(ordered, source.resample, source.aggregate, stepped=rows.stepped)
     facts = None
     if source.has_facts:
         facts, ordered = facts_of(source, rows, ordered, book)

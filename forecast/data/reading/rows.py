@@ -53,7 +53,7 @@ def merged(rows: Rows, how: Duplicates) -> Rows:
 
 def between_whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Which rows (N,) lie from the first to the last one with a value in each column."""
-    whole = ~np.isnan(values).any(axis=1)
+    whole = ~np.logical_or.reduce(np.isnan(values), axis=1)
     inside: npt.NDArray[np.bool_] = np.maximum.accumulate(whole) & np.maximum.accumulate(whole[::-1])[::-1]
     return inside
 
