@@ -80,17 +80,17 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     import torch
 
     from forecast.checkpoint.load import load_checkpoint
+    from forecast.commands.continuation import continuation, forecast_table, whole_table
     from forecast.commands.inputs import saved_source
-    from forecast.commands.panel_ends import history_source, long_table, panel_forecaster, whole_table
 
     memory = PeakMemory()
     command = overrides(panel, sizes_of(setting, **LENGTHS), f"trainer.max_steps={setting.steps}")
     stages = panel_training(setting, command=[*command, "trainer.max_epochs=-1", f"hydra.run.dir='{folder}'"])
     start = time.perf_counter()
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
-    source = history_source(checkpoint, saved_source(checkpoint.config.data, root=None), None)
-    ends = panel_forecaster(checkpoint, source, device=torch.device("cpu"))
-    whole = whole_table(ends, long_table(checkpoint, source, ends))
+    source = saved_source(checkpoint.config.data, root=None)
+    ends = continuation(checkpoint, source, device=torch.device("cpu"))
+    whole = whole_table(ends, forecast_table(checkpoint, source, ends.frame, ends.levels))
     predict = time.perf_counter() - start
     check_rows(len(whole), setting, "ours")
     return {

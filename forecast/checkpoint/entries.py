@@ -15,7 +15,6 @@ from forecast.data.frequency import is_frequency
 from forecast.data.time_features import feature_names
 from forecast.text.terminal import label
 
-LARGEST = 1e150  # of a mean or a standard deviation: errors in original units are squared
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -62,26 +61,15 @@ def check_calibration(record: dict[str, Any], where: str) -> None:
 
 
 def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
-    """Columns, targets, scaler, splits, time and calendar fit together. encoding: of the calendar."""
-    columns, targets, scaler = data["columns"], data["targets"], data["scaler"]
+    """Columns, targets, splits, time and calendar fit together. encoding: of the calendar."""
+    columns, targets = data["columns"], data["targets"]
     require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
     known = targets and set(targets) <= set(columns) and len(set(targets)) == len(targets)
     require(known, f"{where}.targets", f"is {targets}; it must be some of the columns {columns}, none twice")
-    require(scaler["columns"] == columns, f"{where}.scaler.columns", f"is {scaler['columns']} instead of {columns}")
-    for key in ("mean", "std"):
-        fits = len(scaler[key]) == len(columns) and all(map(math.isfinite, scaler[key]))
-        require(fits, f"{where}.scaler.{key}", f"must be {len(columns)} finite numbers, one a column")
-        within = max(map(abs, scaler[key])) <= LARGEST
-        require(within, f"{where}.scaler.{key}", f"holds a number beyond {LARGEST:g}, of which no error is finite")
-    require(min(scaler["std"]) > 0, f"{where}.scaler.std", "holds a number that is not above 0")
     season = data.get("season")
     require(
         season is None or (type(season) is int and season > 0), f"{where}.season", f"is {season!r}, no number of steps"
     )
-    naive = data.get("naive") or dict.fromkeys(("absolute", "squared"), [0.0] * len(targets))
-    for key in ("absolute", "squared"):
-        fits = len(naive[key]) == len(targets) and all(math.isfinite(one) and one >= 0 for one in naive[key])
-        require(fits, f"{where}.naive.{key}", f"must be {len(targets)} finite numbers from 0 on, one a target")
     told = data.get("covariates") or {}
     for name, words in told.items():
         named = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import nn
@@ -16,9 +15,9 @@ from torch import nn
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
-from forecast.checkpoint.formats import PANEL, RECORD
+from forecast.checkpoint.formats import RECORD, SERIES
 from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
-from forecast.checkpoint.record import PanelRecord, Record, RefitRecord
+from forecast.checkpoint.record import Record, RefitRecord
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles
 from forecast.checkpoint.validate import check_content, epoch
@@ -29,7 +28,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import filled_within
 from forecast.data.roles import names_roles
-from forecast.data.scaling import How, Scaler, Scales
+from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
@@ -72,13 +71,13 @@ class Checkpoint(TrainedRoles):
 
     @property
     def data(self) -> DataRecord:
-        """What is known of the data: name, path, checksum, columns, targets, freq, scaler, split rows."""
+        """What is known of the data: name, path, checksum, columns, targets, freq, split rows."""
         return self.record.data
 
     @property
     def scaler(self) -> Scaler:
-        """Fitted on the rows trained on."""
-        return Scaler.from_state(self.data["scaler"], cast(How, self.data["scaling"]))
+        """That of the one series trained on."""
+        return self.scale.alone(tuple(self.data["columns"]))
 
     def scaler_of(self, frame: SeriesFrame, splits: Mapping[str, range]) -> Scaler:
         """That of the train rows of another frame, made as the training made its own. splits: target rows."""
@@ -96,9 +95,9 @@ class Checkpoint(TrainedRoles):
         return scales.alone(frame.columns)
 
     @property
-    def panel(self) -> PanelRecord | None:
-        """What is known of the series of a panel beside `data`; None where the training had one series."""
-        return self.record.panel
+    def has_ids(self) -> bool:
+        """Whether the training had a panel, of one series or of many."""
+        return self.record.series.id_column is not None
 
     @property
     def refit(self) -> RefitRecord | None:
@@ -111,16 +110,9 @@ class Checkpoint(TrainedRoles):
         return self.data["trained_until"] if self.refit is None else self.refit["trained_until"]
 
     @property
-    def panel_scale(self) -> SavedScale:
-        """Of each series of a panel, fitted on its rows trained on. Raises UserError for one that is damaged."""
-        assert self.panel is not None
-        try:
-            return SavedScale.from_state(self.panel["scale"])
-        except ValueError as error:
-            raise UserError(
-                f"ckpt_path={self.path} is damaged, or was made or changed by other means: its entry "
-                f"{RECORD}.{PANEL}.scale {error}."
-            ) from error
+    def scale(self) -> SavedScale:
+        """Of each series, fitted on its rows trained on."""
+        return self.record.series.scale
 
     @property
     def best_epoch(self) -> int | None:
@@ -253,6 +245,11 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         record = Record.of(content[RECORD])
     except UserError as error:
         raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
+    except ValueError as error:
+        raise UserError(
+            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {RECORD}.{SERIES}.scale "
+            f"{error}."
+        ) from error
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(
         path=path,

@@ -10,32 +10,47 @@ from typing import cast
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.checkpoint.formats import FORMAT, PANEL, REFIT
+from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
 from forecast.config.run_config import Plain, RunConfig
-from forecast.data.scaling import How
-from forecast.run_folder.shapes import DataRecord, Imported
+from forecast.data.panel.saved_scale import SavedScale, ScaleState
+from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
 
 
-class PanelScale(TypedDict):
-    """How the series are scaled, their ids as bytes, mean and deviation of each (N, C)."""
+class SeriesState(TypedDict):
+    """A `SeriesRecord` as a checkpoint holds it."""
 
-    how: How
-    ids: Tensor
-    mean: Tensor
-    std: Tensor
-    period: NotRequired[int | None]
+    scale: ScaleState
+    id_column: str | None
+    time_column: str | None
+    pad: bool
 
 
-class PanelRecord(TypedDict):
-    """The scale of each series of a panel, how a forecast is written, whether windows begin before their series."""
+@dataclass(frozen=True, kw_only=True)
+class SeriesRecord:
+    """The scale of each series, how a forecast is written, whether windows begin before their series.
 
-    scale: PanelScale
-    id_column: str
-    time_column: str
-    pad: NotRequired[bool]
+    id_column: None of a file that is one series.
+    """
+
+    scale: SavedScale
+    id_column: str | None
+    time_column: str | None
+    pad: bool
+
+    @classmethod
+    def of(cls, saved: SeriesState, data: DataRecord) -> "SeriesRecord":
+        """Of a checkpoint's entry. Raises ValueError for a damaged scale."""
+        sizes = {"n_columns": len(data["columns"]), "n_targets": len(data["targets"])}
+        scale = SavedScale.from_state(saved["scale"], **sizes)
+        return cls(scale=scale, id_column=saved["id_column"], time_column=saved["time_column"], pad=saved["pad"])
+
+    def saved(self) -> SeriesState:
+        """As a checkpoint holds it."""
+        named = {"id_column": self.id_column, "time_column": self.time_column, "pad": self.pad}
+        return cast(SeriesState, {"scale": self.scale.state(), **named})
 
 
 class CalibrationState(TypedDict):
@@ -80,7 +95,7 @@ class Record:
     config: RunConfig
     choices: Mapping[str, str | None]
     data: DataRecord
-    panel: PanelRecord | None = None
+    series: SeriesRecord
     fits: Mapping[str, Tensor] = field(default_factory=dict)
     parameters: int | None = None
     best_step: int | None = None
@@ -89,13 +104,21 @@ class Record:
     calibration: CalibrationState | None = None
     refit: RefitRecord | None = None
 
+    @property
+    def column_scale(self) -> Scale:
+        """Means over the series of what they are scaled by, for a reader who asks what size the values have."""
+        mean, std = (part.mean(0).tolist() for part in (self.series.scale.mean, self.series.scale.std))
+        return {"columns": self.data["columns"], "mean": mean, "std": std}
+
     @classmethod
     def of(cls, saved: Mapping[str, object]) -> "Record":
-        """Of a checkpoint's entry. Raises UserError for a config that is none of a run."""
+        """Of a checkpoint's entry. Raises UserError for a config that is none of a run, ValueError for a scale."""
         plain = {key: value for key, value in saved.items() if key in cls.__dataclass_fields__}
         fits = {key: saved[key] for key in FITS if key in saved}
-        config = RunConfig.of(cast(Plain, saved["config"]))
-        return cls(**cast(dict[str, object], {**plain, "config": config, "fits": fits}))  # type: ignore[arg-type]
+        config, data = RunConfig.of(cast(Plain, saved["config"])), cast(DataRecord, saved["data"])
+        series = SeriesRecord.of(cast(SeriesState, saved[SERIES]), data)
+        values = {**plain, "config": config, "fits": fits, SERIES: series}
+        return cls(**values)  # type: ignore[arg-type]
 
     def saved(self) -> dict[str, object]:
         """As a checkpoint holds it."""
@@ -105,7 +128,7 @@ class Record:
             "config": self.config.plain,
             "choices": self.choices,
             "data": self.data,
-            PANEL: self.panel,
+            SERIES: self.series.saved(),
             **self.fits,
             "parameters": self.parameters,
             "best_step": self.best_step,

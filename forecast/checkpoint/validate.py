@@ -18,7 +18,7 @@ from forecast.checkpoint.entries import (
     parts_of,
     require,
 )
-from forecast.checkpoint.formats import FORMAT, PANEL, RECORD, REFIT
+from forecast.checkpoint.formats import FORMAT, RECORD, REFIT, SERIES
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -46,10 +46,13 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data": {
         **dict.fromkeys(("name", "checksum", "freq", "trained_until"), (str,)),
         **dict.fromkeys(("columns", "targets", "known"), (list,)),
-        **dict.fromkeys(("scaler", "splits"), (dict,)),
+        **dict.fromkeys(("splits", "windows", "series"), (dict,)),
         "path": (str, NONE),
     },
-    f"{RECORD}.data.scaler": dict.fromkeys(("columns", "mean", "std"), (list,)),
+    f"{RECORD}.data.series": {"count": (int,)},
+    f"{RECORD}.{SERIES}": {"scale": (dict,), "id_column": (str, NONE), "time_column": (str, NONE), "pad": (bool,)},
+    f"{RECORD}.{SERIES}.scale": {"how": (str,), "naive": (dict,), **dict.fromkeys(("ids", "mean", "std"), (Tensor,))},
+    f"{RECORD}.{SERIES}.scale.naive": {"period": (int,), "absolute": (Tensor,), "squared": (Tensor,)},
 }
 
 # What only some have.
@@ -63,10 +66,7 @@ OPTIONAL_KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     f"{RECORD}.data.gaps": {},
     f"{RECORD}.data.covariates": {},
     f"{RECORD}.data.facts": dict.fromkeys(("columns", "mean", "std"), (list,)),
-    f"{RECORD}.data.naive": {"period": (int,), "absolute": (list,), "squared": (list,)},
-    f"{RECORD}.{PANEL}": {"scale": (dict,), "id_column": (str,), "time_column": (str,)},
     f"{RECORD}.{REFIT}": {"rows": (list,), "trained_until": (str,), "held_out": (dict,)},
-    f"{RECORD}.{PANEL}.scale": {"how": (str,), "ids": (Tensor,), "mean": (Tensor,), "std": (Tensor,)},
 }
 
 
@@ -91,8 +91,8 @@ def check_content(path: Path, content: object) -> None:
             where = f"{RECORD}.config.{key}"
             require(config[key] >= least, where, f"is {config[key]}; it must be at least {least}")
         check_data(record["data"], f"{RECORD}.data", encoding=config["model"].get("embedding", "timeF"))
-        # of a panel whose series are all shorter than seq_len there is no NLinear
-        require("nlinear_weight" in record or record.get(PANEL) is not None, f"{RECORD}.nlinear_weight", "is missing")
+        # where all series are shorter than seq_len there is no NLinear
+        require("nlinear_weight" in record or record[SERIES]["pad"], f"{RECORD}.nlinear_weight", "is missing")
         if record.get("calibration") is not None:
             check_calibration(record, f"{RECORD}.calibration")
         if record.get(REFIT) is not None:
@@ -180,9 +180,8 @@ def _check_types(content: dict[str, Any]) -> None:
         "data.splits": (data["splits"], (str,)),
         **{f"data.{key}": (data[key], (str,)) for key in ("columns", "targets", "known")},
     }
-    lists |= {f"data.scaler.{key}": (data["scaler"][key], (int, float)) for key in ("mean", "std")}
-    if data.get("naive") is not None:
-        lists |= {f"data.naive.{key}": (data["naive"][key], (int, float)) for key in ("absolute", "squared")}
+    lists["data.windows"] = ([*data["windows"]], (str,))
+    lists["data.windows of a split"] = (data["windows"].values(), (int,))
     for where, (values, types) in lists.items():
         names = _in_words(types)
         require(all(_is_one(value, types) for value in values), f"{RECORD}.{where}", f"must hold {names} alone")
@@ -193,4 +192,4 @@ def _in_words(types: tuple[type, ...]) -> str:
 
 
 def _is_one(value: object, types: tuple[type, ...]) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)  # a bool is an int to Python
+    return isinstance(value, types) and (bool in types or not isinstance(value, bool))  # which is an int to Python

@@ -35,7 +35,7 @@ from forecast.report.leaderboard import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import LOCK, hold, release
-from forecast.run_folder.shapes import BoardRow, Metrics
+from forecast.run_folder.shapes import BoardRow, Metrics, is_many
 from forecast.text.terminal import say
 
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
@@ -295,7 +295,7 @@ class Auto:
         metrics = self.metrics()
         windows, steps = metrics["test"].get("windows", 0), metrics["pred_len"]
         folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
-        if "series" in metrics["test"] or folds < 1:
+        if is_many(metrics, "test") or folds < 1:
             return
         words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
         outcome = self.step(

@@ -85,12 +85,9 @@ def training(checkpoint: Checkpoint) -> Training:
 
     A key that the config does not have is None, such as instance_norm of a model without it.
     """
-    config, data = checkpoint.config, checkpoint.data
-    start, stop = data["splits"].get("train", (0, 0))
-    left_out = cast(Mapping[str, int], (data.get("gaps") or {}).get("windows_left_out") or {}).get("train", 0)
-    windows = max(0, stop - start - config.seq_len - config.pred_len + 1 - left_out)
+    config = checkpoint.config
     found = {
-        "windows": (data.get("windows") or {}).get("train", windows),  # of a panel they are counted
+        "windows": checkpoint.data["windows"].get("train", 0),
         "batch_size": config.data.get("batch_size"),
         "max_epochs": config.trainer.get("max_epochs"),
         "lr": config.optim.get("lr"),

@@ -18,10 +18,8 @@ from forecast.config.build import build
 from forecast.config.check import read_settings
 from forecast.config.job import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
-from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.memory import PeakMemory
-from forecast.evaluation.panel_evaluate import Elsewhere
 from forecast.files import rounded
 from forecast.report.verdict import print_report
 
@@ -45,7 +43,7 @@ def evaluate(cfg: DictConfig) -> Answer:
             print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
     protocol: Protocol = build(whole.protocol)
-    with engine_of(settings, forecaster, protocol) as elsewhere:
+    with engine_of(settings, protocol) as elsewhere:
         started, memory = time.perf_counter(), PeakMemory()
         result = forecaster.result(
             forecaster.source(),
@@ -80,16 +78,10 @@ def evaluate(cfg: DictConfig) -> Answer:
     return Answer(rounded({"folder": str(run_folder()), **result.metrics}))
 
 
-def engine_of(
-    settings: EvaluateSettings, forecaster: Forecaster, protocol: Protocol
-) -> AbstractContextManager[Elsewhere | None]:
-    """What makes the model's forecasts; None: this process. UserError for one series with another engine."""
+def engine_of(settings: EvaluateSettings, protocol: Protocol) -> AbstractContextManager[Elsewhere | None]:
+    """What makes the model's forecasts; None: this process."""
     if settings.engine == "local":
         return nullcontext()
-    if forecaster.checkpoint.panel is None:
-        raise UserError(
-            f"engine={settings.engine} is for a panel, and the checkpoint was trained on one series. Leave it out."
-        )
     from forecast.commands.engines.windows import cluster
 
     return cluster(settings, protocol, run_folder())

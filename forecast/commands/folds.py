@@ -11,7 +11,7 @@ from forecast.commands.forecaster import Forecaster
 from forecast.commands.growth import WHOLE_FILE, train_again
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import levels_of, wanted
-from forecast.commands.results import saved_naive_errors
+from forecast.commands.results import naive_of
 from forecast.commands.tables import in_zone
 from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
@@ -22,6 +22,7 @@ from forecast.data.split import FoldSplit
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage
+from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage_windows import check_training_outputs
 from forecast.evaluation.rolling import error_scales, rolled
 
@@ -64,7 +65,7 @@ def checkpoint_folds(
             f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would "
             f"flatter it. Look back with the held-out model: {held_out}"
         )
-    if checkpoint.panel is not None:
+    if checkpoint.has_ids:
         if path is not None:
             raise UserError(
                 f"data.path={path}: a backtest of a panel's checkpoint looks back on the file that it was trained on. "
@@ -171,10 +172,8 @@ def backtest_table(
 
 def scales_of(checkpoint: Checkpoint, data: Prepared) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled that begins with this checkpoint."""
-    naive = None
-    if data.frame.id_column is None:
-        naive = saved_naive_errors(checkpoint, data if "train" in data.splits else None)
-    return error_scales(data, split=TEST, naive=naive)
+    protocol = checkpoint.config.protocol.build(Protocol)
+    return error_scales(data, naive_of(checkpoint, data, TEST, protocol.mase_scale))
 
 
 def check_folds(forecaster: Forecaster, data: Prepared) -> None:

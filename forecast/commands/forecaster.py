@@ -12,12 +12,23 @@ from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands.automatic.door import Automatic
+from forecast.commands.continuation import (
+    check_unseen,
+    continuation,
+    continuation_of,
+    forecast_table,
+    history_source,
+    panel_of,
+    report_far_series,
+    report_left_out,
+    rows_read,
+    whole_table,
+)
 from forecast.commands.future import future_source, future_values
 from forecast.commands.growth import WHOLE_FILE
-from forecast.commands.inputs import check_horizon, evaluated_data, find_device, history, trained_source
-from forecast.commands.intervals import forecast_intervals, wanted
+from forecast.commands.inputs import check_horizon, evaluated_data, find_device, trained_source
+from forecast.commands.intervals import wanted
 from forecast.commands.own_classes import with_own_classes
-from forecast.commands.panel_ends import history_source, panel_continued
 from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import Result, evaluate_checkpoint
 from forecast.commands.tables import (
@@ -25,7 +36,6 @@ from forecast.commands.tables import (
     as_file,
     check_table,
     errors_table,
-    forecast_table,
     in_zone,
     keep_table,
     time_column_of,
@@ -38,13 +48,12 @@ from forecast.config.trust import trusting
 from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.sources import Source
+from forecast.data.writing import ForecastTable
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol
+from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.interval_columns import column_names, of_each
-from forecast.evaluation.panel_evaluate import Elsewhere
-from forecast.evaluation.predict import predict
+from forecast.evaluation.interval_columns import column_names
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Metrics
 
@@ -183,19 +192,27 @@ class Forecaster(Automatic, Tunable):
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
         data=csv.
         """
-        check_horizon(self.checkpoint, pred_len)
-        source = self.source()
+        checkpoint, source = self.checkpoint, self.source()
+        check_horizon(checkpoint, pred_len)
         with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
             of_future = of_told if isinstance(future, pd.DataFrame) else reading
-            if self.checkpoint.panel is not None:
-                after = future_source(self.checkpoint, source, told, of_future)
-                panel = history_source(self.checkpoint, source, path, dict(layout))
-                return panel_continued(self.checkpoint, panel, device=self.torch_device, future=after, level=level)
-            frame = history(self.checkpoint, source, path, layout)
-            known = self.known_after(source, frame, told, of_future)
-            rows = self.continued(frame, time_column=source.time_name, future=known, level=level)
-            zone = self._zone if table is None else zone_of(table, source.time_name)
-            rows[source.time_name] = in_zone(rows[source.time_name], frame.time_zone, zone)
+            ends = continuation(
+                checkpoint,
+                source,
+                path,
+                layout,
+                device=self.torch_device,
+                future=future_source(checkpoint, source, told, of_future),
+                level=level,
+            )
+            check_unseen(checkpoint, ends.frame, refuse=False)
+            report_left_out(ends)
+            other = history_source(checkpoint, source, path, layout)
+            rows = whole_table(ends, forecast_table(checkpoint, other, ends.frame, ends.levels))
+            report_far_series(ends)
+            time, zone = ends.frame.time_column, self._zone if table is None else zone_of(table, source.time_name)
+            if ends.frame.id_column is None:
+                rows[time] = in_zone(rows[time], ends.frame.time_zone, zone)
             return rows
 
     @with_own_classes
@@ -203,7 +220,11 @@ class Forecaster(Automatic, Tunable):
         self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, object] | None
     ) -> npt.NDArray[np.float64]:
         """What is known in advance of the steps after a history; see `future_values`."""
-        return future_values(self.checkpoint, source, frame, path, reading)
+        future = future_source(self.checkpoint, source, path, reading)
+        known: npt.NDArray[np.float64] = future_values(
+            self.checkpoint, source, panel_of(frame, source.time_name), np.array([0]), future
+        )[0]
+        return known
 
     @with_own_classes
     def continued(
@@ -216,26 +237,15 @@ class Forecaster(Automatic, Tunable):
     ) -> pd.DataFrame:
         """What `predict` gives, for a series that has been read. future: see `known_after`."""
         checkpoint, device = self.checkpoint, self.torch_device
-        intervals = forecast_intervals(checkpoint, level)
-        targets = [frame.columns.index(name) for name in checkpoint.data["targets"]]
-        asked = () if intervals is None else intervals.asked
-        names = column_names(checkpoint.data["targets"], asked)
         model = checkpoint.model().to(device)
-        times, values = predict(
-            model,
-            frame,
-            scaler=checkpoint.scaler,
-            targets=targets,
-            encoding=checkpoint.encoding,
-            device=device,
-            look_back=model.look_back,
-            pred_len=checkpoint.config.pred_len,
-            future=future,
-            intervals=intervals,
-        )
-        # The model computes in standard deviations: more digits of them are not its own.
-        std = checkpoint.scaler.std[of_each(targets, asked)]
-        return forecast_table(time_column, times, frame.freq, dict(zip(names, values.T, strict=True)), std)
+        panel = panel_of(frame.tail(rows_read(model)), time_column)
+        known = None if future is None else future[None]
+        ends = continuation_of(checkpoint, model, panel, device=device, level=level, future=known)
+        report_left_out(ends)
+        names = column_names(checkpoint.data["targets"], ends.levels)
+        rows = whole_table(ends, ForecastTable(frame=panel, targets=names, pred_len=ends.pred_len))
+        report_far_series(ends)
+        return rows
 
     @with_own_classes
     def backtest(

@@ -183,13 +183,14 @@ def evaluated_data(
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    if checkpoint.panel is not None:
+    if checkpoint.has_ids:
         file = read_source(source, path, reading)
         assert isinstance(file, CsvSource)
         return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
     frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
     seq_len, pred_len = checkpoint.config.seq_len, checkpoint.config.pred_len
-    lengths = {"seq_len": seq_len, "pred_len": pred_len}
+    pad = checkpoint.record.series.pad
+    lengths = {"seq_len": 1 if pad else seq_len, "pred_len": pred_len}
     where = f"ckpt_path={checkpoint.path}"
     if split == NEW_ROWS:
         rows = new_rows(checkpoint, frame, Path(path) if path else source.path_used())
@@ -228,6 +229,7 @@ def evaluated_data(
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
+        pad=pad,
         seq_len=seq_len,
         pred_len=pred_len,
     )

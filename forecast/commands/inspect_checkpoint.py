@@ -34,7 +34,8 @@ def main(arguments: argparse.Namespace) -> Answer:
 def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
-    scaler = zip(data["scaler"]["columns"], data["scaler"]["mean"], data["scaler"]["std"], strict=True)
+    means = record.column_scale
+    scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
     return {
         "file": str(checkpoint.path),
         "format": FORMAT,
@@ -52,7 +53,7 @@ def make_card(checkpoint: Checkpoint) -> dict[str, object]:
         "refit": refit,
         "data": {
             "features": checkpoint.features,
-            **{key: value for key, value in data.items() if key not in ("scaler", "gaps")},
+            **{key: value for key, value in data.items() if key != "gaps"},
         },
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
@@ -121,8 +122,8 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
     yield row("targets", f"{named(data['targets'])}; features {data['features']}")
     yield row("known", named(data["known"]))
     splits = {name: f"{start} to {stop - 1}" for name, (start, stop) in data["splits"].items()}
-    if series := data.get("series"):
-        yield row("series", words({key: value for key, value in series.items() if key != "left_out"}))
+    if data["series"]["count"] > 1:
+        yield row("series", words({key: value for key, value in data["series"].items() if key != "left_out"}))
         yield row("windows", f"{words(data['windows'])}; trained until {data['trained_until']}")
     else:
         yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")

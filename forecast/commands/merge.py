@@ -6,9 +6,9 @@ from pathlib import Path
 from forecast.commands import Answer
 from forecast.commands.outputs import keep_inputs, keep_others
 from forecast.commands.predict import checked_output
-from forecast.commands.predict_panel import written_or_refused
+from forecast.commands.scoring import written_or_refused
 from forecast.data.catalog import file_md5
-from forecast.data.panel.parts import Part, beside, check_parts, join, read_part
+from forecast.data.parts import Part, beside, check_parts, join, read_part
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.text.terminal import say

@@ -1,22 +1,17 @@
 """What a command may write over: nothing that it reads, and nothing of somebody else's."""
 
 import contextlib
-import csv
 import itertools
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from forecast.commands import Answer
-from forecast.data.reading.csv_text import SEPARATORS
 from forecast.documents import fitting
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.run_folder import FILES, KEYS, PAGE, RESULTS, RUN_INFO, read_run, sha256
-from forecast.text.documents import as_cell
 from forecast.text.terminal import say
 
-INTERVAL_END = re.compile(r".*-(lo|hi)-\d+(\.\d+)?", re.DOTALL)  # TARGET-lo-80
 Inputs = Iterable[tuple[str, Path | str | None]]
 
 
@@ -72,25 +67,6 @@ def remake_page(
         beside(name).write_text(json_text(whole), encoding="utf-8")
     say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
     return Answer({"folder": str(folder), "files": [PAGE]})
-
-
-def is_forecast(path: Path, *, columns: Sequence[str], steps: int) -> bool:
-    """Whether a file looks like a forecast of this model: its header, and as many rows as it has steps.
-
-    After the columns there may be the ends of intervals.
-    """
-    known, width = (list(columns), [as_cell(name) for name in columns]), len(columns)
-
-    def is_header(names: list[str]) -> bool:
-        return names[:width] in known and all(INTERVAL_END.fullmatch(name) for name in names[width:])
-
-    def rows(separator: str) -> list[list[str]]:
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(itertools.islice(csv.reader(file, delimiter=separator), steps + 2))
-
-    with contextlib.suppress(OSError, ValueError, csv.Error):
-        return any(len(lines) == steps + 1 and is_header(lines[0]) for lines in map(rows, SEPARATORS))
-    return False
 
 
 def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:

@@ -66,7 +66,7 @@ def prepared_for(
         seq_len=seq_len,
         pred_len=pred_len,
         encoding=encoding,
-        pad=isinstance(source, CsvSource) and source.short == "pad",
+        pad=source.pad,
         scaling=source.scaling,
         season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
@@ -98,9 +98,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
             f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
             f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
         )
-    scaler = checkpoint.panel_scale.scaler(
-        frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates)
-    )
+    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     if other_file and split == WHOLE_FILE:
@@ -115,7 +113,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
         fact_scale=checkpoint.fact_scale,
-        pad=source.short == "pad",
+        pad=source.pad,
         scaler=scaler,
         season=checkpoint.data.get("season"),
         seq_len=checkpoint.config.seq_len,

@@ -1,105 +1,107 @@
-"""What `forecast predict` does: the steps after the end of a file, as a CSV and a picture."""
+"""What `forecast predict` does: the steps after the end of every series of a file, as a table and a picture."""
 
 import stat
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-import pandas as pd
 from omegaconf import DictConfig
 
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.commands import Answer
-from forecast.commands.forecaster import Forecaster
+from forecast.commands.continuation import files_of, report_far_series, whole_table
 from forecast.commands.future import FUTURE
-from forecast.commands.inputs import check_horizon, files_read, find_device, history, read_source
-from forecast.commands.intervals import forecast_intervals
-from forecast.commands.outputs import is_forecast, keep_inputs, keep_others
-from forecast.commands.predict_panel import predict_panel
+from forecast.commands.inputs import check_horizon, files_read, find_device
+from forecast.commands.outputs import keep_inputs, keep_others
+from forecast.commands.scoring import Pieces, Scoring, scoring_of, shard_of, sources, written_or_refused
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
-from forecast.data.frame import SeriesFrame
-from forecast.data.frequency import future_timestamps
-from forecast.data.panel.writing import CSV, ENDINGS
-from forecast.data.sources import FileSource
-from forecast.data.writing import PLAIN, Writing
+from forecast.data.parts import beside, read_part
+from forecast.data.writing import ENDINGS
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
-from forecast.evaluation.interval_columns import column_names, of_each, split_ends
-from forecast.files import together
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
 from forecast.run_folder.shapes import Metrics
-from forecast.text.documents import as_cell
 from forecast.text.terminal import say
+
+FEW_ROWS = 1000  # which --json prints
 
 
 def predict(cfg: DictConfig) -> Answer:
-    """Forecasts the steps after the end of a file, or of the data trained on; writes a CSV and a picture."""
+    """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
     settings = read_settings(cfg, PredictSettings)
-    find_device(settings.device)
-    reading = settings.data.reading()
+    device, shard = find_device(settings.device), shard_of(settings.shard)
     output = checked_output(settings.output)
-    picture = output.with_suffix(".png")
-    forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
-    check_horizon(forecaster.checkpoint, settings.pred_len)
-    if forecaster.checkpoint.panel is not None:
-        return predict_panel(settings, forecaster, output)
-    check_one_series(settings, output)
-    checkpoint, source = forecaster.checkpoint, forecaster.source()
-    keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
-    keep += [(FUTURE, settings.future)]
-    keep_inputs((output, picture), keep, key=f"output={output}")
-    frame = history(checkpoint, source, settings.data.path, reading)
-    file = (
-        read_source(source, settings.data.path, reading)
-        if settings.data.path or isinstance(source, FileSource)
-        else None
-    )
-    writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
-    targets, steps = checkpoint.data["targets"], checkpoint.config.pred_len
-    time_name = source.time_name if file is None else file.time_name
-    intervals = forecast_intervals(checkpoint, settings.level)
-    asked = () if intervals is None else intervals.asked
-    names = column_names(targets, asked)
-    of_names = dict(zip(names, of_each(targets, asked), strict=True))
-    decimals = {name: writing.decimals[of] for name, of in of_names.items() if of in writing.decimals}
-    writing = replace(writing, decimals=decimals)
-    header = writing.header(time_name, names)
-    # the last has no look at the file, as forecasts had before
-    headers = [writing.header(time_name, targets), [source.time_name, *targets]]
-    ours = settings.overwrite or any(is_forecast(output, columns=one, steps=steps) for one in headers)
-    keep_others((output, picture), ours=ours, key=f"output={output}", like="a forecast of this checkpoint")
-    known = forecaster.known_after(source, frame, settings.future, reading)
-    table = forecaster.continued(frame, time_column=source.time_name, future=known, level=settings.level)
-    std = checkpoint.scaler.std[[frame.columns.index(name) for name in of_names.values()]]
-    text = writing.text(
-        [as_cell(name) for name in header] if settings.output_safe else header, writing.cells(table, std)
-    )
-    try:
-        with together(output.parent) as beside:
-            beside(output.name).write_text(text, encoding="utf-8")
-            draw_future(beside(picture.name), frame.tail(checkpoint.config.seq_len), table, asked)
-    except OSError as error:
-        raise UserError(
-            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
-            "place: output=FOLDER/forecast.csv"
-        ) from error
-    times = table.iloc[:, 0]
-    say(f"{len(times)} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
-    sentences = verdict_of(checkpoint.path)
-    if sentences:
+    picture = output.with_suffix(".png") if shard == (1, 1) else None
+    checkpoint = load_checkpoint(settings.ckpt_path)
+    check_horizon(checkpoint, settings.pred_len)
+    check_files(settings, checkpoint, [path for path in (output, beside(output), picture) if path is not None])
+    with engine_of(settings, output) as made:
+        scoring = scoring_of(settings, checkpoint, device=device)
+        with written_or_refused(output):
+            part = scoring.joined(output, picture, made(scoring, output))
+    report_far_series(scoring.ends)
+    rows = None
+    if picture is not None and part.rows <= FEW_ROWS:
+        rows = whole_table(scoring.ends, scoring.table)
+    steps, frame, count = scoring.ends.pred_len, scoring.ends.frame, part.stop - part.first
+    where = f"are in {output}"
+    if rows is not None and count == 1:
+        times = rows[frame.time_column]
+        say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} {where}, drawn in {picture}.")
+    else:
+        first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
+        drawn = f", some drawn in {picture}" if picture else ""
+        say(f"{count} series,{first} {steps} steps after the end of each, {where}{drawn}.")
+    if sentences := verdict_of(checkpoint.path):
         say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
-    rows = table.assign(**{source.time_name: times.astype(str)}).to_dict("records")
+    if rows is not None and not frame.without_calendar:
+        rows = rows.assign(**{frame.time_column: rows[frame.time_column].astype(str)})
     return Answer(
         {
             "checkpoint": str(checkpoint.path),
             "output": str(output),
-            "picture": str(picture),
+            "picture": None if picture is None else str(picture),
             "frequency": frame.freq,
-            "rows": rows,
+            "shard": "{}/{}".format(*shard),
+            "series": count,
+            "left_out": part.run["left_out"],
+            "unseen": part.run["unseen"],
+            "row_count": part.rows,
+            "rows": None if rows is None else rows.to_dict("records"),
             "verdict": sentences,
         }
     )
+
+
+def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list[Path]) -> None:
+    """UserError where an output is an input or somebody else's, and where the history is a part of a forecast."""
+    shard, key = shard_of(settings.shard), f"output={settings.output}"
+    source, future = sources(settings, checkpoint)
+    inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    inputs += [("the history itself (data.path)", path) for path in files_of(source)]
+    inputs += [(FUTURE, path) for path in (files_of(future) if future else ())]
+    keep_inputs(outputs, inputs, key=key)
+    for path in files_of(source):
+        if (part := read_part(path)) is not None and not part.whole:
+            raise UserError(
+                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. "
+                "Name the history itself: data.path=FILE"
+            )
+    before = read_part(outputs[0])
+    ours = settings.overwrite or (before is not None and before.shard == shard)
+    like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
+    keep_others(outputs, ours=ours, key=key, like=like)
+
+
+def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager[Callable[[Scoring, Path], Pieces]]:
+    """What makes the pieces of a forecast."""
+    if settings.engine == "local":
+        return nullcontext(Scoring.pieces)
+    from forecast.commands.engines.forecasts import cluster
+
+    return cluster(settings, output)
 
 
 def verdict_of(path: Path) -> list[str]:
@@ -112,21 +114,6 @@ def verdict_of(path: Path) -> list[str]:
         return []
 
 
-def check_one_series(settings: PredictSettings, output: Path) -> None:
-    """Raises UserError for what only the forecast of a panel can be."""
-    for key, value, usual in (
-        ("shard", settings.shard, None),
-        ("unseen", settings.unseen, "scale"),
-        ("engine", settings.engine, "local"),
-    ):
-        if value != usual:
-            raise UserError(
-                f"{key}={value} is for a panel, and the checkpoint was trained on one series. Leave it out."
-            )
-    if output.suffix != CSV:
-        raise UserError(f"output={output}: the forecast of one series is a CSV, so its name must end in .csv")
-
-
 def checked_output(name: str, *, key: str = "output=") -> Path:
     """The path of the forecast. key: what names it.
 
@@ -135,7 +122,9 @@ def checked_output(name: str, *, key: str = "output=") -> Path:
     """
     output = Path(name)
     if output.suffix not in ENDINGS:
-        raise UserError(f"{key}{name}: the forecast is a CSV, so its name must end in .csv, or for a panel in .parquet")
+        raise UserError(
+            f"{key}{name}: a forecast is a CSV or a Parquet file, and its name must end in .csv or .parquet"
+        )
     try:
         mode = output.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -149,27 +138,3 @@ def checked_output(name: str, *, key: str = "output=") -> Path:
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{key}{name}: there is no folder {output.absolute().parent} to write it in.")
     return output
-
-
-def draw_future(path: Path, past: SeriesFrame, forecast: pd.DataFrame, levels: Sequence[float] = ()) -> None:
-    """Draws the end of the history and the forecast: a column of time or of steps, then the targets, original units.
-
-    levels: of the intervals whose ends follow the targets.
-    """
-    from forecast.report.figures import Band, forecast_figure, save
-
-    values, first = forecast.iloc[:, 1:].to_numpy()[None], forecast.iloc[0, 0]
-    n_targets = values.shape[2] // (1 + 2 * len(levels))
-    names = [str(name) for name in forecast.columns[1 : n_targets + 1]]
-    after = past.timestamps[-1] if isinstance(first, pd.Timestamp) else f"step {int(str(first)) - 1}"
-    future = future_timestamps(past.timestamps[-1], past.freq, len(forecast))
-    figure = forecast_figure(
-        past=past.values[None][:, :, [past.columns.index(name) for name in names]],
-        truth=None,
-        forecast=values[..., :n_targets],
-        bands=[Band(*one) for one in split_ends(values, n_targets, levels)],
-        timestamps=[pd.DatetimeIndex(past.timestamps.append(future))],
-        columns=names,
-        title=f"forecast after {after}",
-    )
-    save(figure, path)

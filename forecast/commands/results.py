@@ -1,6 +1,9 @@
 """The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,26 +16,24 @@ import torch
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.description import description
 from forecast.commands.page import origin_of, page_of, write_residuals
-from forecast.commands.panel_results import panel_blocks, panel_level_shift, write_series
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS
-from forecast.evaluation.blocks import all_metrics, baseline_metrics, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
+    Elsewhere,
     Evaluation,
     Protocol,
     evaluate,
     evenly_spaced,
 )
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.evaluation.metrics import row_means
-from forecast.evaluation.naive_errors import naive_errors
-from forecast.evaluation.panel_evaluate import Elsewhere, PanelEvaluation
+from forecast.evaluation.naive_errors import MaseScale, naive_errors, naive_period
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
@@ -44,11 +45,12 @@ from forecast.run_folder import (
     PICTURE,
     RELIABILITY,
     RESIDUALS,
+    SERIES_ERRORS,
     STEP_ERRORS,
     WINDOW_ERRORS,
     sha256,
 )
-from forecast.run_folder.shapes import Block, Metrics, Origin, block_of
+from forecast.run_folder.shapes import Block, Metrics, MseDifference, Origin
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -63,7 +65,7 @@ class Result:
     """
 
     metrics: Metrics
-    evaluation: Evaluation | PanelEvaluation
+    evaluation: Evaluation
     data: Prepared
     by_step: dict[str, list[float]]
     split: str
@@ -88,62 +90,38 @@ def evaluate_checkpoint(
 
     source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
     brief: splits of which only the number of windows and the errors are kept. intervals: which of the model's are
-    wanted. elsewhere: of a panel, see `evaluate_panel`. Raises UserError when no window counts, or a forecast is not
+    wanted. elsewhere: see `evaluate`. Raises UserError when no window counts, or a forecast is not
     finite.
     """
-    if data.frame.id_column is not None:
-        of_split, of_panel, by_step = panel_blocks(
-            checkpoint,
-            data,
-            split=split,
-            protocol=protocol,
-            batch_size=batch_size,
-            device=device,
-            brief=brief,
-            intervals=intervals,
-            elsewhere=elsewhere,
-        )
-        block_of(of_split, split).update(
-            use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)
-        )
-        of_run = {"status": "finished", **description(checkpoint, protocol_name), **of_split}
-        return Result(rounded(of_run), of_panel, data, by_step, split, origin_of(checkpoint))
     model, data = checkpoint.model().to(device), data.on(device)
     judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
     fitted = checkpoint.record.fits
-    naive = saved_naive_errors(checkpoint, data if source is not None else None)
     blocks = {}
     for name in brief:
-        other = judged(split=name, fitted=None)
-        overall, _ = all_metrics(other.errors, data, naive, (other.own_scale or {}).get(MODEL))
-        blocks[name] = {"windows": other.errors.n_windows, **overall}
-    evaluation = judged(split=split, fitted=fitted, intervals=intervals)
-    baselines = baseline_metrics(evaluation.baselines, data, naive, evaluation.own_scale)
+        other = judged(split=name, fitted=None, naive=naive_of(checkpoint, data, name, protocol.mase_scale))
+        blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
+    scale = naive_of(checkpoint, data, split, protocol.mase_scale)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals, elsewhere=elsewhere, naive=scale)
+    naive, names = evaluation.naive, data.target_names
+    baselines = baseline_metrics(evaluation.baselines, data, naive)
     for key in fitted.keys() & WEIGHTS.keys():
         baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
-    block = -(-data.pred_len // protocol.stride)  # windows whose forecasts share a row
-    squared = row_means(evaluation.squared)
-    known = ~np.isnan(squared)  # the others have no target that was measured
-    of_baselines = {name: errors[known] for name, errors in evaluation.baseline_squared.items()}
-    for name, found in model_less(squared[known], of_baselines, block=block).items():
-        baselines[name]["difference"] = found
+    for name, difference in differences(evaluation, data, protocol).items():
+        baselines[name]["difference"] = difference
     best_mse = best_reachable(source, data)
     if best_mse is not None:
         baselines["best_reachable"] = {"scaled": {"mse": float(best_mse.mean())}}
+    of_split = split_metrics(evaluation, data, split)
+    columns = cast(Block, of_split)["columns"]
     metrics: dict[str, object] = {
         "status": "finished",
         **description(checkpoint, protocol_name),
-        split: {
-            **split_metrics(evaluation, data, naive),
-            "level_shift": panel_level_shift(data, split),
-            **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device),
-        },
+        split: {**of_split, **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)},
         "baselines": baselines,
-        "mase_scale": naive
-        and {
-            "period": naive.period,
-            **({"rows": "before"} if protocol.mase_scale == "before" else {}),
-            "columns_without": naive.without(data.target_names),
+        "mase_scale": {
+            "period": naive_period(data),
+            "rows": protocol.mase_scale,
+            "columns_without": [name for name in names if columns[name]["mase"] is None],
         },
         "scaling": data.scaler.how,
         **offset_metrics(
@@ -153,6 +131,20 @@ def evaluate_checkpoint(
     }
     by_step = step_errors(evaluation, best_mse)
     return Result(rounded(metrics), evaluation, data, by_step, split, origin_of(checkpoint))
+
+
+def differences(evaluation: Evaluation, data: Prepared, protocol: Protocol) -> dict[str, MseDifference]:
+    """How much lower the MSE is than that of each baseline: by blocks of windows of one series, by series of several.
+
+    Of one with too many windows there is no interval.
+    """
+    if len(data.frame) > 1 or evaluation.squared is None:
+        of_series = {name: errors.shares() for name, errors in evaluation.baselines.items()}
+        return model_less(evaluation.errors.shares(), of_series, block=1)
+    measured = ~np.isnan(evaluation.squared[MODEL])  # the others have no target that was
+    by_window = {name: errors[measured] for name, errors in evaluation.squared.items()}
+    block = -(-data.pred_len // protocol.stride)  # windows whose forecasts share a row
+    return model_less(by_window.pop(MODEL), by_window, block=block)
 
 
 def use_of_columns(
@@ -167,15 +159,15 @@ def use_of_columns(
     return cast(Block, {"covariates": found})
 
 
-def saved_naive_errors(checkpoint: Checkpoint, data: Prepared | None) -> SeasonalDifferences | None:
-    """By what MASE and RMSSE are scaled: the train rows' errors in the checkpoint.
+def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:
+    """By what MASE and RMSSE are scaled.
 
-    data: those trained on, None for another file. An older checkpoint has no such errors: then they are those of the
-    train rows in `data`, and unknown without it.
+    Of a file that has not the train rows the checkpoint's errors over them stand for those of the series trained on.
     """
-    if (state := checkpoint.data.get("naive")) is not None:
-        return SeasonalDifferences.from_state(**state)
-    return None if data is None else naive_errors(data, "train")
+    found = naive_errors(data, split, rule)
+    if rule == "split" or "train" in data.splits:
+        return found
+    return checkpoint.scale.naive_errors(found, data.frame.ids)
 
 
 def best_reachable(source: Source | None, data: Prepared) -> np.ndarray | None:
@@ -209,74 +201,85 @@ def steps_csv(by_step: dict[str, list[float]]) -> str:
 
 
 def write_results(folder: Path, result: Result) -> None:
-    """Writes the files of RESULTS, errors_by_series.csv of a panel alone: all or none.
+    """Writes the files of RESULTS: all or none; errors_by_window.npz where they are few enough.
 
     metrics.json comes last and names the others with their SHA-256: a kill between two renames leaves files that
     `run_folder.torn` tells from a whole result.
     """
-    metrics = result.metrics
+    metrics, evaluation, data = result.metrics, result.evaluation, result.data
+    names = [SERIES_ERRORS, FORECASTS, PICTURE, STEP_ERRORS, RESIDUALS, PAGE]
     with together(folder) as beside:
-        if isinstance(result.evaluation, PanelEvaluation):
-            names = write_series(beside, result.evaluation, result.data, metrics)
-        else:
-            names = write_windows(beside, result.evaluation, result.data, metrics)
-        if result.evaluation.intervals is not None:
+        if evaluation.windows is not None:
+            names = [WINDOW_ERRORS, *names]
+            save_arrays(beside(WINDOW_ERRORS), {**evaluation.windows.arrays(), "columns": np.array(data.target_names)})
+        beside(SERIES_ERRORS).write_text(series_csv(evaluation, data), encoding="utf-8")
+        windows = example_windows(evaluation, data)
+        save_arrays(beside(FORECASTS), windows)
+        draw_windows(beside(PICTURE), windows, metrics, worst=len(evaluation.worst))
+        if evaluation.intervals is not None:
             from forecast.report.reliability import draw_reliability
 
             draw_reliability(beside(RELIABILITY), metrics, result.split)
             names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
-        times, signed = window_residuals(result)
-        write_residuals(beside(RESIDUALS), times, signed, result.data.target_names, metrics["target"] or "")
+        times, signed = evaluation.residual_times, evaluation.residuals.signed
+        write_residuals(beside(RESIDUALS), times, signed, data.target_names, metrics["target"] or "")
         page = page_of(beside, metrics, result.split, result.origin)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
-        metrics[FILES] = {name: sha256(beside(name)) for name in (*names, STEP_ERRORS, RESIDUALS, PAGE)}
+        metrics[FILES] = {name: sha256(beside(name)) for name in names}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
 
 
-def window_residuals(result: Result) -> tuple[np.ndarray, np.ndarray]:
-    """When the forecasts of windows begin (R,), and their mean errors (R, T), see `Residuals`."""
-    evaluation, data = result.evaluation, result.data
-    if isinstance(evaluation, PanelEvaluation):
-        return evaluation.residual_times, evaluation.residuals.signed
-    rows = evaluation.starts[evaluation.residuals.numbers] + data.seq_len
-    return data.times_of(rows, np.zeros_like(rows)).to_numpy(), evaluation.residuals.signed
-
-
-def write_windows(beside: Callable[[str], Path], evaluation: Evaluation, data: Prepared, metrics: Metrics) -> list[str]:
-    """Writes errors_by_window.npz, forecasts.npz and forecast.png where `beside` says, and returns their names."""
-    errors = {"squared_scaled": evaluation.squared, "absolute_scaled": evaluation.absolute}
-    windows = example_windows(evaluation, data)
-    save_arrays(beside(WINDOW_ERRORS), {"start": evaluation.starts, **errors, "columns": np.array(data.target_names)})
-    save_arrays(beside(FORECASTS), windows)
-    draw_windows(beside(PICTURE), windows, metrics)
-    return [WINDOW_ERRORS, FORECASTS, PICTURE]
+def series_csv(evaluation: Evaluation, data: Prepared) -> str:
+    """A line for each evaluated series: its id, its windows, its errors, means over the targets that have one."""
+    errors, evaluated = evaluation.errors, evaluation.errors.evaluated()
+    table = {
+        f"{name}_scaled" if name in ("mse", "mae") else name: v for name, v in errors.table(evaluation.naive).items()
+    }
+    columns = [data.frame.ids[evaluated].tolist(), errors.windows.numpy()[evaluated].tolist()]
+    for values in table.values():
+        cells = values[evaluated].round(DECIMALS).tolist()
+        columns.append(["" if math.isnan(value) else value for value in cells])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # pandas takes twice as long
+    writer.writerow([data.frame.id_column or "id", "windows", *table])
+    writer.writerows(zip(*columns, strict=True))
+    return text.getvalue()
 
 
 def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndarray]:
-    """A few fixed windows in original units.
+    """The windows that are shown, in original units.
 
-    past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T); of intervals levels (A,), lower
-    and upper (W, P, T, A); timestamps (W, L + P); columns (T,).
+    past (W, L, T); truth, forecast and each baseline's forecast, by its name (W, P, T), NaN where no file held a value;
+    of intervals levels (A,), lower and upper (W, P, T, A); timestamps (W, L + P); columns (T,); of several series
+    series (W,): their ids.
     """
-    origins = evaluation.starts[evaluation.examples] + data.seq_len
-    values, timestamps = series_windows(data, np.zeros_like(origins), origins)
+    shown = evaluation.shown
+    values, timestamps = series_windows(data, shown, evaluation.origins)
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],
-        "forecast": data.original(evaluation.forecasts[MODEL]),
-        **{name: data.original(evaluation.forecasts[name]) for name in evaluation.baselines},
-        **example_ends(evaluation.intervals, data.original),
+        "forecast": data.original(evaluation.forecasts[MODEL], shown),
+        **{name: data.original(evaluation.forecasts[name], shown) for name in evaluation.baselines},
+        **example_ends(evaluation.intervals, lambda ends: data.original(ends, shown)),
         "timestamps": timestamps,
         "columns": np.array(data.target_names),
+        **({"series": data.frame.ids[shown]} if len(data.frame) > 1 else {}),
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics) -> None:
-    """Draws the first DRAWN_WINDOWS of `example_windows` beside the best baseline, data.target first."""
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int = 0) -> None:
+    """Draws some of `example_windows` beside the best baseline, data.target first.
+
+    Of one series the first, the last and one between, of several the worst and the best. worst: how many of the windows
+    are of the worst.
+    """
     from forecast.report.figures import bands_in, forecast_figure, save
 
-    drawn = evenly_spaced(len(windows["past"]), DRAWN_WINDOWS)
+    drawn, title, ids = evenly_spaced(len(windows["past"]), DRAWN_WINDOWS), "", list[str]()
+    if "series" in windows:
+        drawn = [0, worst] if worst < len(windows["past"]) else [0]
+        title, ids = ": the series with the largest and the least MASE", [str(windows["series"][i]) for i in drawn]
     best = best_baseline(metrics)
     figure = forecast_figure(
         past=windows["past"][drawn],
@@ -285,9 +288,10 @@ def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics) -
         timestamps=[pd.DatetimeIndex(windows["timestamps"][i]) for i in drawn],
         columns=[str(name) for name in windows["columns"]],
         bands=bands_in(windows, drawn),
-        title=f"{metrics['model']} on {metrics['data']}",
+        title=f"{metrics['model']} on {metrics['data']}{title}",
         baseline=windows[best.key][drawn] if best else None,
         baseline_name=best.name if best else "",
         first=metrics["target"],
+        names=ids,
     )
     save(figure, path)

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,10 +15,8 @@ import pyarrow.parquet as pq
 from forecast.commands.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.check import check_reading
-from forecast.data.cells import FloatArray
-from forecast.data.reading.layout import STEP, USUAL, Layout
+from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import FileSource, Source
-from forecast.data.writing import digits_of
 from forecast.errors import UserError
 from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
@@ -45,24 +42,6 @@ def check_table(table: object) -> None:
             f"{NAME} has columns of {table.columns.nlevels} levels, the first is {first}. Give each one name: "
             "df.columns = ['_'.join(map(str, names)) for names in df.columns]"
         )
-
-
-def forecast_table(
-    time_column: str,
-    times: pd.DatetimeIndex,
-    freq: str,
-    columns: Mapping[str, FloatArray],
-    std: npt.NDArray[np.float64],
-) -> pd.DataFrame:
-    """Forecasts as a table: the column of time, then columns of (pred_len,) values, to the digits that a std allows.
-
-    std: of the training rows, one for each column. Where the file had no time, its step is counted from 1.
-    """
-    values = {name: np.round(one, digits_of(s, None)) for (name, one), s in zip(columns.items(), std, strict=True)}
-    numbers = (times - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-    time = numbers if time_column == STEP and freq == "ms" else times
-    table: pd.DataFrame = pd.DataFrame({time_column: time, **values})
-    return table
 
 
 def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:

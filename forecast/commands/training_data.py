@@ -50,7 +50,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     if plan.start is not None:  # the file may have changed since the plan was made
         check_same_data(plan.start, source, source.checksum_of(data.frame))
     for split in ("val", "test"):
-        counted_windows(data, split, protocol)
+        counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
     if rank() == 0:
         warn_of_known_targets(data, config.data.node)
@@ -114,8 +114,8 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
 def read_series(source: Source, config: RunConfig) -> Prepared:
     """`read_data` of one series."""
     frame = source.frame()
-    lengths = config.lengths
-    splits, targets = split_rows(frame, source.split, **lengths), source.target_columns(frame)
+    lengths, targets = config.lengths, source.target_columns(frame)
+    splits = split_rows(frame, source.split, **{**lengths, "seq_len": 1} if source.pad else lengths)
     frame = with_train_categories(frame, splits["train"])
     rows = {name: TargetRows.of(part) for name, part in splits.items()}
     return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=config.encoding, **lengths)

@@ -85,7 +85,7 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     reading = settings.data.reading()
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint = forecaster.checkpoint
-    if checkpoint.panel is not None:
+    if checkpoint.has_ids:
         raise UserError(
             f"ckpt_path={settings.ckpt_path} was trained on a panel, and an update is of one series. Forecast it with "
             f"forecast predict, and look back with forecast backtest ckpt_path={settings.ckpt_path}"

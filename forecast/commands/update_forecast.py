@@ -7,18 +7,17 @@ import numpy as np
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.commands.continuation import forecast_table, history_source, panel_of
 from forecast.commands.continued import split_places
 from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import read_source
 from forecast.commands.intervals import wanted
 from forecast.commands.update_state import Issued
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
-from forecast.data.sources import FileSource, Source
-from forecast.data.writing import PLAIN, Writing
+from forecast.data.sources import Source
 from forecast.evaluation.expected import Reference, reference
-from forecast.evaluation.interval_columns import column_names, of_each, split_ends
+from forecast.evaluation.interval_columns import split_ends
 
 VAL = "val"
 
@@ -46,6 +45,7 @@ def first_reference(forecaster: Forecaster, whole: SeriesFrame, levels: tuple[fl
         scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
+        pad=checkpoint.record.series.pad,
     )
     data = replace(data, season=checkpoint.data.get("season"))
     intervals = wanted(held_out, how="static", level=levels)
@@ -83,12 +83,6 @@ def forecast_text(
     reading: Mapping[str, object],
 ) -> str:
     """A forecast as a file that is written as the history `frame` is, which was read from `path`."""
-    file = read_source(source, path, reading) if path or isinstance(source, FileSource) else None
-    writing = PLAIN if file is None else Writing.of(file.path_used(), file, frame.time_format)
-    names = column_names(checkpoint.data["targets"], levels)
-    of_names = dict(zip(names, of_each(checkpoint.data["targets"], levels), strict=True))
-    decimals = {name: writing.decimals[of] for name, of in of_names.items() if of in writing.decimals}
-    writing = replace(writing, decimals=decimals)
-    std = checkpoint.scaler.std[of_each(targets_of(checkpoint, frame), levels)]
-    time_name = source.time_name if file is None else file.time_name
-    return writing.text(writing.header(time_name, names), writing.cells(table, std))
+    other = history_source(checkpoint, source, path, reading)
+    lines = forecast_table(checkpoint, other, panel_of(frame, source.time_name), levels)
+    return lines.header_text() + lines.text(np.array([0]), table.iloc[:, 1:].to_numpy(dtype=np.float64)[None])

@@ -127,7 +127,7 @@ def backtest_page(
             ),
             Section("intervals", "Intervals", _intervals(of)),
             Section("series", "Series", _series(sums)),
-            data_section(origin["data"], {"data": document["data"], "test": {}}, "test"),
+            data_section(origin["data"], origin["scale"], {"data": document["data"], "test": {}}, "test"),
             origin_section(origin, facts(settings, title="The backtest")),
         ],
     )

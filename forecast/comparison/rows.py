@@ -1,5 +1,6 @@
 """Which runs of a folder are one row of a table, and which rows may stand in one table."""
 
+import csv
 import json
 import math
 import statistics
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forecast.comparison.bootstrap import Interval, paired_interval
-from forecast.documents import FARTHEST, Array, DocumentError, read_arrays
+from forecast.documents import FARTHEST, Array, DocumentError, read_arrays, read_content
 from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, OVERRIDES, WINDOW_ERRORS, Run, read_run
+from forecast.run_folder import FILES, NOT_IDENTITY, OVERRIDES, SERIES_ERRORS, WINDOW_ERRORS, Run, read_run
+from forecast.run_folder.shapes import is_many
 
 # What a row averages over.
 REPEATS = "seed"
@@ -98,7 +100,7 @@ def _with_errors(run: Run) -> Run:
     try:
         window_errors(run)
     except DocumentError as error:
-        return replace(run, state="foreign", reason=f"{WINDOW_ERRORS}: {error.reason}")
+        return replace(run, state="foreign", reason=f"{error.name}: {error.reason}")
     return run
 
 
@@ -193,14 +195,21 @@ def mse_difference(row: Row, reference: Row) -> Interval | None:
 
 
 def block_length(*rows: Row) -> int:
-    """seq_len + pred_len, of the longest: from there on two windows share no row. 1 of a panel, by its series."""
-    if all("series" in run.metrics["test"] for row in rows for run in row.finished):
+    """seq_len + pred_len, of the longest: from there on two windows share no row. 1 of several series."""
+    if all(is_many(run.metrics, "test") for row in rows for run in row.finished):
         return 1
     return max(int(run.metrics["seq_len"]) + int(run.metrics["pred_len"]) for row in rows for run in row.finished)
 
 
-def window_errors(run: Run) -> dict[int, float]:
-    """The first forecast row of each window -> its mean squared error, scaled units, over what was measured."""
+def window_errors(run: Run) -> Mapping[int | str, float]:
+    """The first forecast row of each window -> its mean squared error, scaled units, over what was measured.
+
+    Of several series the id of each -> that of all its windows. Nothing where there are too many windows of one.
+    """
+    if is_many(run.metrics, "test"):
+        return series_errors(run.path / SERIES_ERRORS)
+    if WINDOW_ERRORS not in run.metrics.get(FILES, [WINDOW_ERRORS]):
+        return {}
     path = run.path / WINDOW_ERRORS
     arrays = read_arrays(path, {"start": Array("i", 1), "squared_scaled": Array("f", 2)}, most=8000)
     if arrays is None:
@@ -212,6 +221,22 @@ def window_errors(run: Run) -> dict[int, float]:
     held = ~none.all(1)
     means = np.where(none, 0.0, errors)[held].sum(1) / (~none)[held].sum(1)
     return dict(zip((starts[held] + int(run.metrics["seq_len"])).tolist(), means.tolist(), strict=True))
+
+
+def series_errors(path: Path) -> dict[int | str, float]:
+    """The errors of series, by their ids, as errors_by_series.csv has them; of those that have one."""
+    content = read_content(path, most=4000)
+    if content is None:
+        raise DocumentError(path, "there is no such file")
+    try:
+        head, *rows = csv.reader(content.decode().splitlines())
+        place = head.index("mse_scaled")
+        errors: dict[int | str, float] = {row[0]: float(row[place]) for row in rows if row[place]}
+    except (ValueError, IndexError, csv.Error) as error:
+        raise DocumentError(path, f"it has no errors of series: {error}") from None
+    if not errors or not all(abs(value) < FARTHEST for value in errors.values()):
+        raise DocumentError(path, "it has no error for each series")
+    return errors
 
 
 def shared_windows(rows: Sequence[Row]) -> int:

@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from forecast.data.cells import Cells, FloatArray, IntArray
 
 CELLS = 1_000_000  # about so many are looked at together: the steps between take several times their memory
 # Differences of less than so many times the rounding of the largest value are nothing but rounding.
 ROUNDING = 16 * np.finfo(np.float64).eps
+
+
+class DifferencesState(TypedDict):
+    """As a checkpoint holds them."""
+
+    period: int
+    absolute: Tensor
+    squared: Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,19 +34,21 @@ class SeasonalDifferences:
     absolute: FloatArray
     squared: FloatArray
 
-    def without(self, columns: Sequence[str]) -> list[str]:
-        """The target columns that no series has a MASE of."""
-        most = self.absolute.max(0, initial=0.0)
-        return [name for name, difference in zip(columns, most, strict=True) if not difference]
-
-    def state(self) -> dict[str, int | list[float]]:
-        """Plain values, for a checkpoint of one series."""
-        return {"period": self.period, "absolute": self.absolute[0].tolist(), "squared": self.squared[0].tolist()}
+    def state(self) -> DifferencesState:
+        """Plain values and tensors, for a checkpoint."""
+        absolute, squared = (torch.from_numpy(part.copy()) for part in (self.absolute, self.squared))
+        return {"period": self.period, "absolute": absolute, "squared": squared}
 
     @classmethod
-    def from_state(cls, period: int, absolute: list[float], squared: list[float]) -> "SeasonalDifferences":
-        """The differences with this `state`."""
-        return cls(period=period, absolute=np.array([absolute]), squared=np.array([squared]))
+    def from_state(cls, state: DifferencesState, shape: tuple[int, int]) -> "SeasonalDifferences":
+        """From what `state` gave, of this shape (S, T). ValueError, with the second half of a sentence, for else."""
+        period, absolute, squared = state["period"], state["absolute"].numpy(), state["squared"].numpy()
+        if period < 1:
+            raise ValueError(f"has the period {period}, which must be a number of steps")
+        for part in (absolute, squared):
+            if part.shape != shape or part.dtype != np.float64 or not (np.isfinite(part) & (part >= 0)).all():
+                raise ValueError(f"must hold finite float64 numbers from 0 on, of the shape {shape}")
+        return cls(period=period, absolute=absolute, squared=squared)
 
 
 def seasonal_differences(

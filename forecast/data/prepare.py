@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -114,15 +115,6 @@ class Prepared:
         """The same data with batches on a device. The rows are moved there once, when they fit."""
         return self.but(kept=None if self.kept is None else moved_if_it_fits(self.kept, device), device=device)
 
-    def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
-        """The rows (S,) from and to which the errors on a split are scaled by.
-
-        Those before its first forecast; of a file without ids the train rows.
-        """
-        if self.frame.id_column is None and "train" in self.splits:
-            return self.splits["train"].first, self.splits["train"].stop
-        return self.frame.offsets[:-1], self.origins(split).first
-
     def origins(self, split: str, *, context: int | None = None, offset: int = 0) -> Origins:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as these data's.
 
@@ -177,10 +169,10 @@ class Prepared:
             **sizes,
         )
 
-    def original(self, scaled: FloatArray, series: IntArray | None = None) -> FloatArray:
+    def original(self, scaled: npt.NDArray[np.floating], series: IntArray | None = None) -> FloatArray:
         """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one, (..., T)."""
         if series is not None:
-            return self.scaler.original(scaled, series, self.targets)
+            return self.scaler.original(scaled.astype(np.float64, copy=False), series, self.targets)
         mean, std = self.target_scale
         original: FloatArray = scaled * std[0] + mean[0]
         return original

@@ -1,6 +1,6 @@
 """Scaling by the train rows of each series, by those of all, by seasonal differences, or not at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,16 +39,6 @@ class Scaler:
         index = list(range(len(self.columns)) if columns_index is None else columns_index)
         assert values.shape[-1] == len(index)
         return values.astype(np.float64, copy=False) * self.std[index] + self.mean[index]
-
-    def state(self) -> dict[str, list[float] | list[str]]:
-        """Plain lists, for a checkpoint without pickle; `from_state` gives the same numbers, bit for bit."""
-        return {"columns": list(self.columns), "mean": self.mean.tolist(), "std": self.std.tolist()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], how: How) -> "Scaler":
-        """The scaler whose `state` this is; how: it was made."""
-        mean, std = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "std"))
-        return cls(mean, std, tuple(state["columns"]), how=how)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,6 +71,11 @@ class Source(ABC):
         """What becomes of missing rows and cells."""
         return "refuse"
 
+    @property
+    def pad(self) -> bool:
+        """Whether a window may begin before its series, whose first row is then repeated."""
+        return False
+
     def path_used(self) -> Path | None:
         """The file that `frame` reads; None when there is none."""
         return None
@@ -212,16 +217,16 @@ class CsvSource(Roles, FileSource):
             )
         if self.has_roles:
             check_roles(self, features=self.features, panel=self.panel_form)
-        if self.panel_form is None and self.short != "drop":
-            raise UserError(
-                f"data.short={self.short} is for many series, and the data are one. Leave it out, or name the panel: "
-                "data.id_column=NAME, data.panel=columns or data.panel=rows."
-            )
 
     @property
     def panel_form(self) -> PanelForm | None:
         """How several series stand in the file; None for one series."""
         return "long" if self.panel is None and self.id_column is not None else self.panel
+
+    @property
+    def pad(self) -> bool:
+        """As `Source.pad`."""
+        return self.short == "pad"
 
     @property
     def has_roles(self) -> bool:

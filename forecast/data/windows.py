@@ -18,6 +18,8 @@ from forecast.errors import UserError
 SERIES_SHARE = 0.25
 MOST_PAST = 10**6  # rows of the past of a window
 
+Numbers = Sequence[int] | IntArray | Tensor  # of windows
+
 
 class Batch(NamedTuple):
     """B windows in float32, scaled. A forecast is made from the first three.
@@ -175,16 +177,16 @@ class Windows(Dataset[Batch]):
         known = self._calendar.shape[1] + self._padded + (0 if self._facts is None else self._facts.shape[1])
         return self._length * (len(self.frame.columns) + known) * torch.float32.itemsize
 
-    def series_of(self, indices: Sequence[int] | Tensor) -> Tensor:
+    def series_of(self, indices: Numbers) -> Tensor:
         """The series (B,) of windows."""
         return torch.from_numpy(self.origins.series(self._numbers(indices)))
 
-    def origins_of(self, indices: Sequence[int] | Tensor) -> Tensor:
+    def origins_of(self, indices: Numbers) -> Tensor:
         """The row (B,) of the frame at which the targets of windows begin, but for an offset."""
         numbers, origins = self._numbers(indices), self.origins
         return torch.from_numpy((origins.first - (origins.ends - origins.counts))[origins.series(numbers)] + numbers)
 
-    def __getitems__(self, indices: Sequence[int] | Tensor) -> Batch:
+    def __getitems__(self, indices: Numbers) -> Batch:
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
         index = torch.as_tensor(indices, dtype=torch.int64, device=self.home)
         index = index if self._chosen is None else self._chosen.index_select(0, index)
@@ -223,7 +225,7 @@ class Windows(Dataset[Batch]):
         target = future if self._all else future[..., self._targets]
         return Batch(both[:, past, :c], known[:, past], known[:, later], target, future, series, measured, learnt)
 
-    def in_batches(self, indices: Sequence[int] | Tensor, size: int) -> list[Batch]:
+    def in_batches(self, indices: Numbers, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once.
 
         They share one memory: that takes half the time of one by one. A tensor of indices is best on `home`.
@@ -238,7 +240,7 @@ class Windows(Dataset[Batch]):
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
 
-    def _numbers(self, indices: Sequence[int] | Tensor) -> IntArray:
+    def _numbers(self, indices: Numbers) -> IntArray:
         """The numbers among all windows of those that are served."""
         numbers = torch.as_tensor(indices, dtype=torch.int64).cpu().numpy()
         return numbers if self.chosen is None else self.chosen[numbers]

@@ -1,23 +1,35 @@
-"""A forecast written as the file that it continues: its separator, decimal sign, digits and way to write the time."""
+"""Forecasts written as the file that they continue: its names, separator, decimal sign, digits and times.
+
+A row for each step, and of a file with ids for each series and step: as CSV text, or as columns for Parquet.
+"""
 
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
+from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.written_times import TimeWriter
+from forecast.text.documents import as_cell
 
+CSV = ".csv"
+ENDINGS = CSV, ".parquet"
+JOINT = "/"  # between the cells of several id columns
 SAMPLE = 200  # rows whose cells show how a file is written
 MORE_DIGITS = 2  # behind the decimal sign than the file has
 LEAST_DIGITS = 3  # of a column's standard deviation, however few the file has
@@ -55,33 +67,7 @@ class Writing:
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
         return cls(text.separator, layout.decimal, writer, decimals, dict(layout.where or {}))
 
-    def header(self, time_name: str, names: Sequence[str]) -> list[str]:
-        """The names of the columns of `cells`. time_name: of the time where the file has no column of it."""
-        times = [time_name] if self.times is None else list(self.times.names)
-        return [*times, *self.where, *names]
-
-    def cells(self, forecast: pd.DataFrame, std: npt.NDArray[np.float64]) -> list[list[str]]:
-        """The cells of each row of a forecast: a column of time, then T of numbers; std (T,) of the train rows."""
-        time, names = forecast.iloc[:, 0], list(forecast.columns[1:])
-        if self.times is None or not pd.api.types.is_datetime64_any_dtype(time):
-            times = [[cell] for cell in time.astype(str)]
-        else:
-            times = self.times.cells(pd.DatetimeIndex(time))
-        digits = [digits_of(one, self.decimals.get(name)) for name, one in zip(names, std, strict=True)]
-        where = [self._number(value, 15) if isinstance(value, float) else str(value) for value in self.where.values()]
-        rows = forecast.iloc[:, 1:].to_numpy(dtype=np.float64)
-        return [
-            [*time_cells, *where, *(self._number(value, d) for value, d in zip(row, digits, strict=True))]
-            for time_cells, row in zip(times, rows, strict=True)
-        ]
-
-    def text(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        """A header and rows of cells as lines."""
-        lines = io.StringIO()
-        csv.writer(lines, delimiter=self.separator, lineterminator="\n").writerows([header, *rows])
-        return lines.getvalue()
-
-    def _number(self, value: float, digits: int) -> str:
+    def number(self, value: float, digits: int) -> str:
         """A number with so many digits behind the decimal sign, without trailing zeros but one."""
         value = round(float(value), digits) + 0.0  # no -0.0
         text = repr(value)
@@ -112,3 +98,137 @@ def _decimals(cells: Sequence[str], layout: Layout = USUAL) -> int:
         if digits.isdigit():
             most = max(most, len(digits) - (int(exponent) if exponent.lstrip("+-").isdigit() else 0))
     return most
+
+
+class Ends(NamedTuple):
+    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
+
+    series: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ForecastTable:
+    """How the steps after the end of the series of a panel are written, in the names of its file.
+
+    targets: the names of the T columns of values. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
+    none: one as the frame calls it, which may have no ids. whole: columns that hold whole numbers, which ids of a
+    Parquet file stay. writing: how the panel's file writes, as far as it is a CSV. digits: of each column of values
+    behind the decimal sign; None: all that a value has. safe: for a spreadsheet, which would take a text that begins
+    with = for a formula.
+    """
+
+    frame: PanelFrame
+    targets: Sequence[str]
+    pred_len: int
+    id_names: Sequence[str] = ()
+    whole: Collection[str] = ()
+    writing: Writing = PLAIN
+    digits: Sequence[int] | None = None
+    safe: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns of a CSV."""
+        names = [*self._ids, *self._time_names, *self.writing.where, *self.targets]
+        return [as_cell(name) for name in names] if self.safe else names
+
+    def header_text(self) -> str:
+        """The first line of a CSV."""
+        line = io.StringIO()
+        csv.writer(line, delimiter=self.writing.separator, lineterminator="\n").writerow(self.header)
+        return line.getvalue()
+
+    def text(self, series: IntArray, values: FloatArray) -> str:
+        """The lines of forecasts (B, P, T) of series (B,)."""
+        steps, number = self._steps(series), self.writing.number
+        ids = [cells[series] for cells in self._ids.values()]
+        if self.safe:
+            ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
+        columns = list(values.reshape(-1, len(self.targets)).T)
+        columns = [
+            *(np.repeat(cells, self.pred_len) for cells in ids),
+            *(texts[steps] for texts in self._times),
+            *(number(cell, 15) if isinstance(cell, float) else str(cell) for cell in self.writing.where.values()),
+            *(columns if self.digits is None else self._rounded(columns, self.digits)),
+        ]
+        table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
+        lines: str = table.to_csv(
+            header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
+        )
+        return lines
+
+    def _rounded(self, columns: Sequence[FloatArray], digits: Sequence[int]) -> list[list[str]]:
+        return [[self.writing.number(one, n) for one in cells] for cells, n in zip(columns, digits, strict=True)]
+
+    def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
+        """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
+        ids = [np.repeat(cells[series], self.pred_len) for cells in self._ids.values()]
+        columns = [*ids, self._stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
+        names = [*self._ids, self.frame.time_column, *self.targets]
+        rows: pd.DataFrame = pd.DataFrame(dict(zip(names, columns, strict=True)))
+        return rows
+
+    def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
+        """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
+        places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
+        texts = [pa.array(cells[series], pa.string()) for cells in self._ids.values()]
+        kinds = self.schema().types
+        ids = [text.cast(kind).take(places) for text, kind in zip(texts, kinds, strict=False)]
+        times = pa.array(self._stamps[self._steps(series)])
+        targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
+        return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
+
+    def schema(self) -> pa.Schema:
+        """The names and kinds of the columns of a Parquet file."""
+        time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
+        ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
+        fields = [*ids, (self.frame.time_column, time)]
+        return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
+
+    @property
+    def _time_names(self) -> tuple[str, ...]:
+        times = self.writing.times
+        return (self.frame.time_column,) if times is None or self.frame.without_calendar else times.names
+
+    @cached_property
+    def _ids(self) -> dict[str, npt.NDArray[Any]]:
+        """The cells (S,) of each id column."""
+        ids, names = [str(name) for name in self.frame.ids], self.id_names
+        if len(names) > 1 and all(name.count(JOINT) == len(names) - 1 for name in ids):
+            parts = zip(*(name.split(JOINT) for name in ids), strict=True)
+            return {name: np.array(cells, dtype=object) for name, cells in zip(names, parts, strict=True)}
+        return {} if self.frame.id_column is None else {self.frame.id_column: np.array(ids, dtype=object)}
+
+    def _steps(self, series: IntArray) -> IntArray:
+        """The steps (B * P,) after `frame.first` of the rows of forecasts."""
+        first = self.frame.steps[series] + self.frame.lengths[series]
+        steps: IntArray = (first[:, None] + np.arange(self.pred_len)).ravel()
+        return steps
+
+    @cached_property
+    def _stamps(self) -> npt.NDArray[Any]:
+        """The time of each step: a timestamp, or the number of a step that no calendar counts."""
+        if self.frame.without_calendar:
+            count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
+            first, unit = self.frame.numbers
+            return first + unit * np.arange(count)
+        return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
+
+    @cached_property
+    def _times(self) -> list[npt.NDArray[Any]]:
+        """The texts of each step, of each column of time; of steps that no forecast has none."""
+        if self.frame.without_calendar:
+            return [self._stamps]
+        used = np.zeros(len(self._stamps), dtype=np.bool_)
+        ends = np.unique(self.frame.steps + self.frame.lengths)
+        used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
+        stamps = pd.DatetimeIndex(self._stamps[used])
+        if self.writing.times is not None:
+            cells = np.array(self.writing.times.cells(stamps), dtype=object)
+        else:
+            plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
+            cells = plain.to_numpy(dtype=object)[:, None]
+        texts = np.empty((len(used), cells.shape[1]), dtype=object)
+        texts[used] = cells
+        return list(texts.T)

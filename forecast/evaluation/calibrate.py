@@ -1,7 +1,7 @@
 """The margins of a model's intervals, from its forecasts of the validation windows."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch, Windows
 from forecast.evaluation.baselines import season
 from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
-from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, look_back_of
+from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks, look_back_of
 from forecast.models.base import FittedModel
 
 MOST_CELLS = 20_000_000  # scores looked at together; of more windows every so-manieth counts, as neighbours overlap
@@ -70,7 +70,7 @@ def calibrate(
         stride = max(stride, -(-len(windows) // MOST_FITS))
     asked = possible if distinct else possible[:1]
     scoring = Scoring(windows, data, asked, rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
-    scores, sizes = scoring.collected(parts, stride, batch_size, device)
+    scores, sizes = scoring.collected(parts, stride, batch_size)
     unrest = replace(scoring.unrest, typical=sizes.mean(0))
     weighted = [one / unrest.factors_of(sizes) for one in scores]
     margins = [conformal_margins(weighted[min(i, len(weighted) - 1)], level) for i, level in enumerate(possible)]
@@ -103,18 +103,17 @@ class Scoring:
         self.unrest = Unrest(rows=rows, period=season(data) or 1, targets=tuple(data.targets), typical=nothing)
 
     def collected(
-        self, parts: Sequence[Part], stride: int, batch_size: int, device: torch.device
+        self, parts: Sequence[Part], stride: int, batch_size: int
     ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
         """The scores at each level, and the unrest of each window; of every `stride`-th window."""
         found: list[list[Tensor]] = [[] for _ in self.levels]
         sizes = []
         with exact_float32():
             for part in parts:
-                for batch in numbered_batches(self.windows, part.windows[::stride], batch_size):
-                    moved = batch.to(device)
-                    for one, score in zip(found, self._scores(part.model, moved), strict=True):
+                for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, CHUNK):
+                    for one, score in zip(found, self._scores(part.model, batch), strict=True):
                         one.append(score.cpu())
-                    sizes.append(self.unrest.sizes(moved.past).cpu())
+                    sizes.append(self.unrest.sizes(batch.past).cpu())
         return [torch.cat(one) for one in found], torch.cat(sizes)
 
     def _scores(self, model: nn.Module, batch: Batch) -> Sequence[Tensor]:
@@ -126,11 +125,3 @@ class Scoring:
         if batch.measured is not None:
             outside = torch.where(batch.measured.unsqueeze(-1), outside, math.nan)
         return outside.unbind(-1)
-
-
-def numbered_batches(windows: Windows, numbers: range, batch_size: int) -> Iterator[Batch]:
-    """Windows by their numbers, CHUNK at a time; about `batch_size` are gathered at once."""
-    gathered = max(1, round(batch_size / CHUNK)) * CHUNK
-    for some in torch.split(torch.from_numpy(np.array(numbers, dtype=np.int64)).to(windows.home), gathered):
-        if len(some):
-            yield from windows.in_batches(some, CHUNK)

@@ -124,14 +124,14 @@ def chosen_windows(
 ) -> tuple[Batch, int]:
     """Evenly spaced windows of a split that count, and how many of them share no forecast step with another."""
     windows = data.windows(split, look_back=longest_look_back([model], data))
-    count = protocol.count(len(windows))
+    counted = protocol.counted(windows)
     work = sum(weight.numel() for weight in model.parameters()) * (data.seq_len + data.pred_len)
     passes = 1 + SHUFFLES * columns
     affordable = min(MOST_WINDOWS, max(FEWEST_WINDOWS, MOST_WORK // max(1, work * passes)))
     most = max(2, min(affordable, MOST_BYTES // windows.window_bytes))
-    numbers = [number * protocol.stride for number in evenly_spaced(count, most)]
-    apart = count * protocol.stride // data.pred_len
-    independent = len(numbers) if data.frame.id_column is not None else max(2, min(len(numbers), apart))
+    numbers = counted[evenly_spaced(len(counted), most)]
+    apart = len(counted) * protocol.stride // data.pred_len
+    independent = len(numbers) if len(data.frame) > 1 else max(2, min(len(numbers), apart))
     return windows.__getitems__(numbers), independent
 
 

@@ -1,23 +1,27 @@
 """Evaluating a model and its baselines on every window of a split."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
+from forecast.data.cells import FloatArray, IntArray
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
 from forecast.data.scaling import TOO_FAR
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
-from forecast.evaluation.baselines import make_baselines, season
+from forecast.evaluation.baselines import make_baselines
+from forecast.evaluation.conformal import own_interval
 from forecast.evaluation.metrics import ErrorSums, row_means
-from forecast.evaluation.naive_errors import OwnScale, errors_before, scaled_by
+from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_errors
+from forecast.evaluation.replayed import Made, Replayed
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
@@ -27,6 +31,9 @@ log = logging.getLogger(__name__)
 # Windows whose forecasts are kept for pictures: at least, at most, and how many numbers they may hold. An odd number of
 # them, so that one lies midway.
 EXAMPLE_WINDOWS, MOST_EXAMPLES, EXAMPLE_NUMBERS = 5, 25, 30_000
+NAMED_SERIES = 5  # of the worst, and of the best
+BETWEEN_SERIES = 15  # whose forecasts are kept beside theirs
+MOST_ERRORS = 10_000_000  # windows times targets whose own errors are kept
 MODEL = "model"
 FAR = 1e6  # standard deviations from the train rows: a history that holds more is no test of a training
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
@@ -44,9 +51,8 @@ class Protocol:
     latest windows of the split.
     horizon_offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows,
     which always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
-    stride: of these every so-manieth, from the first on; pred_len leaves none that overlap. mase_scale: MASE and RMSSE
-    are scaled by the seasonal differences of the train rows, or for each window of all rows before its forecast.
-    Raises UserError when an offset is named twice.
+    stride: of these every so-manieth of each series, from its first on; pred_len leaves none that overlap. mase_scale:
+    see `naive_errors`. Raises UserError when an offset is named twice.
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class Protocol:
         drop_last_of: Positive | None = None,
         horizon_offsets: Sequence[Positive] = (),
         stride: Positive = 1,
-        mase_scale: Literal["train", "before"] = "train",
+        mase_scale: MaseScale = "train",
     ) -> None:
         twice = [offset for offset in horizon_offsets if horizon_offsets.count(offset) > 1]
         if twice:
@@ -64,47 +70,157 @@ class Protocol:
             )
         self.drop_last_of = drop_last_of
         self.horizon_offsets = tuple(horizon_offsets)
-        self.stride, self.mase_scale = stride, mase_scale
+        self.stride: int = stride
+        self.mase_scale: MaseScale = mase_scale
 
-    def count(self, windows: int) -> int:
-        """How many of a split's windows count: the first, and every `stride`-th after it."""
-        whole = windows if self.drop_last_of is None else windows - windows % self.drop_last_of
-        return -(-whole // self.stride)
+    def counted(self, windows: Windows) -> IntArray:
+        """The numbers (N,) of the windows that count, in order."""
+        count = len(windows)
+        numbers = np.arange(count if self.drop_last_of is None else count - count % self.drop_last_of)
+        if self.stride > 1:
+            first = np.repeat(windows.ends - windows.counts, windows.counts)[: len(numbers)]
+            numbers = numbers[(numbers - first) % self.stride == 0]
+        return numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowPass:
+    """The windows of a split that count (N,), in order, and who forecasts them. chunk: so many are forecast at once.
+
+    The last digits of a forecast depend on chunk, and on which windows it lies among: all that forecast the same
+    windows take whole chunks, counted from the first window.
+    """
+
+    data: Prepared
+    forecasters: Mapping[str, nn.Module]
+    look_backs: Mapping[str, int]
+    windows: Windows
+    numbers: IntArray
+    chunk: int
+
+    def batches(self, batch_size: int, first: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """The windows from first, a multiple of chunk, to stop; None: the end."""
+        return in_chunks(self.windows, self.numbers[first:stop], batch_size, self.chunk)
+
+    @torch.inference_mode()
+    def made(
+        self, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
+    ) -> Iterator[Made]:
+        """What the model forecasts, batch after batch, of the windows from first to stop.
+
+        levels (K,): of intervals, in per cent; None: the point forecasts alone.
+        """
+        model, rows = self.forecasters[MODEL], self.look_backs[MODEL]
+        assert isinstance(model, ForecastModel)
+        with exact_float32():
+            for batch in self.batches(batch_size, first, stop):
+                if levels is None or model.spread is None:
+                    yield Made(forecast_of(model, batch, rows).cpu())
+                else:
+                    yield Made(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
+
+
+def in_chunks(windows: Windows, numbers: IntArray, batch_size: int, chunk: int) -> Iterator[Batch]:
+    """Windows by their numbers, `chunk` at a time; about `batch_size` are gathered at once."""
+    gathered = max(1, round(batch_size / chunk)) * chunk
+    for some in torch.split(torch.from_numpy(numbers).to(windows.home), gathered):
+        if len(some):
+            yield from windows.in_batches(some, chunk)
+
+
+def window_pass(
+    forecasters: Mapping[str, nn.Module],
+    data: Prepared,
+    *,
+    split: str,
+    protocol: Protocol,
+    device: torch.device,
+    offset: int = 0,
+) -> WindowPass:
+    """A pass of forecasters, in evaluation mode and on the device; a model is `MODEL`. offset: see `Prepared.windows`.
+
+    Raises UserError when no window counts.
+    """
+    data, model = data.on(device), forecasters[MODEL]
+    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data), offset=offset)
+    return WindowPass(
+        data=data,
+        forecasters=forecasters,
+        look_backs={name: look_back_of(one, data) for name, one in forecasters.items()},
+        windows=windows,
+        numbers=counted_windows(windows, split, protocol),
+        chunk=max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK,
+    )
+
+
+def with_baselines(
+    model: nn.Module, data: Prepared, fitted: Mapping[str, Tensor] | None, device: torch.device
+) -> dict[str, nn.Module]:
+    """A model and those that it is compared with. fitted: what `fit_baselines` gave; None leaves all of them out."""
+    if fitted is None:
+        return {MODEL: model}
+    on_device = {name: weight.to(device) for name, weight in fitted.items()}
+    return {MODEL: model, **make_baselines(data.on(device), fitted=on_device)}
+
+
+# The forecasts of a pass, batch after batch, with the ends of intervals of these levels, where any are asked for.
+Elsewhere = Callable[[WindowPass, Sequence[float] | None], Iterator[Made]]
+
+
+class WindowErrors:
+    """What a model's error is in each window that counts (N,), where these are few enough.
+
+    series: their numbers. start: the row of the first past step in its series. squared, absolute (N, T): means over the
+    measured steps, scaled units, NaN of none; measured (N, T): how many. Made once: small arrays made with each batch
+    would lie between the large ones that come and go, and keep their memory from being used again.
+    """
+
+    def __init__(self, one_pass: WindowPass) -> None:
+        numbers, windows, data = one_pass.numbers, one_pass.windows, one_pass.data
+        self.series = windows.series_of(numbers).numpy()
+        self.start = windows.origins_of(numbers).numpy() - data.frame.offsets[self.series] - data.seq_len
+        self.squared, self.absolute = (np.empty((len(numbers), len(data.targets))) for _ in range(2))
+        self.measured = np.full(self.squared.shape, data.pred_len)
+
+    def add(self, first: int, squared: FloatArray, absolute: FloatArray, measured: Tensor | None) -> None:
+        """Of the windows of a batch, the first of which is number `first` of those that count."""
+        now = slice(first, first + len(squared))
+        self.squared[now], self.absolute[now] = squared, absolute
+        if measured is not None:
+            self.measured[now] = measured.sum(1).cpu().numpy()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The content of errors_by_window.npz."""
+        errors = {"squared_scaled": self.squared, "absolute_scaled": self.absolute}
+        return {"start": self.start, "series": self.series, **errors, "measured": self.measured}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """The errors of a model and its baselines on the windows of one split.
 
-    starts (N,): the row of each window's first past step. squared, absolute (N, T): each window's error by column,
-    mean over steps, scaled units. examples (W,): the windows whose forecasts (W, P, T), scaled units, are kept.
-    own_scale: where each window has a scale of its own, MASE and RMSSE (T,) of each forecaster, and differences (N, T),
-    the mean absolute seasonal ones before each window, scaled units. intervals: those of the model, where it has any.
-    residuals: its mean error in each window. baseline_squared: of each baseline each window's squared error (N,).
+    naive: by what MASE and RMSSE are scaled, unless each window is by its own. windows, squared: the errors of the
+    model and the mean squared ones (N,) of each forecaster by window; None where there are too many. worst, best: of
+    two series and more the numbers of those with the largest and the least MASE, NAMED_SERIES at most, the utmost
+    first; by MSE where no series has a MASE. shown, origins (W,): the series of windows whose forecasts (W, P, T),
+    scaled units, are kept, and the rows at which these begin: of one series evenly spaced, of several the last of the
+    worst, of the best, and of BETWEEN_SERIES others at most. residuals: the model's mean error in each window;
+    residual_times (R,): when the forecasts of these begin. intervals: those of the model, where it has any.
     """
 
     errors: ErrorSums
     baselines: dict[str, ErrorSums]
-    starts: np.ndarray
-    squared: np.ndarray
-    absolute: np.ndarray
-    examples: np.ndarray
-    forecasts: dict[str, np.ndarray]
+    naive: SeasonalDifferences | None
+    windows: WindowErrors | None
+    squared: dict[str, FloatArray] | None
+    worst: IntArray
+    best: IntArray
+    shown: IntArray
+    origins: IntArray
+    forecasts: dict[str, npt.NDArray[np.float32]]
     residuals: Residuals
-    baseline_squared: dict[str, np.ndarray]
-    own_scale: dict[str, OwnScale] | None = None
-    differences: np.ndarray | None = None
+    residual_times: npt.NDArray[np.datetime64]
     intervals: ScoredIntervals | None = None
-
-
-def batches(
-    windows: Windows, batch_size: int, *, count: int, device: torch.device, chunk: int = CHUNK, stride: int = 1
-) -> Iterator[Batch]:
-    """`count` windows in order on the device, every `stride`-th, `chunk` at a time; about `batch_size` at once."""
-    gathered = max(1, round(batch_size / chunk)) * chunk
-    for numbers in torch.split(torch.arange(count, device=windows.home) * stride, gathered):
-        for batch in windows.in_batches(numbers, chunk):
-            yield batch.to(device)
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
@@ -144,137 +260,180 @@ def evaluate(
     batch_size: int,
     device: torch.device,
     intervals: Intervals | None = None,
+    elsewhere: Elsewhere | None = None,
+    naive: SeasonalDifferences | None = None,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
-    The model must be in evaluation mode and on the device. fitted: what `fit_baselines` gave; None leaves all baselines
-    out. intervals: which of the model's are wanted. Raises UserError when no window counts, or a forecast is not
-    finite.
+    The model must be in evaluation mode and on the device. fitted: see `with_baselines`. intervals: which of the
+    model's are wanted. elsewhere: makes the model's forecasts in other processes; the sums are made here, in the same
+    order. naive: by what MASE is scaled, where the data do not tell: their train rows are others'. Raises UserError
+    when no window counts, no cell of them was measured, or a forecast is not finite.
     """
-    data = data.on(device)
-    count = counted_windows(data, split, protocol)
-    examples = evenly_spaced(count, n_examples(data.pred_len * len(data.targets)))
-    forecasters = {MODEL: model}
-    if fitted is not None:
-        forecasters |= make_baselines(data, fitted={name: weight.to(device) for name, weight in fitted.items()})
-    windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
+    one_pass = window_pass(
+        with_baselines(model, data, fitted, device), data, split=split, protocol=protocol, device=device
+    )
+    data, windows, numbers = one_pass.data, one_pass.windows, one_pass.numbers
+    count, n_targets, alone = len(numbers), len(data.targets), len(data.frame) == 1
     if isinstance(model, FittedModel) and model.fits_each_window:
-        log.info("%d windows of %d targets: %d fits", count, len(data.targets), count * len(data.targets))
-    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
-    every = batches(windows, batch_size, count=count, device=device, chunk=chunk, stride=protocol.stride)
-    before_each = protocol.mase_scale == "before"
+        log.info("%d windows of %d targets: %d fits", count, n_targets, count * n_targets)
+    examples = evenly_spaced(count, n_examples(data.pred_len * n_targets)) if alone else []
+    replayed = one_pass
+    if elsewhere is not None:
+        assert isinstance(model, ForecastModel)
+        levels = None if intervals is None else intervals.calibration.levels
+        by_others = Replayed(model, elsewhere(one_pass, levels), device=device)
+        replayed = replace(one_pass, forecasters={**one_pass.forecasters, MODEL: by_others})
     scored_intervals = None
     if intervals is not None:
-        groups = count if before_each else 1
         scale = dict(zip(("mean", "std"), data.target_scale, strict=True))
-        of_groups = {key: np.repeat(one, groups, axis=0) for key, one in scale.items()}
-        scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **of_groups)
-    residuals = Residuals(count, len(data.targets))
+        scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **scale)
+    residuals = Residuals(count, n_targets)
+    few = count * n_targets <= MOST_ERRORS
+    by_window = WindowErrors(one_pass) if few else None
+    each = BeforeEachWindow(data) if protocol.mase_scale == "window" else None
     scored = score(
-        forecasters,
-        data,
-        every,
-        count=count,
+        replayed,
+        batch_size=batch_size,
+        each=each,
         examples=examples,
         intervals=scored_intervals,
         residuals=residuals,
-        grouped=before_each,
+        by_window=by_window,
     )
-    starts = windows.rows[:: protocol.stride][:count] - data.seq_len
-    own_scale, differences = None, None
-    if before_each:
-        before = errors_before(data, starts + data.seq_len, season(data) or 1)
-        differences = before[0]
-        own_scale = {name: scaled_by(before, scores.squared, scores.absolute) for name, scores in scored.items()}
+    errors = scored[MODEL].errors
+    if not errors.evaluated().any():
+        raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")
+    if each is not None:
+        naive = None
+    elif naive is None:
+        naive = naive_errors(data, split, protocol.mase_scale)
+    if alone:
+        worst = best = np.zeros(0, dtype=np.int64)
+        shown, forecasts = numbers[examples], {name: np.concatenate(one.forecasts) for name, one in scored.items()}
+    else:
+        worst, best, between = ranked(errors, naive)
+        # the last windows that count: a protocol may leave the last of a split out
+        places = np.searchsorted(numbers, windows.ends[np.concatenate([worst, best, between])])
+        shown = numbers[places - 1]
+        forecasts = shown_forecasts(one_pass, shown, scored_intervals)
+    series, rows = windows.series_of(shown).numpy(), windows.origins_of(shown).numpy()
+    some = numbers[residuals.numbers]
     return Evaluation(
-        errors=scored[MODEL].errors,
-        baselines={name: scores.errors for name, scores in scored.items() if name != MODEL},
-        starts=starts,
-        own_scale=own_scale,
-        differences=differences,
-        intervals=scored_intervals,
+        errors=errors,
+        baselines={name: one.errors for name, one in scored.items() if name != MODEL},
+        naive=naive,
+        windows=by_window,
+        squared={name: one.squared for name, one in scored.items()} if few else None,
+        worst=worst,
+        best=best,
+        shown=series,
+        origins=rows,
+        forecasts=forecasts,
         residuals=residuals,
-        squared=scored[MODEL].squared,
-        absolute=scored[MODEL].absolute,
-        baseline_squared={name: row_means(scores.squared) for name, scores in scored.items() if name != MODEL},
-        examples=np.array(examples),
-        forecasts={name: np.concatenate(scores.forecasts) for name, scores in scored.items()},
+        residual_times=data.times_of(windows.origins_of(some).numpy(), windows.series_of(some).numpy()).to_numpy(),
+        intervals=scored_intervals,
     )
 
 
-class ScoredForecaster:
-    """A forecaster and its errors on the first windows of `count`.
+def ranked(errors: ErrorSums, naive: SeasonalDifferences | None) -> tuple[IntArray, IntArray, IntArray]:
+    """The worst and the best series, the utmost first, and some between; none twice."""
+    table = errors.table(naive)
+    by = table["mase"] if np.isfinite(table["mase"]).any() else table["mse"]
+    order = np.argsort(by, kind="stable")[: int(np.isfinite(by).sum())]  # NaN comes last
+    worst = order[::-1][: min(NAMED_SERIES, -(-len(order) // 2))]
+    best = order[: min(NAMED_SERIES, len(order) - len(worst))]
+    others = order[len(best) : len(order) - len(worst)][::-1]
+    return worst, best, others[evenly_spaced(len(others), BETWEEN_SERIES)]
 
-    Their arrays are made once: small ones made with each batch would lie between the large ones that come and go, and
-    keep their memory from being used again.
+
+@torch.inference_mode()
+def shown_forecasts(
+    one_pass: WindowPass, numbers: IntArray, intervals: ScoredIntervals | None
+) -> dict[str, npt.NDArray[np.float32]]:
+    """What each forecasts of some windows (W, P, T), scaled units; the model's intervals are kept as they stand."""
+    look_backs = one_pass.look_backs
+    with exact_float32():
+        batch = one_pass.windows.__getitems__(numbers)
+        if intervals is not None:
+            intervals.last = intervals.of(one_pass.forecasters[MODEL], batch, look_backs[MODEL])[1:]
+            intervals.keep(list(range(len(numbers))))
+        return {
+            name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in one_pass.forecasters.items()
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What a forecaster's errors are. squared (N,): in each window; empty where they are not asked for.
+
+    forecasts: of the examples alone.
     """
 
-    def __init__(self, forecaster: nn.Module, data: Prepared, count: int) -> None:
-        self.forecaster, self.look_back = forecaster, look_back_of(forecaster, data)
-        self.errors = ErrorSums(data.pred_len, *data.target_scale)
-        self.squared, self.absolute = np.empty((count, len(data.targets))), np.empty((count, len(data.targets)))
-        self.forecasts: list[np.ndarray] = []  # of the examples alone
-
-    def add(self, batch: Batch, *, examples: list[int], intervals: ScoredIntervals | None, grouped: bool) -> Tensor:
-        """Forecasts a batch, and returns the forecast (B, P, T).
-
-        examples: which of its windows to keep. intervals: that are scored with it.
-
-        grouped: whether each window is a group of these.
-        """
-        if intervals is None:
-            forecast = forecast_of(self.forecaster, batch, self.look_back)
-        else:
-            groups = torch.arange(len(batch.target)) + self.errors.n_windows if grouped else None
-            forecast = intervals.add(self.forecaster, batch, self.look_back, groups=groups)
-            if examples:
-                intervals.keep(examples)
-        check_finite(forecast, batch.past)
-        done = self.errors.n_windows
-        now = slice(done, done + len(forecast))
-        self.squared[now], self.absolute[now] = self.errors.update(forecast, batch.target, batch.measured, batch.series)
-        if examples:
-            self.forecasts.append(forecast[examples].cpu().numpy())
-        return forecast
+    errors: ErrorSums
+    squared: FloatArray
+    forecasts: list[npt.NDArray[np.float32]]
 
 
 @torch.inference_mode()
 def score(
-    forecasters: Mapping[str, nn.Module],
-    data: Prepared,
-    windows: Iterator[Batch],
+    one_pass: WindowPass,
     *,
-    count: int,
+    batch_size: int,
+    each: BeforeEachWindow | None = None,
     examples: Sequence[int] = (),
     intervals: ScoredIntervals | None = None,
     residuals: Residuals | None = None,
-    grouped: bool = False,
-) -> dict[str, ScoredForecaster]:
-    """Forecasts all batches, `count` windows in order, in float32. examples: the windows whose forecasts are kept.
+    by_window: WindowErrors | None = None,
+) -> dict[str, Scored]:
+    """Forecasts all windows of a pass, in order, in float32.
 
-    intervals, residuals: of the model, to which its windows are added. grouped: see `ScoredForecaster.add`.
+    each: by what the errors of a window are scaled, where each has a scale of its own. examples: the windows, by their
+    places, whose forecasts are kept. intervals, residuals, by_window: of the model, to which its windows are added.
     """
-    scored = {name: ScoredForecaster(forecaster, data, count) for name, forecaster in forecasters.items()}
+    data, forecasters, look_backs = one_pass.data, one_pass.forecasters, one_pass.look_backs
+    count = len(one_pass.numbers) if by_window is not None else 0
+    scored = {name: Scored(ErrorSums(data.pred_len, *data.target_scale), np.empty(count), []) for name in forecasters}
     done = 0
     with exact_float32():
-        for batch in windows:
-            rows = [i - done for i in examples if done <= i < done + len(batch.target)]
-            for name, scores in scored.items():
-                of_model = intervals if name == MODEL else None
-                forecast = scores.add(batch, examples=rows, intervals=of_model, grouped=grouped)
-                if residuals is not None and name == MODEL:
+        for batch in one_pass.batches(batch_size):
+            now = slice(done, done + len(batch.target))
+            rows = [i - done for i in examples if now.start <= i < now.stop]
+            scale = None
+            if each is not None:
+                numbers = one_pass.numbers[now]
+                windows = one_pass.windows
+                scale = each.at(windows.series_of(numbers).numpy(), windows.origins_of(numbers).numpy())
+            for name, forecaster in forecasters.items():
+                own = scored[name]
+                if name == MODEL and intervals is not None:
+                    forecast = intervals.add(forecaster, batch, look_backs[name], scale=scale)
+                    if rows:
+                        intervals.keep(rows)
+                else:
+                    forecast = forecast_of(forecaster, batch, look_backs[name])
+                check_finite(forecast, batch.past)
+                squared, absolute = own.errors.update(forecast, batch.target, batch.measured, batch.series, scale)
+                if by_window is not None:
+                    own.squared[now] = row_means(squared)
+                if rows:
+                    own.forecasts.append(forecast[rows].cpu().numpy())
+                if name == MODEL and by_window is not None:
+                    by_window.add(done, squared, absolute, batch.measured)
+                if name == MODEL and residuals is not None:
                     residuals.add(forecast, batch)
-            done += len(batch.target)
+            done = now.stop
     return scored
 
 
-def counted_windows(data: Prepared, split: str, protocol: Protocol) -> int:
-    """How many windows of a split the protocol counts. Raises UserError when it counts none."""
-    windows = len(data.windows(split))
-    count = protocol.count(windows)
-    if not count:
-        raise UserError(f"the split {split} has {windows} windows, of which the protocol counts none: use all_windows")
-    return count
+def counted_windows(windows: Windows, split: str, protocol: Protocol) -> IntArray:
+    """The numbers (N,) of the windows that the protocol counts. Raises UserError when it counts none."""
+    numbers = protocol.counted(windows)
+    if not len(numbers):
+        raise UserError(
+            f"the split {split} has {len(windows)} windows, of which the protocol counts none: use all_windows"
+        )
+    return numbers
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import torch
 
 from forecast.data.prepare import Prepared
 from forecast.evaluation.baselines import make_baselines, season
-from forecast.evaluation.evaluate import MODEL, exact_float32, longest_look_back, look_back_of
+from forecast.evaluation.evaluate import MODEL, exact_float32, in_chunks, longest_look_back, look_back_of
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.rolling import FORECAST, forecasts_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
@@ -49,15 +49,13 @@ def reference(
     errors: dict[str, list[torch.Tensor]] = {name: [] for name in forecasters}
     inside: list[torch.Tensor] = []
     with exact_float32():
-        for numbers in torch.split(torch.arange(0, len(windows), every, device=windows.home), BATCH):
-            for gathered in windows.in_batches(numbers, BATCH):
-                batch = gathered.to(device)
-                found = forecasts_of(forecasters, look_backs, batch, scored)
-                for name in forecasters:
-                    column = FORECAST if name == MODEL else name
-                    errors[name].append((found[column] - batch.target).abs().mean(2).cpu())
-                if scored is not None:
-                    inside.append(shares_inside(found, batch.target, scored.levels))
+        for batch in in_chunks(windows, np.arange(0, len(windows), every), BATCH, BATCH):
+            found = forecasts_of(forecasters, look_backs, batch, scored)
+            for name in forecasters:
+                column = FORECAST if name == MODEL else name
+                errors[name].append((found[column] - batch.target).abs().mean(2).cpu())
+            if scored is not None:
+                inside.append(shares_inside(found, batch.target, scored.levels))
     of = {name: torch.cat(parts).double().numpy() for name, parts in errors.items()}
     best = min(naive, key=lambda name: float(of[name].mean()))
     n_windows, pred_len = of[MODEL].shape

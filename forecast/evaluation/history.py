@@ -4,9 +4,13 @@ import logging
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
-from forecast.data.frame import SeriesFrame
+from forecast.data.cells import FloatArray, IntArray
+from forecast.data.differences import CELLS, pieces, sums
 from forecast.data.gaps import MOST_MISSING
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -15,38 +19,75 @@ log = logging.getLogger(__name__)
 
 FAR = 10.0  # standard deviations: no drift that a model could have learned from takes half of the rows so far
 TINY = 0.01  # of the usual size of the train rows: another unit of measurement
+NOTHING = 1e-6  # of it: zeros, as float32 has them
 LISTED = 5  # columns
 
 
-def report_filled(frame: SeriesFrame, *, seq_len: int) -> None:
-    """Warns of what was filled in among the last `seq_len` rows, which the model reads.
+def report_filled(frame: PanelFrame, series: IntArray, *, seq_len: int) -> None:
+    """Warns of what was filled in among the last `seq_len` rows of series (M,) in order, which the model reads.
 
-    UserError where most of a column is made up there: nothing is left to start from.
+    UserError where most of a column is made up there in every series of the frame: nothing is left to start from.
     """
-    last = frame.tail(seq_len)
-    if last.missing is None or last.filled is None or not last.filled.any():
+    if frame.measured is None or not series.size:
         return
-    counts, gap = last.missing.sum(axis=0), last.timestamps[last.filled]
-    rows = (
-        f"{frame.name}: of the last seq_len = {seq_len} rows, {last.timestamps[0]} to {last.timestamps[-1]}, "
+    counts = made_up_cells(frame, int(series[0]), int(series[-1]) + 1, seq_len)[series - series[0]]
+    rows = np.minimum(seq_len, frame.lengths[series])
+    filled, guessed = (
+        np.flatnonzero(flags.any(axis=1)) for flags in (counts > 0, counts > MOST_MISSING * rows[:, None])
+    )
+    if not filled.size:
+        return
+    first = int(filled[0])
+    number, made_up, n_rows = int(series[first]), counts[first].astype(int), int(rows[first])
+    stamps = frame.timestamps(number)[-n_rows:]
+    end = int(frame.offsets[number + 1])
+    gap = stamps[~frame.measured[end - n_rows : end].all(axis=1)]
+    text = (
+        f"{frame.name}: of the last seq_len = {seq_len} rows{frame.of_series(number)}, {stamps[0]} to {stamps[-1]}, "
         f"{len(gap)} were missing or incomplete (the first at {gap[0]}, the last at {gap[-1]})"
     )
-    worst = int(counts.argmax())
-    if counts[worst] > MOST_MISSING * len(last):
+    if len(guessed) == len(frame):
+        worst = int(made_up.argmax())
         raise UserError(
-            f"{rows}; column '{label(frame.columns[worst])}' has no value in {counts[worst]} of them. A forecast from "
+            f"{text}; column '{label(frame.columns[worst])}' has no value in {made_up[worst]} of them. A forecast from "
             "made-up rows is none: give a history whose last rows are measured."
         )
-    filled = [f"{count} of '{label(name)}'" for name, count in zip(last.columns, counts, strict=True) if count]
-    more = f" and more in {len(filled) - LISTED} other columns" if len(filled) > LISTED else ""
-    policy = frame.repair.policy
+    names = [f"{count} of '{label(name)}'" for name, count in zip(frame.columns, made_up, strict=True) if count]
+    more = f" and more in {len(names) - LISTED} other columns" if len(names) > LISTED else ""
     log.warning(
-        "%s. data.gaps=%s filled values: %s%s.%s",
-        *(rows, policy, ", ".join(filled[:LISTED]), more),
+        "%s. data.gaps=%s filled values: %s%s.%s%s",
+        *(text, frame.repair.policy, ", ".join(names[:LISTED]), more),
         " No past of the training held a filled row: the test error says nothing of such a forecast."
-        if policy == "mask"
+        if frame.repair.policy == "mask"
         else "",
+        f" {len(filled)} of {len(series)} series hold such rows." if len(filled) > 1 else "",
     )
+    if guessed.size:
+        log.warning(
+            "%d of %d series have more made-up than measured values in the last %d rows, the first is '%s': their "
+            "forecasts are guesses.",
+            *(len(guessed), len(series), seq_len, label(str(frame.ids[series[guessed[0]]]))),
+        )
+
+
+def made_up_cells(frame: PanelFrame, first: int, stop: int, rows: int) -> FloatArray:
+    """How many cells (S, C) of the last rows of the series `first` to `stop` no file held."""
+    some = frame.between(first, stop)
+    assert some.measured is not None
+    begin, counts = np.maximum(some.offsets[:-1], some.offsets[1:] - rows), np.zeros((len(some), len(some.columns)))
+    for part in pieces(some, CELLS):
+        low, high = int(some.offsets[part.start]), int(some.offsets[part.stop])
+        made_up = (~some.measured[low:high]).astype(np.float64)
+        counts[part] = sums(made_up, begin[part] - low, some.offsets[1:][part] - low)
+    return counts
+
+
+def is_far(past: Tensor, level: Tensor) -> Tensor:
+    """Which windows (B,) are, by their scaled past (B, L, C), what `report_far` warns of. level (B, C): mean / std."""
+    usual = torch.hypot(level, torch.ones_like(level))
+    largest = (past + level[:, None]).abs().amax(1)
+    far = (past.abs() > FAR).sum(1) * 2 > past.shape[1]
+    return (far | ((largest > NOTHING * usual) & (largest < TINY * usual))).any(1)
 
 
 def report_far(values: npt.NDArray[np.float64], scaler: Scaler, *, where: str) -> None:

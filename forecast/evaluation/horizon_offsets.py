@@ -14,7 +14,8 @@ from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.blocks import baseline_metrics
-from forecast.evaluation.evaluate import MODEL, Protocol, batches, longest_look_back, score
+from forecast.evaluation.evaluate import MODEL, Protocol, score, window_pass
+from forecast.evaluation.naive_errors import BeforeEachWindow
 from forecast.models.base import ForecastModel
 
 log = logging.getLogger(__name__)
@@ -22,16 +23,10 @@ log = logging.getLogger(__name__)
 
 def check_offsets(data: Prepared, split: str, protocol: Protocol) -> None:
     """Raises UserError when a split is too short for one of the protocol's offsets; it names the largest possible."""
-    if data.frame.id_column is not None and (protocol.stride > 1 or protocol.mase_scale != "train"):
-        raise UserError(
-            f"{data.frame.name}: protocol.stride={protocol.stride} and protocol.mase_scale={protocol.mase_scale} are "
-            "for one series. Of a panel all windows count, scaled by what lies before the split: set "
-            "protocol=all_windows."
-        )
     longest = int(data.origins(split).counts.max()) - 1  # one window, gaps or not
 
     def counts(offset: int) -> bool:
-        return offset <= longest and protocol.count(len(data.windows(split, offset=offset))) > 0
+        return offset <= longest and len(protocol.counted(data.windows(split, offset=offset))) > 0
 
     refused = [offset for offset in protocol.horizon_offsets if not counts(offset)]
     if refused:
@@ -64,7 +59,7 @@ def offset_metrics(
     The baselines are the last value and the season that goes on. The fitted ones are left out: their weights in the
     checkpoint are for the steps right after the window. A model without `supports_horizon_offset` gets null.
 
-    naive: by what MASE and RMSSE are scaled.
+    naive: by what MASE and RMSSE are scaled, unless each window is by its own.
 
     The model must be in evaluation mode and on the device, and `check_offsets` must have passed. Raises UserError when
     a forecast is not finite.
@@ -79,13 +74,11 @@ def offset_metrics(
             list(offsets),
         )
         return {"offsets": {str(offset): None for offset in offsets}}
-    blocks = {}
+    each, blocks = BeforeEachWindow(data) if protocol.mase_scale == "window" else None, {}
     for offset in offsets:
-        forecasters = {MODEL: model, **make_baselines(data, offset=offset)}
-        windows = data.windows(split, offset=offset, look_back=longest_look_back(forecasters.values(), data))
-        count = protocol.count(len(windows))
-        every = batches(windows, batch_size, count=count, device=device, stride=protocol.stride)
-        scored = score(forecasters, data, every, count=count)
+        forecasters = {MODEL: model, **make_baselines(data.on(device), offset=offset)}
+        one_pass = window_pass(forecasters, data, split=split, protocol=protocol, device=device, offset=offset)
+        scored = score(one_pass, batch_size=batch_size, each=each)
         errors = {name: one.errors for name, one in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {

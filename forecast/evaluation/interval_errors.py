@@ -37,8 +37,8 @@ def windows_needed(levels: Sequence[float]) -> str:
 class IntervalErrors:
     """Streaming sums over the measured cells of windows, scaled units.
 
-    levels (K,): per cent, ascending; asked: those of them that are reported in full. mean, std (G, T): what brings the
-    scaled values of a group of windows to original units. A group is a series, or a window that has a scale of its own.
+    levels (K,): per cent, ascending; asked: those of them that are reported in full. mean, std (S, T): what brings the
+    scaled values of a series to original units.
     """
 
     def __init__(
@@ -49,11 +49,13 @@ class IntervalErrors:
         shape = (len(self.levels), pred_len, mean.shape[1])
         self.held, self.width, self.score = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
         self.cells = torch.zeros(shape[1:], dtype=torch.float64)
-        groups = torch.zeros(mean.shape, dtype=torch.float64)
-        self.group_cells, self.group_crps, self.group_truth = groups, groups.clone(), groups.clone()
-        self.group_score = torch.zeros(len(self.asked), *mean.shape, dtype=torch.float64)
-        self.group_held = torch.zeros_like(self.group_score)
-        self.group_width = torch.zeros_like(self.group_score)
+        none = torch.zeros(mean.shape, dtype=torch.float64)
+        self.series_cells, self.series_crps, self.series_truth = none, none.clone(), none.clone()
+        self.series_score = torch.zeros(len(self.asked), *mean.shape, dtype=torch.float64)
+        self.series_held = torch.zeros_like(self.series_score)
+        self.series_width = torch.zeros_like(self.series_score)
+        # Where each window has a scale of its own: scores and quantile losses over it, and how many windows have one.
+        self.ratios: Tensor | None = None
         self._asked = [self.levels.index(level) for level in self.asked]
         self._tenths = [self.levels.index(level) for level in TENTHS if level in self.levels]
         self._alpha = 1.0 - torch.tensor(self.levels, dtype=torch.float64) / 100.0
@@ -70,11 +72,12 @@ class IntervalErrors:
         upper: Float[Tensor, "B P T K"],
         target: Float[Tensor, "B P T"],
         *,
-        groups: Tensor | None = None,
+        series: Tensor | None = None,
         measured: Bool[Tensor, "B P T"] | None = None,
+        scale: Float[Tensor, "B T"] | None = None,
     ) -> None:
-        """Adds the windows of a batch. groups (B,): of each; None: all are of the first."""
-        groups = torch.zeros(len(point), dtype=torch.int64) if groups is None else groups.cpu()
+        """Adds the windows of a batch. series (B,): None: all are of the first. scale: see `ErrorSums.update`."""
+        series = torch.zeros(len(point), dtype=torch.int64) if series is None else series.cpu()
         point, lower, upper, target = (part.double().cpu() for part in (point, lower, upper, target))
         known = torch.ones_like(target) if measured is None else measured.double().cpu()
         inside, weight = ~outside_of(lower, upper, target), known.unsqueeze(-1)
@@ -89,26 +92,38 @@ class IntervalErrors:
         # the pinball losses of both ends are together alpha / 2 of the score; that of the median is half the error
         ends = (score[..., self._tenths] * self._alpha[self._tenths] / 2.0).sum(-1)
         crps = 2.0 * (ends + (point - target).abs() * known / 2.0) / (2 * len(TENTHS) + 1)
-        mean, std = (part[groups].unsqueeze(1) for part in (self.mean, self.std))
+        mean, std = (part[series].unsqueeze(1) for part in (self.mean, self.std))
         for total, part in (
-            (self.group_cells, known),
-            (self.group_crps, crps),
-            (self.group_truth, (target * std + mean).abs() * known),
+            (self.series_cells, known),
+            (self.series_crps, crps),
+            (self.series_truth, (target * std + mean).abs() * known),
         ):
-            total.index_add_(0, groups, part.sum(1))
-        for total, part in ((self.group_score, score), (self.group_held, held), (self.group_width, width)):
-            total.index_add_(1, groups, part[..., self._asked].sum(1).permute(2, 0, 1))
+            total.index_add_(0, series, part.sum(1))
+        for total, part in ((self.series_score, score), (self.series_held, held), (self.series_width, width)):
+            total.index_add_(1, series, part[..., self._asked].sum(1).permute(2, 0, 1))
+        if scale is not None:
+            summed = torch.stack([*score[..., self._asked].sum(1).unbind(-1), crps.sum(1)])
+            self._add_ratios(summed, known.sum(1), scale, series)
+
+    def _add_ratios(self, summed: Tensor, cells: Tensor, scale: Tensor, series: Tensor) -> None:
+        """Of windows with these sums (A + 1, B, T) over so many cells (B, T), each by its own scale (B, T)."""
+        there = (cells > 0) & (scale > 0)
+        means = torch.where(there, summed / cells / scale, 0.0)
+        if self.ratios is None:
+            self.ratios = torch.zeros(len(summed) + 1, *self.mean.shape, dtype=torch.float64)
+        self.ratios.index_add_(1, series, torch.cat([means, there.double()[None]]))
 
     def metrics(self, names: Sequence[str], naive: FloatArray | None) -> dict[str, Any]:
         """The entry `intervals` of metrics.json, but for what made them.
 
-        naive (G, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
-        none; None: not known. levels: by level, coverage; width and score, means in scaled units; pinball, the mean
-        loss of both ends, which is (1 - level) / 4 of that score; msis, the interval score over that difference (M4:
-        Makridakis et al. 2020), each group alike; narrow_from: the first step from which on all cover less than NARROW
-        below the level. wql: twice the sum of the pinball losses at 0.1 to 0.9 over
-        the sum of absolute truths, mean over these quantiles; sql: the same over that difference, each group alike;
-        both are means over the columns that have one. reliability: the coverage of all levels.
+        naive (S, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
+        none; None: not known, or each window has its own. levels: by level, coverage; width and score, means in
+        scaled units; pinball, the mean loss of both ends, which is (1 - level) / 4 of that score; msis, the
+        interval score over that difference (M4: Makridakis et al. 2020), each series alike; narrow_from: the
+        first step from which on all cover less than NARROW below the level. wql: twice the sum of the pinball
+        losses at 0.1 to 0.9 over the sum of absolute truths, mean over these quantiles; sql: the same over that
+        difference, each series alike; both are means over the columns that have one. reliability: the coverage
+        of all levels.
         """
         blocks, columns = {name: self._column(i, naive) for i, name in enumerate(names)}, range(len(names))
         levels = {}
@@ -143,21 +158,35 @@ class IntervalErrors:
 
     def _column(self, i: int, naive: FloatArray | None) -> dict[str, Any]:
         """Of a target column: by level coverage, width in original units and MSIS; its quantile losses."""
-        std, cells = self.std[:, i], self.group_cells[:, i]
-        scale = None if naive is None else torch.from_numpy(naive[:, i])
+        std, cells = self.std[:, i], self.series_cells[:, i]
         levels = {}
         for a, level in enumerate(self.asked):
             levels[name_of(level)] = {
-                "coverage": _over(self.group_held[a, :, i].sum(), cells.sum()),
-                "width": _over((self.group_width[a, :, i] * std).sum(), cells.sum()),
-                "msis": _scaled_mean(self.group_score[a, :, i] * std, cells, scale),
+                "coverage": _over(self.series_held[a, :, i].sum(), cells.sum()),
+                "width": _over((self.series_width[a, :, i] * std).sum(), cells.sum()),
+                "msis": self._scaled(a, i, self.series_score[a, :, i], naive),
             }
-        crps = self.group_crps[:, i] * std
+        crps = self.series_crps[:, i]
         return {
             "levels": levels,
-            "wql": _over(crps.sum(), self.group_truth[:, i].sum()) if self.has_tenths else None,
-            "sql": _scaled_mean(crps, cells, scale) if self.has_tenths else None,
+            "wql": _over((crps * std).sum(), self.series_truth[:, i].sum()) if self.has_tenths else None,
+            "sql": self._scaled(-2, i, crps, naive) if self.has_tenths else None,
         }
+
+    def _scaled(self, place: int, i: int, sums: Tensor, naive: FloatArray | None) -> float | None:
+        """The mean over series of their means (S,) over cells, each over its scale; of those that have both.
+
+        place: of these sums among `ratios`, which count in their stead where windows have a scale of their own.
+        """
+        cells = self.series_cells[:, i]
+        if self.ratios is not None:
+            means, known = self.ratios[place, :, i] / self.ratios[-1, :, i], self.ratios[-1, :, i] > 0
+        elif naive is not None:
+            scale = torch.from_numpy(naive[:, i])
+            means, known = sums * self.std[:, i] / cells / scale, (cells > 0) & (scale > 0)
+        else:
+            return None
+        return float(means[known].mean()) if known.any() else None
 
     def _narrow_from(self, k: int, level: float) -> int | None:
         cells = self.cells.sum(1)
@@ -183,11 +212,3 @@ def _over(value: Tensor, by: Tensor) -> float | None:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
-
-
-def _scaled_mean(sums: Tensor, cells: Tensor, scale: Tensor | None) -> float | None:
-    """The mean over groups of their means over cells, each over its scale; of those that have both."""
-    if scale is None:
-        return None
-    known = (cells > 0) & (scale > 0)
-    return float((sums[known] / cells[known] / scale[known]).mean()) if known.any() else None

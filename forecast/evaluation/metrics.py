@@ -26,7 +26,8 @@ class ErrorSums:
     many of each series were added. sums (6, S, T) as in SUMMED: the first three of errors in scaled units, the truth
     is its absolute value in original units. by_step (3, P, T): squared, absolute, cells. variances (2, T): of the
     forecasts and of the truth over the steps of a window, so that one that only repeats a level per window is flat,
-    however levels differ.
+    however levels differ. ratios (3, S, T): where each window has a scale of its own the sums of its MASE and RMSSE,
+    and how many have them.
     """
 
     def __init__(self, pred_len: int, mean: FloatArray, std: FloatArray) -> None:
@@ -36,6 +37,7 @@ class ErrorSums:
         self.sums = torch.zeros(len(SUMMED), n_series, n_targets, dtype=torch.float64)
         self.by_step = torch.zeros(3, pred_len, n_targets, dtype=torch.float64)
         self.variances = torch.zeros(2, n_targets, dtype=torch.float64)
+        self.ratios: Tensor | None = None
 
     @classmethod
     def scaled(cls, pred_len: int, n_targets: int) -> "ErrorSums":
@@ -48,12 +50,14 @@ class ErrorSums:
         target: Float[Tensor, "B P T"],
         measured: Bool[Tensor, "B P T"] | None = None,
         series: Int[Tensor, " B"] | None = None,
+        scale: tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Adds the windows of a batch; returns their own squared and absolute error, mean over steps, (B, T) each.
 
         forecast, target (B, P, T) in scaled units. measured: False where the target was made up, which is no error in
-        what is returned; None: all were measured. series (B,): None: all are of the first. Raises ValueError when the
-        shapes differ: nothing is broadcast.
+        what is returned; None: all were measured. series (B,): None: all are of the first. scale: the mean absolute and
+        squared seasonal differences of each window, scaled units, where MASE and RMSSE are by these. Raises ValueError
+        when the shapes differ: nothing is broadcast.
         """
         expected = (forecast.shape[0], *self.by_step.shape[1:])
         if forecast.shape != expected or target.shape != expected:
@@ -78,9 +82,22 @@ class ErrorSums:
         self.by_step += torch.stack([part.sum(0) for part in (squared, absolute, known)]).cpu()
         self.variances += torch.stack([variance(part, measured).sum(0) for part in (predicted, truth)]).cpu()
         if measured is None:
-            return squared.mean(1).cpu().numpy(), absolute.mean(1).cpu().numpy()
-        cells = known.sum(1)  # 0 / 0 is NaN
-        return (squared.sum(1) / cells).cpu().numpy(), (absolute.sum(1) / cells).cpu().numpy()
+            means = squared.mean(1).cpu(), absolute.mean(1).cpu()
+        else:
+            cells = known.sum(1)  # 0 / 0 is NaN
+            means = (squared.sum(1) / cells).cpu(), (absolute.sum(1) / cells).cpu()
+        if scale is not None:
+            self._add_ratios(*means, *scale, series)
+        return means[0].numpy(), means[1].numpy()
+
+    def _add_ratios(self, squared: Tensor, absolute: Tensor, by: Tensor, by_squared: Tensor, series: Tensor) -> None:
+        """Of windows with these errors (B, T), each by its own scale (B, T); of those that have both."""
+        known = (by > 0) & ~absolute.isnan()
+        mase = torch.where(known, absolute / by, 0.0)
+        rmsse = torch.where(known, (squared / by_squared).sqrt(), 0.0)
+        if self.ratios is None:
+            self.ratios = torch.zeros(3, *self.sums.shape[1:], dtype=torch.float64)
+        self.ratios.index_add_(1, series, torch.stack([mase, rmsse, known.double()]))
 
     def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
         """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""
@@ -135,25 +152,29 @@ class ErrorSums:
         """The errors of each series and target (S, T), NaN where there is none.
 
         mse, mae: scaled units. mase: the mean absolute error over that of the seasonal naive forecast, one season back,
-        over earlier rows (Hyndman and Koehler 2006), which `naive` holds in scaled units; rmsse: the root of the same
-        quotient of mean squared errors (M5; Makridakis et al. 2022). smape: the mean of
-        200 |forecast - truth| / (|forecast| + |truth|) in original units, from 0 to 200 %, where 0 / 0 counts 0. wape:
-        the sum of absolute errors over the sum of absolute truths.
+        over earlier rows (Hyndman and Koehler 2006), which `naive` holds in scaled units; rmsse: the root of
+        the same quotient of mean squared errors (M5; Makridakis et al. 2022); where windows have a scale of
+        their own, the means of theirs. smape: the mean of 200 |forecast - truth| / (|forecast| + |truth|) in
+        original units, from 0 to 200 %, where 0 / 0 counts 0. wape: the sum of absolute errors over the sum of
+        absolute truths.
         """
         cells, std = self.total("cells"), self.std.numpy()
         mse, mae = (quotient(self.total(name), cells) for name in ("squared", "absolute"))
         none = np.zeros_like(cells)
         scale = (none, none) if naive is None else (naive.absolute, naive.squared)
+        mase, rmsse = quotient(mae, scale[0]), np.sqrt(quotient(mse, scale[1]))
+        if self.ratios is not None:
+            mase, rmsse = (quotient(part, self.ratios[2].numpy()) for part in self.ratios[:2].numpy())
         return {
             "mse": mse,
             "mae": mae,
-            "mase": quotient(mae, scale[0]),
-            "rmsse": np.sqrt(quotient(mse, scale[1])),
+            "mase": mase,
+            "rmsse": rmsse,
             "smape": quotient(self.total("symmetric_percent"), cells),
             "wape": quotient(self.total("absolute") * std, self.total("truth")),
         }
 
-    def table(self, naive: SeasonalDifferences) -> dict[str, FloatArray]:
+    def table(self, naive: SeasonalDifferences | None) -> dict[str, FloatArray]:
         """`series`, each its mean over the targets that have one (S,)."""
         return {name: row_means(values) for name, values in self.series(naive).items()}
 

@@ -1,60 +1,21 @@
 """The errors of the seasonal naive forecast over earlier rows, by which MASE and RMSSE are scaled."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from forecast.data.cells import Cells, FloatArray, IntArray
-from forecast.data.differences import ROUNDING, SeasonalDifferences, seasonal_differences
-from forecast.data.prepare import Prepared
+from forecast.data.differences import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
+from forecast.data.target_rows import Origins, TargetRows
 
-
-@dataclass(frozen=True, kw_only=True)
-class OwnScale:
-    """MASE and RMSSE of the T target columns where each window is scaled by what lies before it; None without any."""
-
-    mase: list[float | None]
-    rmsse: list[float | None]
-
-
-def errors_before(data: Prepared, origins: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `naive_errors` of one series, (N, T) twice, over all rows before each origin (N,), those of other splits too.
-
-    Made-up cells have no part. Zero where there are no two rows a season apart, or no difference between them.
-    """
-    rows, columns = slice(int(origins.max())), list(data.targets)
-    values = data.frame.values[rows, columns] / data.target_scale[1]
-    size, counted = np.zeros_like(values), np.zeros(values.shape, dtype=np.bool_)
-    size[period:] = np.abs(values[period:] - values[:-period])
-    size[size <= ROUNDING * np.abs(values).max(0, initial=0.0)] = 0.0
-    known = np.ones(values.shape, dtype=np.bool_)
-    if data.frame.measured is not None:
-        known = data.frame.measured[rows, columns]
-    counted[period:] = known[period:] & known[:-period]
-    size[~counted] = 0.0
-    pairs = np.maximum(1, np.cumsum(counted, axis=0)[origins - 1])
-    return np.cumsum(size, axis=0)[origins - 1] / pairs, np.cumsum(size**2, axis=0)[origins - 1] / pairs
-
-
-def scaled_by(before: tuple[np.ndarray, np.ndarray], squared: np.ndarray, absolute: np.ndarray) -> OwnScale:
-    """Of windows with these errors (N, T): each by its own scale (N, T), then the mean over those that have one."""
-    mase = _ratios(absolute, before[0])
-    rmsse = _ratios(np.sqrt(squared), np.sqrt(before[1]))
-    return OwnScale(mase=mase, rmsse=rmsse)
-
-
-def _ratios(errors: np.ndarray, scale: np.ndarray) -> list[float | None]:
-    found: list[float | None] = []
-    for error, one in zip(errors.T, scale.T, strict=True):
-        some = (one > 0) & ~np.isnan(error)
-        found.append(float(np.mean(error[some] / one[some])) if some.any() else None)
-    return found
+MaseScale = Literal["train", "split", "window"]
 
 
 class JudgedData(Protocol):
-    """Data with targets, of one series or of many."""
+    """Data with targets."""
 
     @property
     def frame(self) -> Cells:
@@ -69,21 +30,77 @@ class JudgedData(Protocol):
         """Steps in a season of them."""
 
     @property
+    def splits(self) -> dict[str, TargetRows]:
+        """The rows of each split, by its name."""
+
+    @property
     def target_scale(self) -> tuple[FloatArray, FloatArray]:
         """Mean and std (S, T) of them."""
 
-    def naive_rows(self, split: str) -> tuple[IntArray, IntArray]:
-        """The rows (S,) from and to which the errors on a split are scaled by."""
+    def origins(self, split: str) -> Origins:
+        """Where the forecasts of a split begin."""
 
 
-def naive_errors(data: JudgedData, split: str) -> SeasonalDifferences:
+def naive_period(data: JudgedData) -> int:
+    """The season that the seasonal naive baseline repeats, 1 step where that repeats the last value."""
+    return data.season or seasonal_period(data.frame.freq) or 1
+
+
+def naive_errors(data: JudgedData, split: str, rule: MaseScale = "train") -> SeasonalDifferences:
     """The seasonal differences (S, T), scaled units, by which MASE and RMSSE on a split are scaled.
 
-    Of one series over its train rows; of each series of a panel over all rows before its first forecast of the split,
-    which are M4's train rows. The season is that which the seasonal naive baseline repeats, 1 step where that repeats
-    the last value.
+    rule: train, of each series over its train rows, or over all before its first forecast of the split where those are
+    no longer than a season; split, over these in any case, which are M4's train rows; window: `BeforeEachWindow`.
     """
-    first, stop = data.naive_rows(split)
-    period = data.season or seasonal_period(data.frame.freq) or 1
+    first, stop, period = data.frame.offsets[:-1], data.origins(split).first, naive_period(data)
+    if rule == "train" and (train := data.splits.get("train")) is not None:
+        trained = train.stop - train.first > period
+        first, stop = np.where(trained, train.first, first), np.where(trained, train.stop, stop)
     std = data.target_scale[1]
     return seasonal_differences(data.frame, first, stop, period=period, targets=data.targets, std=std)
+
+
+class BeforeEachWindow:
+    """The seasonal differences over all rows before the forecast of a window, those of other splits too.
+
+    Made-up cells have no part. A few series at a time: windows are asked for in the order of the series.
+    """
+
+    def __init__(self, data: JudgedData) -> None:
+        self.data, self.period = data, naive_period(data)
+        self._pieces = list(pieces(data.frame, CELLS))
+        self._first, self._sums = 0, np.zeros((3, 0, len(data.targets)))  # of the rows from there on
+
+    def at(self, series: IntArray, origins: IntArray) -> tuple[Tensor, Tensor]:
+        """Mean absolute and mean squared differences (B, T), scaled units, of windows of series (B,).
+
+        origins (B,): the row of the frame at which the forecast of each begins. Zero where there are no two rows a
+        season apart, or no difference between them.
+        """
+        found = np.zeros((2, len(series), len(self.data.targets)))
+        for piece in self._pieces:
+            here = np.flatnonzero((series >= piece.start) & (series < piece.stop))
+            if not here.size:
+                continue
+            first = int(self.data.frame.offsets[piece.start])
+            if first != self._first or not self._sums.size:
+                self._first, self._sums = first, self._summed(piece)
+            absolute, squared, pairs = self._sums[:, origins[here] - 1 - first]
+            found[:, here] = np.stack([absolute, squared]) / np.maximum(1.0, pairs)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+
+    def _summed(self, piece: slice) -> FloatArray:
+        """The differences of some series, their squares and how many there are, summed up to each row (3, N, T)."""
+        frame, columns = self.data.frame, list(self.data.targets)
+        borders, std = frame.offsets[piece.start : piece.stop + 1], self.data.target_scale[1][piece]
+        parts = []
+        for first, stop, scale in zip(borders[:-1], borders[1:], std, strict=True):
+            values = frame.values[first:stop, columns] / scale
+            known = np.ones(values.shape) if frame.measured is None else frame.measured[first:stop, columns]
+            size, counted = np.zeros_like(values), np.zeros_like(values)
+            size[self.period :] = np.abs(values[self.period :] - values[: -self.period])
+            size[size <= ROUNDING * np.abs(values).max(0, initial=0.0)] = 0.0
+            counted[self.period :] = known[self.period :] * known[: -self.period]
+            size = np.where(counted > 0, size, 0.0)
+            parts.append(np.cumsum(np.stack([size, size**2, counted]), axis=1))
+        return np.concatenate(parts, axis=1)

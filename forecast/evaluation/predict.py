@@ -1,66 +1,223 @@
-"""The steps after the end of a history."""
+"""The steps after the end of every series of a panel, in batches of one size."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import torch
-from torch import nn
+from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
-from forecast.data.frame import SeriesFrame
-from forecast.data.frequency import future_timestamps
-from forecast.data.prepare import scaled_values
-from forecast.data.scaling import Scaler, Scales
-from forecast.data.time_features import time_features
+from forecast.data.cells import FloatArray, IntArray
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.saved_scale import ScaleInParts
+from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
+from forecast.data.scaling import Scales
+from forecast.data.target_rows import Origins
+from forecast.data.windows import Batch, Windows
+from forecast.data.writing import MOST_DIGITS, Ends
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
-from forecast.evaluation.history import report_far, report_filled
+from forecast.evaluation.history import is_far
 from forecast.evaluation.interval_columns import of_each, with_ends
 from forecast.evaluation.scored_intervals import Intervals
+from forecast.models.base import FittedModel, ForecastModel
+from forecast.text.terminal import label
+
+# Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
+# many series are beside it.
+BATCH = 64
+_GATHERED = 32  # batches whose windows are gathered at once, fewer where they take more than
+GATHERED_BYTES = 1 << 24
 
 
-@torch.inference_mode()
-def predict(
-    model: nn.Module,
-    frame: SeriesFrame,
-    *,
-    scaler: Scaler,
-    targets: list[int],
-    look_back: int,
-    pred_len: int,
-    encoding: CalendarEncoding,
-    device: torch.device,
-    future: npt.NDArray[np.float64] | None = None,
-    intervals: Intervals | None = None,
-) -> tuple[pd.DatetimeIndex, npt.NDArray[np.float64]]:
-    """Timestamps (P,) and values (P, N), original units, of the `pred_len` steps after the frame's last row.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Continuation:
+    """A model, in evaluation mode and on the device, and the panel whose series it continues.
 
-    N: the targets, and the ends of the intervals that are wanted, in the order of `interval_columns.column_names`.
-    future (P, K): what is known of these steps, the last K columns of the frame, original units.
-    Reads the last `look_back` rows alone, and warns of values that were filled in there and of a size unknown to the
-    training. Raises UserError when there are fewer rows, when most of a column is missing in them, or when the forecast
-    is not finite.
+    scales: of some of the series alone, see `ScaleInParts`. targets: the numbers of the T target columns. pad: whether
+    a look-back may begin before its series, whose first row is then repeated, and the model is told so. future
+    (S, P, K): what is known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of
+    the series, scaled. intervals: which ends are further columns of the forecasts, see `interval_columns.column_names`.
+    far: the series of `blocks` whose last rows are of another size than their train rows.
     """
-    if len(frame.values) < look_back:
-        raise UserError(
-            f"{frame.name} has {len(frame.values)} rows; the model reads the last {look_back}. Give it a "
-            "longer history, or train with a shorter seq_len (model=ridge: model.look_back)."
+
+    model: ForecastModel
+    frame: PanelFrame
+    scales: Callable[[PanelFrame], Scales]
+    targets: tuple[int, ...]
+    seq_len: int
+    pred_len: int
+    encoding: CalendarEncoding
+    device: torch.device
+    pad: bool = False
+    future: FloatArray | None = None
+    facts: Tensor | None = None
+    intervals: Intervals | None = None
+    far: set[int] = field(default_factory=set)
+
+    @property
+    def needed(self) -> int:
+        """The rows that a series must have."""
+        return 1 if self.pad else min(self.seq_len, self.model.look_back)
+
+    @property
+    def batch(self) -> int:
+        """The windows of one call of the model.
+
+        A file without ids holds one series, whatever file that is: nothing is ever beside it, and it is forecast alone.
+        """
+        return 1 if self.frame.id_column is None else BATCH
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Of the intervals, in per cent."""
+        return () if self.intervals is None else self.intervals.asked
+
+    @cached_property
+    def series(self) -> IntArray:
+        """The series (M,) that are forecast, in the order of the panel: those that are long enough."""
+        return np.flatnonzero(self.frame.lengths >= self.needed)
+
+    @cached_property
+    def calendar(self) -> Tensor:
+        """The known features (steps, F) of all steps, those of the longest forecast among them."""
+        return frame_calendar(self.frame, self.encoding, more=self.pred_len)
+
+    @property
+    def n_columns(self) -> int:
+        """C."""
+        return len(self.frame.columns) - (0 if self.future is None else self.future.shape[2])
+
+    @cached_property
+    def scale(self) -> ScaleInParts:
+        """That of series that were forecast."""
+        return ScaleInParts(self.frame, self.scales)
+
+    @cached_property
+    def _tensors(self) -> tuple[Tensor, Tensor]:
+        """Mean and std (S, C) of `scale`, whose memory they share."""
+        return torch.from_numpy(self.scale.mean), torch.from_numpy(self.scale.std)
+
+    def _told(self, series: Tensor) -> Tensor:
+        """What is known of the steps to come (B, P, K) of series (B,), scaled."""
+        if self.future is None:
+            return torch.zeros(len(series), self.pred_len, 0)
+        mean, std = (part[series][:, None, self.n_columns :] for part in self._tensors)
+        return ((torch.from_numpy(self.future[series.numpy()]) - mean) / std).float()
+
+    @cached_property
+    def _windows(self) -> Windows:
+        """A window a series, without rows to come: none of another series is read in their place."""
+        counts = np.zeros(len(self.frame), dtype=np.int64)
+        counts[self.series] = 1
+        mean, std = self._tensors
+        return Windows(
+            self.frame,
+            Origins(self.frame.offsets[1:], counts, np.cumsum(counts)),
+            mean=mean,
+            std=std,
+            calendar=self.calendar,
+            targets=self.targets,
+            n_columns=self.n_columns,
+            seq_len=self.seq_len,
+            pred_len=0,
+            look_back=max(self.seq_len, self.model.look_back),
+            padded=self.pad,
+            facts=self.facts,
         )
-    report_filled(frame, seq_len=look_back)
-    report_far(frame.values[-look_back:], scaler, where=f"{frame.name}, the last {look_back} rows")
-    steps = future_timestamps(frame.timestamps[-1], frame.freq, pred_len)
-    panel = frame.tail(look_back).as_panel()
-    past = scaled_values(panel, Scales.of(scaler), np.arange(look_back))
-    known = time_features(panel.calendar(pred_len), frame.freq, encoding=encoding)
-    if future is not None and future.shape[1]:
-        columns = len(frame.columns) - future.shape[1]
-        told = scaler.transform(np.concatenate([np.zeros((pred_len, columns)), future], axis=1))
-        known = np.concatenate([known, np.concatenate([past, told])[:, columns:]], axis=1)
-        past = past[:, :columns]
-    inputs = (past, known[:look_back], known[look_back:])
-    batch = [torch.from_numpy(part.astype(np.float32)).unsqueeze(0).to(device) for part in inputs]
-    with exact_float32():
-        forecast = with_ends(model, batch[0], batch[1], batch[2], intervals)
-    check_finite(forecast, batch[0])
-    of_columns = of_each(targets, () if intervals is None else intervals.asked)
-    return steps, scaler.inverse(forecast[0].double().cpu().numpy(), of_columns)
+
+    def blocks(self, first: int, stop: int) -> Iterator[Ends]:
+        """The forecasts of `series[first:stop]`, some at a time; `first` is a multiple of BATCH.
+
+        The last batch is filled up with its last window. UserError, naming the series, where one is not finite.
+        """
+        assert first % BATCH == 0 or first >= stop
+        alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
+        rows = self._windows.look_back + self.pred_len  # of a window, and of what is known and forecast after it
+        size = BATCH * rows * self._windows.window_bytes // self._windows.look_back
+        together = BATCH * max(1, min(_GATHERED, GATHERED_BYTES // size))
+        for start in range(first, stop, together):
+            end = min(stop, start + together)
+            whole = end if alone else start + -(-(end - start) // self.batch) * self.batch
+            yield self._ends(torch.arange(start, whole).clamp_(max=end - 1), end - start)
+
+    def some(self, places: Sequence[int]) -> Ends:
+        """The forecasts of some of `series`, by their places there; with other last digits than in `blocks`."""
+        return self._ends(torch.tensor(places), len(places))
+
+    @torch.inference_mode()
+    def _ends(self, places: Tensor, count: int) -> Ends:
+        """The forecasts of the first `count` of these places in `series`."""
+        self.scale.need(self.series[np.unique(places.numpy())])
+        batch, read = self._windows.__getitems__(places), slice(-self.model.look_back, None)
+        assert batch.series is not None
+        self._look_at(batch)
+        inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
+        parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
+        with exact_float32():
+            forecast = torch.cat([self._forecast(*part) for part in parts])
+        finite = torch.isfinite(forecast).flatten(1).all(1)
+        if not finite.all():
+            row = int((~finite).int().argmax())
+            try:
+                check_finite(forecast[row], inputs[0][row])
+            except UserError as error:
+                raise UserError(f"{self._named(int(batch.series[row]))}: {error}") from error
+        series = self.series[places[:count].numpy()]
+        return Ends(series, self._original(forecast[:count].double().numpy(), series))
+
+    def _future(self, series: Tensor) -> Tensor:
+        """The known features (B, P, F) of the steps after series (B,)."""
+        after = self.calendar[self._ends_at[series][:, None] + torch.arange(self.pred_len)]
+        parts = [after, after.new_zeros(len(series), self.pred_len, int(self.pad)), self._told(series)]
+        if self.facts is not None:
+            parts.append(self.facts[series][:, None].expand(-1, self.pred_len, -1))
+        return torch.cat(parts, dim=2)
+
+    @cached_property
+    def _ends_at(self) -> Tensor:
+        """The first step (S,) after each series."""
+        return torch.from_numpy(self.frame.steps + self.frame.lengths)
+
+    def _look_at(self, batch: Batch) -> None:
+        """Keeps in `far` which series are, by the past of their window, of another size than in training.
+
+        UserError for a value with which no model computes in float32.
+        """
+        assert batch.series is not None
+        series, ahead = batch.series.numpy(), self.calendar.shape[1] + self.pad
+        told = batch.past_known[..., ahead : ahead + len(self.frame.columns) - self.n_columns]
+        past = torch.cat([batch.past, told], dim=2)
+        for number in series[(past.abs().flatten(1).amax(1) > FARTHEST).numpy()][:1].tolist():
+            rows = self.frame.between(number, number + 1)
+            last = np.arange(max(0, len(rows.values) - past.shape[1]), len(rows.values))
+            scaled_values(rows, self.scales(rows), last)
+        if self.scale.how == "series":
+            mean, std = (part[series] for part in self._tensors)
+            self.far.update(series[is_far(past, mean / std).numpy()].tolist())
+
+    def _forecast(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
+        """(B, P, N), scaled, on the CPU."""
+        past, past_known, future_known = (part.to(self.device) for part in (past, past_known, future_known))
+        return with_ends(self.model, past, past_known, future_known, self.intervals).cpu()
+
+    def _named(self, series: int) -> str:
+        """The file, and in it the series."""
+        frame = self.frame
+        return frame.name if frame.id_column is None else f"{frame.name}, series '{label(str(frame.ids[series]))}'"
+
+    def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
+        """Values (B, P, N) in original units, with as many digits as float32 has of standard deviations."""
+        columns = of_each(self.targets, self.levels)
+        mean, std = (part[series][:, columns][:, None] for part in (self.scale.mean, self.scale.std))
+        digits = MOST_DIGITS - np.ceil(np.log10(std))
+        up, down = 10.0 ** np.maximum(0, digits), 10.0 ** np.maximum(0, -digits)  # whole: their product is exact
+        rounded: FloatArray = np.rint((scaled * std + mean) * up / down) * down / up + 0.0  # no -0.0
+        return rounded
+
+    def past(self, series: int) -> FloatArray:
+        """The last rows of a series (L, T), at most seq_len, in original units."""
+        rows = self.frame.rows(series)[-self.seq_len :]
+        return rows[:, list(self.targets)].astype(np.float64)

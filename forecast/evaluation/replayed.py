@@ -7,9 +7,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.evaluation.conformal import own_interval
-from forecast.evaluation.evaluate import MODEL, exact_float32, forecast_of
-from forecast.evaluation.panel_pass import PanelPass
 from forecast.models.base import ForecastModel
 
 
@@ -22,23 +19,6 @@ class Made(NamedTuple):
     point: Float[Tensor, "B P T"]
     lower: Float[Tensor, "B P T K"] | None = None
     upper: Float[Tensor, "B P T K"] | None = None
-
-
-def made(
-    one_pass: PanelPass, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
-) -> Iterator[Made]:
-    """What the model of a pass forecasts, batch after batch, of the windows from first to stop.
-
-    levels (K,): of intervals, in per cent; None: the point forecasts alone. first, stop: see `PanelPass.batches`.
-    """
-    model, rows = one_pass.forecasters[MODEL], one_pass.look_backs[MODEL]
-    assert isinstance(model, ForecastModel)
-    with torch.inference_mode(), exact_float32():
-        for batch in one_pass.batches(batch_size, first, stop):
-            if levels is None or model.spread is None:
-                yield Made(forecast_of(model, batch, rows).cpu())
-            else:
-                yield Made(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
 
 
 class Replayed(ForecastModel):

@@ -21,11 +21,11 @@ from forecast.evaluation.evaluate import (
     check_finite,
     exact_float32,
     forecast_of,
+    in_chunks,
     longest_look_back,
     look_back_of,
 )
 from forecast.evaluation.interval_errors import name_of
-from forecast.evaluation.naive_errors import naive_errors
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 
@@ -90,7 +90,6 @@ def rolled(
             "backtest.step, or data.gaps=forward_fill."
         )
     chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
-    gathered = max(1, round(batch_size / chunk)) * chunk
     scored = None
     if intervals is not None:
         one = np.ones((1, len(data.targets)))
@@ -98,11 +97,9 @@ def rolled(
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     found: dict[str, list[Tensor]] = {}
     with exact_float32():
-        for some in np.split(origins.numbers, range(gathered, len(origins.numbers), gathered)):
-            numbers = torch.from_numpy(some).to(windows.home)
-            for batch in windows.in_batches(numbers, chunk):
-                for name, part in forecasts_of(forecasters, look_backs, batch.to(device), scored).items():
-                    found.setdefault(name, []).append(part.cpu())
+        for batch in in_chunks(windows, origins.numbers, batch_size, chunk):
+            for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
+                found.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
     return long_table(data, origins, arrays, columns=table_columns(forecasters, levels))
 
@@ -176,20 +173,16 @@ def long_table(
     return made
 
 
-def error_scales(data: Prepared, *, split: str, naive: SeasonalDifferences | None) -> dict[str, np.ndarray]:
+def error_scales(data: Prepared, naive: SeasonalDifferences) -> dict[str, np.ndarray]:
     """By what the errors of a backtest are scaled, for each series and target (S T,), original units.
 
-    id of a panel, target, std: the deviation in the train rows; naive: the mean absolute seasonal difference there,
-    of a panel before the split, 0 where there is none.
+    id of a panel, target, std: the deviation in the train rows; naive: the mean absolute seasonal difference, 0 where
+    there is none.
     """
-    targets, std = np.array(data.target_names), data.target_scale[1]
-    if data.frame.id_column is None:
-        absolute = np.zeros((1, len(targets))) if naive is None else naive.absolute
-        return {TARGET: targets, "std": std[0], "naive": absolute[0] * std[0]}
-    n_series = len(data.frame)
+    std, ids = data.target_scale[1], np.repeat(np.array(data.frame.ids).astype(str), len(data.targets))
     return {
-        ID: np.repeat(np.array(data.frame.ids).astype(str), len(targets)),
-        TARGET: np.tile(targets, n_series),
+        **({} if data.frame.id_column is None else {ID: ids}),
+        TARGET: np.tile(np.array(data.target_names), len(data.frame)),
         "std": std.reshape(-1),
-        "naive": (naive_errors(data, split).absolute * std).reshape(-1),
+        "naive": (naive.absolute * std).reshape(-1),
     }

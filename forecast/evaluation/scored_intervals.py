@@ -30,7 +30,7 @@ class Intervals:
 class ScoredIntervals:
     """The intervals of a model on windows in the order of time, summed; of a panel one series after another.
 
-    mean, std (G, T): of the groups, see `IntervalErrors`. stride: rows from a window to the next one.
+    mean, std (S, T): of the series. stride: rows from a window to the next one.
     """
 
     def __init__(
@@ -51,16 +51,19 @@ class ScoredIntervals:
         self._series = -1  # of the window before
         self._kept: list[tuple[Tensor, Tensor]] = []
 
-    def add(self, model: nn.Module, batch: Batch, rows: int, *, groups: Tensor | None = None) -> Float[Tensor, "B P T"]:
+    def add(
+        self, model: nn.Module, batch: Batch, rows: int, *, scale: tuple[Tensor, Tensor] | None = None
+    ) -> Float[Tensor, "B P T"]:
         """Forecasts a batch and adds what became of its intervals; returns the point forecasts.
 
-        rows: of the past that the model reads. groups (B,): of `mean` and `std`; None: all are of the first.
+        rows: of the past that the model reads. scale: see `ErrorSums.update`.
         """
         point, lower, upper = self.of(model, batch, rows)
         if self.tracker is not None:
             lower, upper = self._tracked(self.tracker, batch, point, lower, upper)
         self.last = lower, upper
-        self.errors.update(point, lower, upper, batch.target, groups=groups, measured=batch.measured)
+        by = None if scale is None else scale[0]
+        self.errors.update(point, lower, upper, batch.target, series=batch.series, measured=batch.measured, scale=by)
         return point
 
     def of(

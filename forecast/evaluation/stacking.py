@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from forecast.data.prepare import Prepared
-from forecast.evaluation.calibrate import MOST_FITS, block_count, numbered_batches
-from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.evaluation.calibrate import MOST_FITS, block_count
+from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks
 from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
 
 Loss = Literal["mse", "mae"]
@@ -55,15 +55,14 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
         stride = max(stride, -(-len(windows) // MOST_FITS))
     found = []
     with exact_float32():
-        for batch in numbered_batches(windows, range(0, len(windows), stride), batch_size):
-            moved = batch.to(device)
+        for batch in in_chunks(windows, np.arange(0, len(windows), stride), batch_size, CHUNK):
             rows = model.look_back
-            said = model.forecasts(moved.past[:, -rows:], moved.past_known[:, -rows:], moved.future_known)
-            for one in said:
-                check_finite(one, moved.past)
-            errors = torch.stack(said, dim=-1) - moved.target.unsqueeze(-1)
-            if moved.measured is not None:
-                errors = torch.where(moved.measured.unsqueeze(-1), errors, math.nan)
+            forecasts = model.forecasts(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
+            for forecast in forecasts:
+                check_finite(forecast, batch.past)
+            errors = torch.stack(forecasts, dim=-1) - batch.target.unsqueeze(-1)
+            if batch.measured is not None:
+                errors = torch.where(batch.measured.unsqueeze(-1), errors, math.nan)
             found.append(errors.cpu())
     return MemberErrors(torch.cat(found), len(windows), block_count(windows, data.pred_len))
 

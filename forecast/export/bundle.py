@@ -171,7 +171,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, objec
         "columns": data["columns"],
         "targets": data["targets"],
         "known": feature_rules(data["freq"], checkpoint.encoding),
-        "scaler": {key: data["scaler"][key] for key in ("mean", "std")},
+        "scaler": {"mean": checkpoint.scaler.mean.tolist(), "std": checkpoint.scaler.std.tolist()},
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | reading,
         **inputs_and_output(checkpoint, "B" if batch is None else batch),
         "config": config.plain,

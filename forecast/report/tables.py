@@ -11,11 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from forecast.report.forecasters import Forecaster, baseline_name, best_baseline, forecasters
-from forecast.run_folder.shapes import Metrics, Offset, block_of
+from forecast.run_folder.shapes import Metrics, Offset, block_of, is_many
 from forecast.text.terminal import label
 
 STEP_MSE = "mse_scaled"
 # What errors are measured in, by data.scaling.
+# Over which MASE is scaled, by `mase_scale.rows`.
+ROWS = {
+    "train": "the train rows",
+    "split": "all rows before the first forecast",
+    "window": "all rows before each window",
+}
 UNITS = {
     "series": "in deviations of each series",
     "season": "in seasonal differences of each series",
@@ -32,9 +38,9 @@ def scores_table(metrics: Metrics, split: str) -> Table:
     """
     rows = forecasters(metrics, split)
     reference = next((row.mse for row in rows if row.key == "seasonal_naive"), None)
-    result = titled_table(Text(_title(metrics, split)), _caption(metrics))
+    result = titled_table(Text(_title(metrics, split)), _caption(metrics, many=is_many(metrics, split)))
     result.add_column("", overflow="fold")
-    panel = "series" in block_of(metrics, split)
+    panel = is_many(metrics, split)
     for heading in ("MSE\nscaled", "MAE\nscaled", "MASE\n", *(("sMAPE\n%", "WAPE\n") if panel else ()), "skill\n"):
         result.add_column(heading, justify="right", no_wrap=True)
     for number, row in enumerate(rows):
@@ -72,10 +78,10 @@ def columns_table(metrics: Metrics, split: str) -> Table | None:
 
 
 def series_table(metrics: Metrics, split: str) -> Table | None:
-    """The series of a panel with the largest and the least MASE, and how many have none; None for one series."""
-    block = block_of(metrics, split).get("series")
-    if not block:
+    """The series with the largest and the least MASE, and how many have none; None for one series."""
+    if not is_many(metrics, split):
         return None
+    block = block_of(metrics, split)["series"]
     caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} without a MASE"
     result = titled_table("The worst and the best series", caption)
     result.add_column("", overflow="fold")
@@ -159,17 +165,15 @@ def _title(metrics: Metrics, split: str) -> str:
     return "\n".join(filter(None, (", ".join(filter(None, parts)) for parts in lines)))
 
 
-def _caption(metrics: Metrics) -> str:
+def _caption(metrics: Metrics, *, many: bool) -> str:
     skill, scale = "skill: 1 - MSE / MSE of seasonal naive, scaled", metrics.get("mase_scale")
     if not scale:
         return skill
-    if scale.get("by_series"):
-        before = f"mean difference from {scale['period']} steps before, in the rows before the first forecast"
-        units = UNITS.get(metrics.get("scaling") or "")
+    rows, scaling = ROWS.get(scale.get("rows", ""), "earlier rows"), metrics.get("scaling") or "series"
+    if many:
+        units, of = UNITS.get(scaling, ""), f"mean difference from {scale['period']} steps before, in {rows}"
         judged = f"MSE, MAE: over the cells of all series, {units}; the verdict is by MSE\n" if units else ""
-        return f"{judged}{skill}\nMASE: of each series MAE / {before}"
-    rows = "all rows before each window" if scale.get("rows") == "before" else "the train rows"
-    scaling = metrics.get("scaling") or "series"
+        return f"{judged}{skill}\nMASE: of each series MAE / {of}"
     other = "" if scaling == "series" else f"MSE, MAE: {UNITS.get(scaling, scaling)}\n"
     return f"{other}{skill}\nMASE: MAE / MAE over {rows} of the value {scale['period']} steps before"
 

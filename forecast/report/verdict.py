@@ -25,7 +25,7 @@ from forecast.report.tables import (
     short_number,
     steps_table,
 )
-from forecast.run_folder.shapes import Metrics, block_of
+from forecast.run_folder.shapes import Metrics, block_of, is_many
 from forecast.text.terminal import harmless, label, listed
 
 LOG_WIDTH = 100
@@ -169,7 +169,7 @@ def _against_baselines(metrics: Metrics, split: str, model: Forecaster, baseline
     ]
     if lost:  # in one column, though it errs less over all of them
         sentences.append(f"Of {_and(lost[:FLAT_COLUMNS_NAMED])} alone {best.name} errs less, by MASE.")
-    if "series" in block_of(metrics, split):  # in which each series of a panel counts alike, whatever it is scaled by
+    if is_many(metrics, split):  # in which each series of a panel counts alike, whatever it is scaled by
         sentences += _otherwise(model, rivals, "MASE", "mase")
     return sentences
 

@@ -30,7 +30,7 @@ WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step
 AHEAD = "forecast_ahead.npz"  # of forecast auto: what it forecasts, for its page
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.parquet"
-SERIES_ERRORS = "errors_by_series.csv"  # of a panel alone
+SERIES_ERRORS = "errors_by_series.csv"
 RELIABILITY = "reliability.png"  # of intervals
 # Errors by time; the page for a person.
 RESIDUALS, PAGE = "residuals.csv", "report.html"
@@ -164,7 +164,7 @@ def _state(folder: Path, metrics: Metrics, info: RunInfo) -> tuple[State, str]:
     missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
     if status == "running":
         missing = [running_or_killed(folder)]
-    elif not missing and not ((folder / WINDOW_ERRORS).is_file() and zipfile.is_zipfile(folder / WINDOW_ERRORS)):
+    elif not missing and not _has_errors(folder, metrics):
         missing = [f"{WINDOW_ERRORS} is missing or cut off"]
     elif not missing and (other := torn(folder, metrics)):
         both = f"forecast train ckpt_path={checkpoint_path(folder, 'last')} writes both anew"
@@ -180,6 +180,14 @@ def _state(folder: Path, metrics: Metrics, info: RunInfo) -> tuple[State, str]:
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return "failed", "its test error is not a finite number"
     return "finished", ""
+
+
+def _has_errors(folder: Path, metrics: Metrics) -> bool:
+    """Whether the errors by window are there and whole, where these were few enough to be written."""
+    written = metrics.get(FILES)
+    if isinstance(written, Mapping) and WINDOW_ERRORS not in written and SERIES_ERRORS in written:
+        return True
+    return (folder / WINDOW_ERRORS).is_file() and zipfile.is_zipfile(folder / WINDOW_ERRORS)
 
 
 def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int]:

@@ -23,14 +23,6 @@ class Scale(TypedDict):
     std: list[float]
 
 
-class NaiveErrors(TypedDict):
-    """By what MASE and RMSSE are scaled: seasonal differences of each target in the train rows."""
-
-    period: int
-    absolute: list[float]
-    squared: list[float]
-
-
 class Gaps(TypedDict, total=False):
     """What was done to what a file lacked."""
 
@@ -62,7 +54,7 @@ class SeriesRead(TypedDict, total=False):
 class DataRecord(TypedDict, total=False):
     """The data of a run: where they lay, what a model must know of them, how their rows were split.
 
-    splits: first row and end of each; of a panel none, then windows: how many each has, and series. covariates: of each
+    splits: first row and end of each, of one series; windows: how many each has. covariates: of each
     the words of its categories, None for a number; hidden: those that are observed; facts: of the series, their scale.
     """
 
@@ -75,14 +67,12 @@ class DataRecord(TypedDict, total=False):
     freq: str
     time_format: Text
     season: Positive | None
-    scaler: Scale
     scaling: str
     splits: dict[str, list[Count]]
     trained_until: str
     covariates: dict[str, list[str] | None]
     hidden: list[str]
     facts: Scale
-    naive: NaiveErrors | None
     gaps: Gaps | None
     windows: dict[str, Count]
     series: SeriesRead
@@ -94,6 +84,7 @@ class Origin(TypedDict):
     config: dict[str, object]
     choices: dict[str, Text]
     data: DataRecord
+    scale: Scale
     versions: dict[str, str]
 
 
@@ -174,7 +165,7 @@ class Named(TypedDict, total=False):
 
 
 class SeriesErrors(TypedDict):
-    """The worst and the best series of a panel."""
+    """How many series there are, and the worst and the best of several."""
 
     count: Count
     evaluated: Count
@@ -255,7 +246,6 @@ class MaseScale(TypedDict, total=False):
 
     period: Positive | None
     rows: str
-    by_series: bool
     columns_without: list[str]
 
 
@@ -339,6 +329,12 @@ class Metrics(TypedDict, total=False):
 def block_of(metrics: Metrics, split: str) -> Block:
     """The block of a split."""
     return cast(Mapping[str, Block], metrics)[split]
+
+
+def is_many(metrics: Metrics, split: str) -> bool:
+    """Whether windows of several series were judged, each of which then counts alike."""
+    of_series = block_of(metrics, split).get("series")
+    return of_series is not None and of_series["count"] > 1
 
 
 ErrorName = Literal["mse", "mae", "mase"]

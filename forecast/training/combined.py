@@ -48,7 +48,6 @@ SHARED: Mapping[Literal["checksum", "targets", "freq", "splits"], str] = {
     "freq": "data.freq",
     "splits": "data.split",
 }
-MOMENTS: tuple[Literal["mean", "std"], ...] = ("mean", "std")
 
 
 class Member(NamedTuple):
@@ -241,10 +240,8 @@ def check_fits(member: Member, record: Record) -> None:
 def scale_of(record: Record) -> list[object]:
     """What brings the targets to scaled units, as plain values."""
     targets = [record.data["columns"].index(name) for name in record.data["targets"]]
-    if panel := record.panel:
-        scale = panel["scale"]
-        return [scale["how"], scale["ids"].tolist(), *(scale[key][:, targets].tolist() for key in MOMENTS)]
-    return [[record.data["scaler"][key][target] for target in targets] for key in MOMENTS]
+    scale = record.series.scale
+    return [scale.how, scale.ids.tolist(), *(part[:, targets].tolist() for part in (scale.mean, scale.std))]
 
 
 def described(member: Member, data: DataRecord) -> Plain:

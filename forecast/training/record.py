@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import cast
 
 import lightning
-import numpy
+import numpy as np
 import pandas
 import torch
 from torch import Tensor, nn
@@ -18,19 +18,20 @@ from torch import Tensor, nn
 import forecast
 from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX
-from forecast.checkpoint.record import PanelRecord, Record
+from forecast.checkpoint.record import Record, SeriesRecord
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
+from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
-from forecast.run_folder.shapes import DataRecord
-from forecast.training.panel_record import describe_panel, panel_entry, panel_until
+from forecast.run_folder.shapes import DataRecord, SeriesRead
 from forecast.training.told_columns import told_columns
 
 log = logging.getLogger(__name__)
+NAMED = 5  # of the series that were left out
 
 
 def versions() -> dict[str, str]:
@@ -42,7 +43,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "lightning": lightning.__version__,
-        "numpy": numpy.__version__,
+        "numpy": np.__version__,
         "pandas": pandas.__version__,
         "threads": str(torch.get_num_threads()),
     }
@@ -60,17 +61,12 @@ def make_record(
     choices: the chosen option of each config group. fitted: the weights of the baselines, so that an evaluation needs
     no train rows.
     """
-    described = (
-        describe_data(config, source, data)
-        if data.frame.id_column is None
-        else describe_panel(data, source.describe(data.frame))
-    )
     return Record(
         versions=versions(),
         config=config,
         choices=choices,
-        data=cast(DataRecord, described),
-        panel=None if data.frame.id_column is None else cast(PanelRecord, panel_entry(data)),
+        data=describe_data(source, data),
+        series=describe_series(data),
         fits=fitted,
     )
 
@@ -94,32 +90,71 @@ def weights_only_content(model: nn.Module, record: Record, *, step: int = 0, epo
 
 
 def trained_until(data: Prepared) -> str:
-    """The time of the last train row."""
-    return panel_until(data)
+    """The time of the last train row of any series."""
+    frame = data.frame
+    ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
+    return str(frame.calendar()[max(0, int(ends.max()) - 1)])
 
 
-def describe_data(config: RunConfig, source: Source, data: Prepared) -> dict[str, object]:
-    """Where the data came from, what the model must know of them, what was filled in and the windows that it cost."""
-    left_out = {name: data.windows(name).left_out for name in ("train", "val", "test")}
+def describe_series(data: Prepared) -> SeriesRecord:
+    """What a checkpoint must know of each series."""
+    frame = data.frame
+    scale = SavedScale.of(data.scaler, frame.ids, naive_errors(data, "train"))
+    return SeriesRecord(scale=scale, id_column=frame.id_column, time_column=frame.time_column, pad=data.pad)
+
+
+def describe_data(source: Source, data: Prepared) -> DataRecord:
+    """Where the data came from, what the model must know of them, what was filled in and what was left out."""
+    frame, windows = data.frame, {name: data.windows_of(data.origins(name)) for name in data.splits}
+    left_out = {name: windows[name].left_out for name in ("train", "val", "test")}
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
-        log.info("data.gaps=%s: windows left out beside gaps: %s", data.frame.repair.policy, counts)
-    scaler = data.scaler
-    if constant := [name for name, flag in zip(data.frame.columns, scaler.constant[0], strict=True) if flag]:
+        log.info("data.gaps=%s: windows left out beside gaps: %s", frame.repair.policy, counts)
+    if constant := [name for name, flags in zip(frame.columns, data.scaler.constant.T, strict=True) if flags.all()]:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
+    # of several series each has its own
+    one = data.splits if len(frame) == 1 else {}
+    splits = {name: [rows.alone.start, rows.alone.stop] for name, rows in one.items()}
+    return cast(
+        DataRecord,
+        {
+            **source.describe(frame),
+            "columns": list(frame.columns),
+            "targets": data.target_names,
+            "known": known_names(data),
+            **told_columns(data),
+            "freq": frame.freq,
+            "time_format": frame.time_format,
+            "season": data.season,
+            "scaling": data.scaler.how,
+            "splits": splits,
+            "windows": {name: len(part) for name, part in windows.items()},
+            "trained_until": trained_until(data),
+            "gaps": {**asdict(frame.repair), "windows_left_out": left_out},
+            "series": series_read(data),
+        },
+    )
+
+
+def known_names(data: Prepared) -> list[str]:
+    """The known features: the calendar, the flag of padded rows, the columns that are known in advance, facts."""
+    frame = data.frame
+    names = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
+    return names + ([] if frame.facts is None else [*frame.facts.names])
+
+
+def series_read(data: Prepared) -> SeriesRead:
+    """How many series there are, how long they are, and which have no window."""
+    frame, left_out = data.frame, data.left_out()
+    for reason, names in left_out.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        first = ", ".join(names[:NAMED]) + more
+        log.warning("%d of %d series left out (%s): %s", len(names), len(frame), reason, first)
     return {
-        **source.describe(data.frame),
-        "columns": list(data.frame.columns),
-        "targets": data.target_names,
-        "known": [*feature_names(data.frame.freq, config.encoding), *data.covariates],
-        **told_columns(data),
-        "freq": data.frame.freq,
-        "time_format": data.frame.time_format,
-        "season": data.season,
-        "scaler": scaler.alone(data.frame.columns).state(),
-        "scaling": scaler.how,
-        "splits": {name: [rows.alone.start, rows.alone.stop] for name, rows in data.splits.items()},
-        "trained_until": trained_until(data),
-        "naive": naive_errors(data, "train").state(),
-        "gaps": {**asdict(data.frame.repair), "windows_left_out": left_out},
+        "count": len(frame),
+        "rows": int(frame.offsets[-1]),
+        "shortest": int(frame.lengths.min()),
+        "longest": int(frame.lengths.max()),
+        "cells_made_up": 0 if frame.measured is None else int(np.count_nonzero(~frame.measured)),
+        "left_out": {reason: {"count": len(names), "first": names[:NAMED]} for reason, names in left_out.items()},
     }

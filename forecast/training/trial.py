@@ -136,7 +136,7 @@ class Trials:
             while len(self.known) >= MOST_DATA:
                 self.known.pop(next(iter(self.known)))
             data = self.read(plan)
-            counted_windows(data, "val", config.protocol.build(Protocol))
+            counted_windows(data.windows("val"), "val", config.protocol.build(Protocol))
             self.known[key] = data, make_record(config, plan.choices, plan.source, data, {})
         return self.known[key]
 

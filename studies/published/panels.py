@@ -57,9 +57,9 @@ def panel_jobs(
                 if beside := own.get("data.static_path"):
                     values["data.static_path"] = str((folder / beside).absolute())
                 words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items()) + tuple(extra)
-                yield Job(
-                    table=TABLE, row=name, model=model, seed=seed, overrides=words, identity=composed(words).identity
-                )
+                # the path of a file is no part of an identity, and the same words are for several files
+                identity = f"{name}-{composed(words).identity}"
+                yield Job(table=TABLE, row=name, model=model, seed=seed, overrides=words, identity=identity)
 
 
 def joined(files: Sequence[Path], target: Path) -> Path:

@@ -15,11 +15,12 @@ from checkpoints import write_untrained
 from commands.fake_ray import faked
 from commands.test_predict_panel import WINDOW, long_table, predict, refused
 from filelock import FileLock
+from program import call
 
-from forecast.commands import predict_panel as command
+from forecast.commands import scoring as command
 from forecast.commands.engines import forecasts, ray_pool, ray_worker
-from forecast.data.panel.parts import beside
-from forecast.evaluation import predict_panel as core
+from forecast.data.parts import beside
+from forecast.evaluation import predict as core
 from forecast.text.program import install
 
 ON_RAY = ("engine=ray",)
@@ -60,14 +61,23 @@ def test_any_number_of_parts_is_joined_to_the_bytes_of_one_process(folder, tmp_p
     assert ray.initialised is None and not (tmp_path / f"f{ending}.parts").exists()
 
 
+def test_one_series_is_one_part(best, tmp_path):
+    """Without ids nothing is beside it, on a cluster neither."""
+    for name, changes in (("whole", ()), ("f", ON_RAY)):
+        with faked() as ray:
+            call("predict", f"ckpt_path={best}", f"output={tmp_path}/{name}.csv", "device=cpu", *changes)
+    assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert [call[1:] for call in ray.calls if call[0] == "work"] == [(1, 1)]
+
+
 def test_workers_are_as_many_as_there_are_cpus_for_and_each_loads_once(folder, tmp_path, monkeypatch, capsys):
-    loads, real = [], forecasts.Forecaster.load
-    monkeypatch.setattr(forecasts.Forecaster, "load", lambda *a, **k: loads.append(a) or real(*a, **k))
+    loads, real = [], forecasts.load_checkpoint
+    monkeypatch.setattr(forecasts, "load_checkpoint", lambda *a: loads.append(a) or real(*a))
     for keys, workers in (((), 3), (("ray.workers=2",), 2), (("ray.workers=8",), 3), (("ray.threads=2",), 1)):
         loads.clear()
         with faked(cpus=(2, 1)) as ray:
             predict(folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY, *keys)
-        assert len(loads) - 1 == workers == len([call for call in ray.calls if call[0] == "ready"]), keys
+        assert len(loads) == workers == len([call for call in ray.calls if call[0] == "ready"]), keys
         assert ray.options == {"num_cpus": 2 if keys == ("ray.threads=2",) else 1, "num_gpus": 0}
     assert "ray.workers=8: the cluster has CPUs for 3, which begin." in capsys.readouterr().out
     assert json.loads((tmp_path / "f.csv.json").read_text())["run"]["threads"] == 2
@@ -125,7 +135,7 @@ def test_a_bad_series_is_named_and_the_parts_of_the_others_are_written(folder, t
     squared = write_untrained(tmp_path / "informer.ckpt", *COLUMNS, f"data.path={folder}/p.csv")
     with faked():
         text = refused(capsys, squared, tmp_path / "f.csv", *ON_RAY, f"data.path={tmp_path}/bad.csv")
-    assert re.search(r"1 of 4 parts failed, .*: part 2: .*bad\.csv, series 's5': the forecasts are not finite", text)
+    assert re.search(r"1 of 4 parts failed, .*: part 2: .*bad\.csv: column 'sold' of series 's5' is 1e\+38 at", text)
     assert len([*(tmp_path / "f.csv.parts").glob("shard-*.csv")]) == 3
 
 

@@ -9,10 +9,9 @@ from program import call, refusal
 
 from forecast import Forecaster, UserError
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands import predict as one_series
-from forecast.commands import predict_panel as command
+from forecast.commands import scoring as command
 from forecast.commands.inputs import evaluated_data, trained_source
-from forecast.evaluation import predict_panel as core
+from forecast.evaluation import predict as core
 
 ROLES = ["data.target=sold", "data.known=[promo,temp]", "seq_len=22", "label_len=11", "pred_len=5", "data=csv"]
 HOURS, DAYS = 140, [60, 80, 45, 70]
@@ -60,7 +59,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
     monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
-    monkeypatch.setattr(one_series, "draw_future", lambda path, *_: path.write_bytes(b"a picture"))
 
 
 def predict(checkpoint, output, *changes):
@@ -185,16 +183,16 @@ PANEL = {
     ),
     "a row": (
         lambda t: t[(t["shop"] != "s1") | (t["day"] != "2024-03-18")],
-        r"has no row of the series 's1' for 2024-03-18 00:00:00; the",
+        r"has no row of series 's1' for 2024-03-18 00:00:00; the",
     ),
     "a value": (
         lambda t: t.assign(temp=t["temp"].where(t["shop"] != "s3")),
-        r"column 'temp' has no value for the series 's3' at 2024-03-09",
+        r"line 1\d, column 'temp': there is no value of series 's3' at 2024-03-09 00:00:00, and the forecast needs",
     ),
     "the history": (
         lambda t: pd.concat([days()[50:54], t]),
-        r"line 2: 2024-02-20 00:00:00 lies in the history of the series 's0': .*Leave such rows out, 4 "
-        r"of 24",
+        r"line 2: 2024-02-20 00:00:00 lies in the history of series 's0', which ends at 2024-02-24 00:00:00: .*Leave "
+        r"such rows out, 4 of 24",
     ),
     "a column": (
         lambda t: t.drop(columns="temp"),

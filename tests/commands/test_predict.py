@@ -2,7 +2,6 @@
 
 import errno
 import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from program import call, refusal
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.predict import verdict_of
 from forecast.data.time_features import time_features
+from forecast.data.writing import ForecastTable
 
 
 def predicted(folder, best, *changes):
@@ -46,7 +46,7 @@ def test_the_forecast_is_the_models_own_unscaled_by_the_training_files_scaler(tm
     history = write_csv(tmp_path / "history.csv", rows=101, start="2022-05-05", seed=3)
     forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
     checkpoint = load_checkpoint(best)
-    mean, std = (np.array(checkpoint.data["scaler"][key]) for key in ("mean", "std"))
+    mean, std = checkpoint.scaler.mean, checkpoint.scaler.std
     past = (history[["load", "wind"]].to_numpy()[-19:] - mean) / std
     times = pd.date_range(history["when"].iloc[-19], periods=24, freq="15min")
     known = time_features(times, "15min")
@@ -158,10 +158,7 @@ def test_a_strangers_file_is_overwritten_only_on_request(tmp_path, best, capsys,
     arguments = ["predict", f"ckpt_path={best}", f"output={tmp_path}/f.csv"]
     text = refusal(capsys, *arguments)
     first = tmp_path / next(iter(STRANGERS[name]))
-    assert (
-        f"{first} is there and is not a forecast of this checkpoint. Nothing is overwritten: choose another name, or"
-        in text
-    )
+    assert f"{first} is there and is not a whole forecast. Nothing is overwritten: choose another name, or" in text
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == content
     assert text.endswith("say overwrite=true\n")
     call(*arguments, "overwrite=true")
@@ -182,7 +179,7 @@ def test_nothing_but_the_output_is_written_and_the_current_folder_may_be_read_on
     with read_only(here):
         call("predict", f"ckpt_path={best}", f"output={tmp_path}/f.csv")
     assert not list(here.iterdir())
-    assert {path.name for path in tmp_path.iterdir()} == {"here", "f.csv", "f.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "f.csv", "f.csv.json", "f.png"}
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -192,7 +189,7 @@ def full_disk_at(monkeypatch, suffix):
     def refuse(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    name, owner = {".csv": ("write_text", Path), ".png": ("savefig", Figure)}[suffix]
+    name, owner = {".csv": ("text", ForecastTable), ".png": ("savefig", Figure)}[suffix]
     monkeypatch.setattr(owner, name, refuse)
 
 
@@ -201,11 +198,13 @@ def test_on_a_full_disk_the_file_that_had_no_room_is_named_and_yesterdays_foreca
     tmp_path, best, capsys, monkeypatch, suffix
 ):
     predicted(tmp_path, best)
-    before = {path.name: path.read_bytes() for path in tmp_path.glob("forecast*")}
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("forecast.*")}
     full_disk_at(monkeypatch, suffix)
     text = refusal(capsys, "predict", f"ckpt_path={best}", f"output={tmp_path}/forecast.csv")
-    assert f"{tmp_path}/forecast{suffix} cannot be written: No space left on device. Make room, or choose" in text
-    assert {path.name: path.read_bytes() for path in tmp_path.glob("*forecast*")} == before
+    named = {".png": ".png", ".csv": ".csv.parts/0000000000-0000000001.csv"}[suffix]
+    assert f"{tmp_path}/forecast{named} cannot be written: No space left on device. Make room, or choose" in text
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*forecast*") if path.is_file()} == before
+    assert (tmp_path / "forecast.csv.parts").is_dir() == (suffix == ".png")  # the numbers, which are used again
 
 
 def made_checkpoint(folder, *options, trained):

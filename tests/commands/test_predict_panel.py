@@ -13,12 +13,13 @@ from program import call, refusal
 
 from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands import predict_panel as command
+from forecast.commands import predict as predict_command
+from forecast.commands import scoring as command
 from forecast.commands.training_data import read_data
 from forecast.data.catalog import file_md5
-from forecast.data.panel.parts import beside
+from forecast.data.parts import beside
 from forecast.data.sources import CsvSource
-from forecast.evaluation import predict_panel as core
+from forecast.evaluation import predict as core
 from forecast.training.calibrated import add_calibration
 
 LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
@@ -274,10 +275,24 @@ def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder,
     assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
 
 
+def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys):
+    table = long_table()
+    last = table.groupby("shop").cumcount(ascending=False) < 22
+    table["sold"] = table["sold"].where(~(table["shop"].isin(["s4", "s7"]) & last), 1e5)
+    table.to_csv(tmp_path / "far.csv", index=False)
+    predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
+    text = capsys.readouterr().out
+    assert text.count("standard deviations)") == 1
+    assert (
+        "far.csv, the last 22 rows of series 's4', as of 1 more of 13 series: column 'sold' has the median 1e+05"
+        in text
+    )
+
+
 def test_series_all_too_short_are_refused(folder, tmp_path, capsys):
     long_table([9, 12, 7]).to_csv(tmp_path / "short.csv", index=False)
     text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/short.csv")
-    assert "none of 3 series has the 22 rows that the model reads; the longest, 's1', has 12." in text
+    assert "short.csv: the longest of 3 series, 's1', has 12 rows; the model reads the last 22. Give it a" in text
 
 
 def test_steps_without_dates_go_on_as_numbers(tmp_path):
@@ -351,7 +366,7 @@ def test_json_has_the_rows_of_a_few_series_and_the_counts_of_many(folder, tmp_pa
     written = pd.read_csv(tmp_path / "f.csv")
     assert [row["sold"] for row in few["rows"]] == written["sold"].tolist()
     assert few["rows"][0] == {"shop": "s0", "day": "2024-03-01", **written.iloc[0, 2:].to_dict()}
-    monkeypatch.setattr(command, "FEW_ROWS", 59)
+    monkeypatch.setattr(predict_command, "FEW_ROWS", 59)
     assert answer()["rows"] is None
 
 
@@ -439,21 +454,32 @@ def test_what_is_there_is_replaced_by_a_forecast_of_its_kind_alone(folder, tmp_p
     text = refused(capsys, folder / "c.ckpt", output, "shard=2/2")
     assert "f.csv is there and is not part 2 of 2 of a forecast. Nothing is overwritten: choose another name" in text
     predict(folder / "c.ckpt", output, "shard=1/2")
-    assert "is not a forecast of a panel" in refused(capsys, folder / "c.ckpt", output)
+    assert "is not a whole forecast" in refused(capsys, folder / "c.ckpt", output)
     predict(folder / "c.ckpt", output, "overwrite=true")
     predict(folder / "c.ckpt", output)
     (tmp_path / "mine.csv").write_text("shop,day,sold,price\ns1,2024-01-01,1,2\n")
-    assert "is not a forecast of a panel" in refused(capsys, folder / "c.ckpt", tmp_path / "mine.csv")
+    assert "is not a whole forecast" in refused(capsys, folder / "c.ckpt", tmp_path / "mine.csv")
     changes = [f"data.path={folder}/p.csv", "overwrite=true"]
     assert "is the history itself" in refused(capsys, folder / "c.ckpt", folder / "p.csv", *changes)
 
 
-def test_other_endings_and_keys_of_a_panel_are_refused(folder, tmp_path, capsys, best):
-    assert "must end in .csv, or for a panel in .parquet" in refused(capsys, folder / "c.ckpt", tmp_path / "f.txt")
-    assert "one series is a CSV, so its name must end in .csv" in refused(capsys, best, tmp_path / "f.parquet")
-    for change in ("shard=1/2", "unseen=refuse"):
-        text = refused(capsys, best, tmp_path / "f.csv", change)
-        assert f"{change} is for a panel, and the checkpoint was trained on one series. Leave it out." in text
+def test_other_endings_are_refused(folder, tmp_path, capsys):
+    assert "must end in .csv or .parquet" in refused(capsys, folder / "c.ckpt", tmp_path / "f.txt")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_one_series_has_the_keys_of_many(tmp_path, best, ending):
+    """A part of one series is all of it, or nothing; no series of a file without ids is unseen."""
+
+    def written(name, *changes):
+        call("predict", f"ckpt_path={best}", f"output={tmp_path}/{name}{ending}", "device=cpu", *changes)
+        return (tmp_path / f"{name}{ending}").read_bytes()
+
+    whole = written("whole", "unseen=refuse")
+    parts = [written(str(i), f"shard={i}/3") for i in (1, 2, 3)]
+    assert len(set(parts)) == 2 and parts[2] == whole
+    call("merge", *(tmp_path / f"{i}{ending}" for i in (1, 2, 3)), "--output", tmp_path / f"joined{ending}")
+    assert (tmp_path / f"joined{ending}").read_bytes() == whole
 
 
 def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, small):
@@ -469,7 +495,7 @@ def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, sm
         (one, tmp_path / "other.csv", "--output", tmp_path / "f.csv"): "its checkpoint's checksum is",
         (one, folder / "p.csv", "--output", tmp_path / "f.csv"): "p.csv is no part of a forecast: ",
         (one, two, "--output", tmp_path / "f.parquet"): "the parts are .csv files, and merging does not change them.",
-        (one, two, "--output", tmp_path / "f.txt"): "--output .*f.txt: the forecast is a CSV",
+        (one, two, "--output", tmp_path / "f.txt"): "--output .*f.txt: a forecast is a CSV",
         (one, two, "--output", one): "and would be overwritten; choose another name.",
         (one, two, "--output", tmp_path / "mine.csv"): "mine.csv is there and is not a whole forecast.",
         (one, two, "--output", tmp_path / "none" / "f.csv"): "there is no folder",

@@ -183,13 +183,6 @@ def test_a_forecast_is_written_as_the_file_that_it_continues(trained, values, fo
     assert path.read_text().splitlines() == [header, *rows]
 
 
-def test_a_forecast_of_an_earlier_version_is_recognised(trained, folder):
-    path = folder / "earlier.csv"
-    path.write_text("when,a,4046\n" + "2021-10-28,1,2\n" * 5)
-    call("predict", f"ckpt_path={trained}", f"output={path}", f"hydra.run.dir={folder}/own")
-    assert path.read_text().startswith("when;city;a;4046\n")
-
-
 # several columns of time, and none
 
 

@@ -1,5 +1,6 @@
 """A forecast is written as its file, so that it can be appended and is read back as what it was."""
 
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from forecast.data.frame import read_frame
 from forecast.data.frequency import future_timestamps
 from forecast.data.reading.layout import Layout
-from forecast.data.writing import PLAIN, Writing, digits_of
+from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
 
 N, P = 47, 7
 STD = np.array([1.7, 240.0])
@@ -119,6 +120,13 @@ CASES = {
 }
 
 
+def text_of(writing, frame, forecast):
+    names = list(forecast.columns[1:])
+    digits = [digits_of(std, writing.decimals.get(name)) for name, std in zip(names, STD, strict=False)]
+    table = ForecastTable(frame=frame.as_panel(), targets=names, pred_len=P, writing=writing, digits=digits)
+    return table.header_text() + table.text(np.array([0]), forecast[names].to_numpy()[None])
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_forecast_appended_to_its_file_continues_it(tmp_path, case):
     freq, cells_of, keys, start = CASES[case]
@@ -128,9 +136,9 @@ def test_a_forecast_appended_to_its_file_continues_it(tmp_path, case):
     frame = read_frame(path, layout)
     forecast = forecast_of(frame)
     writing = Writing.of(path, layout, frame.time_format)
-    header, rows = writing.header("date", ["a", "b"]), writing.cells(forecast, STD)
-    assert [list(row[:-2]) for row in rows] == [list(cells_of(stamp)) for stamp in forecast["date"]] or case == "GMT"
-    text = writing.text(header, rows)
+    text = text_of(writing, frame, forecast)
+    rows = list(csv.reader(text.splitlines()[1:], delimiter=writing.separator))
+    assert [row[:-2] for row in rows] == [list(cells_of(stamp)) for stamp in forecast["date"]] or case == "GMT"
     first, *lines = text.splitlines(keepends=True)
     assert first == path.read_text().splitlines(keepends=True)[0]
     path.write_text(path.read_text() + "".join(lines))
@@ -153,7 +161,7 @@ def test_a_series_of_several_is_continued_as_that_one(tmp_path):
     frame = read_frame(path, layout, columns=["a"])
     writing = Writing.of(path, layout, frame.time_format)
     forecast = pd.DataFrame({"date": future_timestamps(frame.timestamps[-1], "D", P), "a": np.arange(P) / 4})
-    text = writing.text(writing.header("date", ["a"]), writing.cells(forecast, np.ones(1)))
+    text = text_of(writing, frame, forecast)
     assert text.splitlines()[:2] == ["date,city,size,a", "2021-04-17,Albany,2,0.0"]
     (tmp_path / "alone.csv").write_text(text)
     assert read_frame(tmp_path / "alone.csv", layout, columns=["a"]).values[:, 0].tolist() == forecast["a"].tolist()
@@ -187,4 +195,4 @@ def test_digits_are_a_few_more_than_those_of_the_file(std, decimals, digits):
     ],
 )
 def test_a_number_has_no_digits_that_say_nothing(value, digits, text):
-    assert PLAIN._number(value, digits) == text
+    assert PLAIN.number(value, digits) == text

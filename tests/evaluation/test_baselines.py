@@ -83,11 +83,11 @@ def test_a_baseline_looks_back_further_than_seq_len_at_the_same_windows():
     forecaster = FittedLinear(window_shape(data), weight=weight)
     options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
     evaluation = evaluate(forecaster, data, split="test", **options)
-    origins = evaluation.starts[evaluation.examples] + L
-    assert len(evaluation.starts) == 199 - 138 - P + 1 == evaluation.errors.n_windows
+    origins = evaluation.origins
+    assert len(evaluation.windows.start) == 199 - 138 - P + 1 == evaluation.errors.n_windows
     assert np.allclose(evaluation.forecasts["model"], values[origins - 43][:, None], atol=1e-6)
     early = evaluate(forecaster, data, split="train", **options)
-    assert early.starts[0] == 0
+    assert early.windows.start[0] == 0
     assert np.allclose(early.forecasts["model"][0], values[0], atol=1e-6)  # before the series its first row stands
 
 

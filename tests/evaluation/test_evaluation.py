@@ -10,7 +10,6 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
@@ -24,7 +23,7 @@ from forecast.evaluation.evaluate import (
     evenly_spaced,
     exact_float32,
 )
-from forecast.evaluation.predict import predict
+from forecast.evaluation.predict import Continuation
 from forecast.models.naive import LastValue
 
 N, C, L, P = 211, WINDOW["n_columns"], WINDOW["seq_len"], WINDOW["pred_len"]
@@ -72,7 +71,7 @@ def test_figures_are_equal_to_the_last_bit_for_any_batch_size(data, model):
         other = evaluated(data, model, batch_size=batch_size)
         for name in ("sums", "by_step", "variances"):
             assert torch.equal(getattr(other.errors, name), getattr(first.errors, name))
-        assert np.array_equal(other.squared, first.squared)
+        assert np.array_equal(other.windows.squared, first.windows.squared)
         assert np.array_equal(other.forecasts["model"], first.forecasts["model"])
 
 
@@ -97,17 +96,18 @@ def test_a_model_is_called_on_the_windows_that_count_in_fixed_chunks(data, batch
 def test_every_window_counts_once_and_in_order(data, model):
     evaluation = evaluated(data, model)
     assert evaluation.errors.n_windows == WINDOWS == len(data.windows("test"))
-    assert evaluation.starts.tolist() == list(range(131 - L, 131 - L + WINDOWS))
+    assert evaluation.windows.start.tolist() == list(range(131 - L, 131 - L + WINDOWS))
     with torch.inference_mode():
         last = data.windows("test").__getitems__([WINDOWS - 1])
         error = (model(*last[:3]) - last.target).double()
-    np.testing.assert_allclose(evaluation.squared[-1], error.square().mean(1)[0].numpy(), rtol=1e-4)
+    np.testing.assert_allclose(evaluation.windows.squared[-1], error.square().mean(1)[0].numpy(), rtol=1e-4)
 
 
 def test_the_kept_forecasts_are_those_of_windows_spread_over_the_split(data, model):
     evaluation = evaluated(data, model)
-    assert evaluation.examples.tolist() == evenly_spaced(WINDOWS, 25) and evaluation.examples[-1] == WINDOWS - 1
-    windows = data.windows("test").__getitems__(evaluation.examples.tolist())
+    shown = evenly_spaced(WINDOWS, 25)
+    assert evaluation.origins.tolist() == [131 + number for number in shown] and shown[-1] == WINDOWS - 1
+    windows = data.windows("test").__getitems__(shown)
     last = windows.past[:, -1:].expand(-1, P, -1)
     assert np.array_equal(evaluation.forecasts["last_value"], last.numpy())
     with torch.inference_mode():
@@ -128,12 +128,12 @@ def test_skill_is_the_share_of_the_seasonal_naives_error_that_the_model_avoids(d
     evaluation = evaluated(data, LastValue(window=window_shape(data)))
     own, naive = (evaluation.baselines[name].total("squared").mean() for name in ("last_value", "seasonal_naive"))
     assert own != naive
-    assert split_metrics(evaluation, data)["skill"] == pytest.approx(1 - own / naive, rel=1e-12)
+    assert split_metrics(evaluation, data, "test")["skill"] == pytest.approx(1 - own / naive, rel=1e-12)
 
 
 def test_flat_columns_are_those_of_the_model_and_not_of_a_baseline(data):
-    assert split_metrics(evaluated(data, Forecaster(lambda past: past[:, :P])), data)["flat"] == []
-    assert split_metrics(evaluated(data, LastValue(window=window_shape(data))), data)["flat"] == ["a", "b", "c"]
+    assert split_metrics(evaluated(data, Forecaster(lambda past: past[:, :P])), data, "test")["flat"] == []
+    assert split_metrics(evaluated(data, LastValue(window=window_shape(data))), data, "test")["flat"] == ["a", "b", "c"]
 
 
 def test_the_closed_form_baseline_is_fitted_on_train_windows_alone(data):
@@ -164,7 +164,7 @@ def test_a_protocol_that_counts_no_window_is_refused(data):
         with pytest.raises(
             UserError, match=f"split {args[1]} has {windows} windows, of which the protocol counts none"
         ):
-            counted_windows(*args)
+            counted_windows(args[0].windows(args[1]), *args[1:])
 
 
 def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than_a_training():
@@ -181,17 +181,19 @@ def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than
 def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(data):
     values = data.frame.values.copy()
     values[-2, 1] = -1e308
-    frame = SeriesFrame(values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
-    scaler = Scaler(data.scaler.mean[0], data.scaler.std[0], frame.columns)
-    lengths = {"look_back": L, "pred_len": P, "encoding": "timeF", "device": torch.device("cpu")}
-    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps[-2]}, .*data.gaps="):
-        predict(
-            LastValue(window=replace(window_shape(data), targets=(1,))),
-            frame,
-            scaler=scaler,
-            targets=[1],
-            **lengths,
-        )
+    frame = replace(data.frame, values=values, name="my.csv")
+    ends = Continuation(
+        model=LastValue(window=replace(window_shape(data), targets=(1,))),
+        frame=frame,
+        scales=lambda _: data.scaler,
+        targets=(1,),
+        seq_len=L,
+        pred_len=P,
+        encoding="timeF",
+        device=torch.device("cpu"),
+    )
+    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps(0)[-2]}, .*data.gaps="):
+        ends.some([0])
 
 
 def test_a_forecast_that_is_not_finite_is_refused(data):
@@ -218,23 +220,23 @@ def test_evenly_spaced_numbers_take_both_ends(count, most, expected):
 
 def test_windows_apart_are_those_of_every_window_that_begin_pred_len_rows_apart(data, model):
     every, apart = (evaluated(data, model, protocol=Protocol(stride=stride)) for stride in (1, P))
-    assert list(apart.starts) == list(every.starts[::P]) and len(apart.starts) == -(-WINDOWS // P)
-    np.testing.assert_allclose(apart.squared, every.squared[::P], rtol=1e-5)
-    assert apart.errors.n_windows == len(apart.starts)
+    assert list(apart.windows.start) == list(every.windows.start[::P]) and len(apart.windows.start) == -(-WINDOWS // P)
+    np.testing.assert_allclose(apart.windows.squared, every.windows.squared[::P], rtol=1e-5)
+    assert apart.errors.n_windows == len(apart.windows.start)
 
 
 def test_each_window_is_scaled_by_all_rows_before_it(data):
     """By hand: MASE is the mean over windows of MAE / mean seasonal difference of the rows before the forecast."""
-    found = evaluated(data, LastValue(window=window_shape(data)), protocol=Protocol(stride=P, mase_scale="before"))
+    found = evaluated(data, LastValue(window=window_shape(data)), protocol=Protocol(stride=P, mase_scale="window"))
     period, mase, rmsse = season(data), [], []
-    for start in found.starts:
+    for start in found.windows.start:
         origin = start + L
         before, truth = data.frame.values[:origin], data.frame.values[origin : origin + P]
         difference = before[period:] - before[:-period]
         error = truth - before[-1]
         mase.append(np.abs(error).mean(0) / np.abs(difference).mean(0))
         rmsse.append(np.sqrt((error**2).mean(0) / (difference**2).mean(0)))
-    metrics = split_metrics(found, data)
+    metrics = split_metrics(found, data, "test")
     assert metrics["mase"] == pytest.approx(np.mean(mase), rel=1e-5)
     assert metrics["rmsse"] == pytest.approx(np.mean(rmsse), rel=1e-5)
     assert metrics["columns"]["b"]["mase"] == pytest.approx(np.mean(mase, axis=0)[1], rel=1e-5)

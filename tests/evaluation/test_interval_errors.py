@@ -28,7 +28,7 @@ def found(case, *, measured=None, sizes=(4, 7)):
     point, lower, upper, target, _ = case
     errors = IntervalErrors(LEVELS, (80.0, 95.0), P, mean=MEAN, std=STD)
     for some in torch.arange(W).split(list(sizes)):
-        more = {"groups": GROUPS[some], "measured": None if measured is None else measured[some]}
+        more = {"series": GROUPS[some], "measured": None if measured is None else measured[some]}
         errors.update(point[some], lower[some], upper[some], target[some], **more)
     return errors
 
@@ -81,7 +81,7 @@ def test_a_cell_that_was_made_up_counts_nowhere(case):
 def test_batches_do_not_matter(case):
     one, other = (found(case, sizes=sizes) for sizes in ((4, 7), (1, 2, 8)))
     torch.testing.assert_close(one.score, other.score, rtol=1e-12, atol=0)
-    torch.testing.assert_close(one.group_crps, other.group_crps, rtol=1e-12, atol=0)
+    torch.testing.assert_close(one.series_crps, other.series_crps, rtol=1e-12, atol=0)
 
 
 def test_from_which_step_on_intervals_are_too_narrow():
@@ -103,7 +103,7 @@ def test_figures_are_those_of_utilsforecast(case):
     for k, level in enumerate(LEVELS):
         frame[f"m-lo-{level:g}"], frame[f"m-hi-{level:g}"] = lower[..., k].ravel(), upper[..., k].ravel()
     errors = IntervalErrors(LEVELS, (80.0, 95.0), P, mean=np.zeros((G, 1)), std=np.ones((G, 1)))
-    errors.update(*(part[:, :, :1] for part in case[:4]), groups=GROUPS)
+    errors.update(*(part[:, :, :1] for part in case[:4]), series=GROUPS)
     levels = errors.metrics(["y"], None)["levels"]
     weights = np.bincount(GROUPS.numpy()) / W
     for level in (80, 95):

@@ -54,7 +54,7 @@ def test_widths_that_follow_a_drift_begin_anew_with_each_series():
         scale = {"mean": data.scaler.mean[:, [0, 2]], "std": data.scaler.std[:, [0, 2]]}
         scored = ScoredIntervals(intervals, pred_len=P, **scale)
         batch = windows.__getitems__(numbers)
-        scored.add(model, batch, data.seq_len, groups=batch.series)
+        scored.add(model, batch, data.seq_len)
         return scored.last[0]
 
     series = windows.series_of(range(len(windows)))

@@ -32,7 +32,7 @@ def errors_of(data, forecast, *, batch_size=32, split="test"):
 
 
 def naive_of(data):
-    return naive_errors(replace(data, season=SEASON), "test")
+    return naive_errors(replace(data, season=SEASON), "test", "split")
 
 
 def drawn(data, split="test", seed=3):

@@ -13,10 +13,10 @@ from forecast.data.gaps import Repair
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season, window_shape
-from forecast.evaluation.evaluate import Protocol, counted_windows, look_back_of
+from forecast.evaluation.blocks import baseline_metrics, split_metrics
+from forecast.evaluation.evaluate import Protocol, counted_windows, evaluate, look_back_of
 from forecast.evaluation.fitting import fitted_series, rows_to_fit, train_season
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.panel_evaluate import evaluate_panel, panel_baseline_metrics, panel_metrics
 from forecast.files import json_text
 from forecast.models.naive import LastValue, SeasonalNaive
 
@@ -35,7 +35,7 @@ class Wave(nn.Module):
 def evaluated(data, model=None, *, batch_size=32, protocol=None, split="test", fitted="all"):
     fitted = fit_baselines(data) if fitted == "all" else fitted
     options = {"split": split, "protocol": protocol or Protocol(), "batch_size": batch_size, "device": CPU}
-    return evaluate_panel((model or Wave()).eval(), data, fitted=fitted, **options)
+    return evaluate((model or Wave()).eval(), data, fitted=fitted, **options)
 
 
 def many():
@@ -74,20 +74,23 @@ def test_every_forecaster_is_summed_over_the_same_windows():
 
 
 def test_the_memory_is_that_of_the_series_however_many_windows():
+    def n_windows(data):
+        return len(counted_windows(data.windows("test"), "test", Protocol()))
+
     def numbers(data):
         found = evaluated(data)
         kept = [v for v in vars(found.errors).values() if isinstance(v, torch.Tensor)]
         return sum(v.numel() for v in kept) + sum(v.size for v in found.forecasts.values())
 
     few, more = (prepared(panel((300, 300)), split=LastSplit(horizon=P, test=test)) for test in (1, 40))
-    assert counted_windows(more, "test", Protocol()) > 100 * counted_windows(few, "test", Protocol())
+    assert n_windows(more) > 100 * n_windows(few)
     assert numbers(few) == numbers(more)
 
 
 def test_the_block_of_metrics_json_names_and_counts_the_series():
     data = many()
     found = evaluated(data)
-    block = json.loads(json_text(panel_metrics(found, data)))
+    block = json.loads(json_text(split_metrics(found, data, "test")))
     mase = found.errors.table(found.naive)["mase"]
     order = [f"shop {s}" for s in np.argsort(mase) if np.isfinite(mase[s])]
     assert [row["id"] for row in block["series"]["best"]] == order[:3]
@@ -97,7 +100,7 @@ def test_the_block_of_metrics_json_names_and_counts_the_series():
     assert block["series"]["without_mase"] == 6 - len(order)
     assert block["mase"] == pytest.approx(np.mean([column["mase"] for column in block["columns"].values()]), abs=1e-6)
     assert set(block["columns"]) == {"y", "x"} and block["windows"] == found.errors.n_windows
-    baselines = panel_baseline_metrics(found, data)
+    baselines = baseline_metrics(found.baselines, data, found.naive)
     assert baselines["seasonal_naive"]["period"] == SEASON
     naive = baselines["seasonal_naive"]["scaled"]["mse"]
     assert block["skill"] == pytest.approx(1 - block["scaled"]["mse"] / naive, abs=1e-5)
@@ -121,6 +124,35 @@ def test_a_protocol_drops_the_last_windows_of_all():
     assert part.errors.n_windows == whole.errors.n_windows // 32 * 32
     assert part.errors.windows.tolist()[:-1] == whole.errors.windows.tolist()[:-1]
     assert part.origins.max() < whole.origins.max()
+
+
+def test_of_each_series_the_windows_apart_begin_with_its_first():
+    data = many()
+    every, apart = evaluated(data), evaluated(data, protocol=Protocol(stride=P))
+    assert apart.errors.windows.tolist() == [-(-count // P) for count in every.errors.windows.tolist()]
+    for s in np.unique(every.windows.series):
+        own, some = (found.windows.start[found.windows.series == s] for found in (every, apart))
+        assert some.tolist() == own[::P].tolist()
+
+
+def test_each_window_is_scaled_by_the_rows_of_its_series_before_it():
+    """By hand: MASE of a series is the mean over its windows of MAE / mean seasonal difference before the forecast."""
+    data = prepared(panel((61, 43, 89), gaps=0.05, seed=2), split=LastSplit(horizon=P, val=2, test=5))
+    found = evaluated(data, LastValue(window=window_shape(data)), protocol=Protocol(mase_scale="window"))
+    frame, ratios = data.frame, {}
+    for number in range(len(data.windows("test"))):
+        batch = data.windows("test")[number]
+        s, origin = int(batch.series), int(data.windows("test").origins_of([number]))
+        begin, error = frame.offsets[s], (batch.past[0, -1, [0, 2]] - batch.target[0]).abs().double()
+        error = torch.where(batch.measured[0], error, torch.nan).nanmean(0).numpy()
+        for place, column in enumerate((0, 2)):
+            rows = [r for r in range(begin + SEASON, origin) if frame.measured[[r, r - SEASON], column].all()]
+            steps = np.abs(frame.values[rows, column] - frame.values[np.array(rows) - SEASON, column])
+            ratios.setdefault((s, place), []).append(error[place] / (steps.mean() / data.scaler.std[s, column]))
+    table = found.errors.series(found.naive)["mase"]
+    assert found.naive is None and len(ratios) == 6
+    for (s, place), values in ratios.items():
+        assert table[s, place] == pytest.approx(np.nanmean(values), rel=1e-6)
 
 
 def test_series_too_short_for_the_look_back_count_where_windows_are_padded():

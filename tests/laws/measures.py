@@ -28,7 +28,7 @@ KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 KIND_FLAGS = {"panel", "panel_form"}
 # A call of one of these gathers windows (law 2).
 GATHERS = {"in_batches", "__getitems__"}
-PASS = "evaluation/pass.py"
+PASS = "evaluation/evaluate.py"
 UNTYPED = {"config", "record", "cfg"}
 # A type of NumPy's, of which Any is no more than "any precision".
 DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArray"}
@@ -46,7 +46,6 @@ ROOMS = {
     "commands.train": "train",
     "commands.evaluate": "evaluate",
     "commands.predict": "predict",
-    "commands.predict_panel": "predict",
     "commands.merge": "predict",
     "commands.backtest": "backtest",
     "commands.fold_files": "backtest",
@@ -285,7 +284,7 @@ def typed_as_text():
             path
             for path, node in walked(ast.Call)
             if path.startswith(READERS)
-            and path != "data/panel/writing.py"  # a forecast, which is text
+            and path != "data/writing.py"  # a forecast, which is text
             and ast.unparse(node.func) in AS_TEXT
         }
     )

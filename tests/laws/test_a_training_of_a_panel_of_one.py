@@ -121,13 +121,11 @@ def test_errors_without_gaps(trained):
     same(first, {key: second[key] for key in first}, within=ROUNDED)
 
 
-@not_yet(4, "MASE, and what is scaled as it is, have two rules: no record of a panel keeps its own")
 def test_scaled_errors_without_gaps(trained):
     first, second = (errors(folder, "difference") for folder in trained(WHOLE))
     same(first, {key: second[key] for key in first}, within=ROUNDED)
 
 
-@not_yet(4, "a panel's windows of one series are one block of time, a series' are many")
 def test_differences_from_baselines_without_gaps(trained):
     first, second = (
         {name: block["difference"]["blocks"] for name, block in metrics(folder)["baselines"].items()}
@@ -136,14 +134,12 @@ def test_differences_from_baselines_without_gaps(trained):
     same(first, second)
 
 
-@not_yet(4, "two schemas of metrics.json")
 def test_metrics_have_the_same_keys(trained):
     same(*(dict.fromkeys(leaves(metrics(folder)), 0) for folder in trained(WHOLE)))
 
 
-@not_yet(4, "a panel has one rule of what MASE is scaled by, a series two")
 def test_mase_scaled_by_the_rows_before_each_window(trained):
-    serves_both(trained, "protocol.mase_scale=before")
+    serves_both(trained, "protocol.mase_scale=window")
 
 
 def test_horizon_offsets(trained):
@@ -152,6 +148,20 @@ def test_horizon_offsets(trained):
 
 def test_windows_per_epoch(trained):
     serves_both(trained, "data.windows_per_epoch=20")
+
+
+def test_padding(trained):
+    folders = trained(WHOLE, "dlinear", "data.short=pad")
+    same(*map(weights, folders), within=FLOAT32)
+    rows = [f"data.path={folder.parent}/few.csv" for folder in folders]
+    for folder, path in zip(folders, rows, strict=True):
+        lines = (folder.parent / "rows.csv").read_text().splitlines(keepends=True)
+        (folder.parent / "few.csv").write_text("".join(lines[:1] + lines[-4:]))  # fewer than a window has
+        options = [path, f"output={folder.parent}/few_next.csv", "level=[80]"]
+        call("predict", f"ckpt_path={folder}/checkpoints/best.ckpt", *options)
+        call("evaluate", f"ckpt_path={folder}/checkpoints/best.ckpt", f"hydra.run.dir={folder.parent}/again")
+    same(*(cells(folder.parent / "few_next.csv") for folder in folders), within=ROUNDED)
+    same(*(errors(folder.parent / "again", "difference") for folder in folders), within=ROUNDED)
 
 
 # Intervals.
@@ -193,7 +203,6 @@ def test_forecasts_to_the_last_digit(trained):
     same(*made)
 
 
-@not_yet(6, "one predict draws, the other writes a sheet beside its forecast")
 def test_predict_leaves_the_same_files(trained):
     for folder in trained(WHOLE):
         output = folder.parent / "next" / "next.csv"
@@ -202,22 +211,18 @@ def test_predict_leaves_the_same_files(trained):
     same(*({path.name: 0 for path in (folder.parent / "next").iterdir()} for folder in trained(WHOLE)))
 
 
-@not_yet(4, "errors_by_series.csv is a panel's alone")
 def test_run_folders_hold_the_same_files(trained):
     same(*({str(path.relative_to(folder)): 0 for path in folder.rglob("*")} for folder in trained(WHOLE)))
 
 
-@not_yet(4, "a panel keeps sums by series, a series errors by window")
 def test_errors_by_window_are_the_same(trained):
     same(*(arrays(folder / "errors_by_window.npz") for folder in trained(WHOLE)), within=ROUNDED)
 
 
-@not_yet(4, "of one series many windows are shown, of a panel of one the last")
 def test_forecasts_that_are_shown_are_the_same(trained):
     same(*(arrays(folder / "forecasts.npz") for folder in trained(WHOLE)), within=ROUNDED)
 
 
-@not_yet(4, "the record of a checkpoint has its scale and splits in two places")
 def test_records_have_the_same_keys(trained):
     same(*(dict.fromkeys(checkpoint(folder)["forecast"], 0) for folder in trained(WHOLE)))
 

@@ -222,7 +222,6 @@ def test_windows_of_a_sliding_fold():
     same_made(all_windows, *both(File(split=split)), within=FLOAT32)
 
 
-@not_yet(6, "padding is refused of a series")
 def test_windows_of_a_padded_file():
     same_made(all_windows, *both(File().with_keys(short="pad")), within=FLOAT32)
 
@@ -332,7 +331,6 @@ def test_errors_with_gaps(policy, file):
     same_made(errors_of, *both(with_policy(file, policy)), within=FLOAT32)
 
 
-@not_yet(4, "a series' MASE is scaled by the train rows, a panel's by all rows before the test")
 @some(5)
 @given(whole_files())
 @example(File(rows=67, columns=1))

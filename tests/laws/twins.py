@@ -23,7 +23,6 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.naive_errors import naive_errors
-from forecast.evaluation.panel_evaluate import evaluate_panel
 
 SERIES, PANEL, ID = "a series", "a panel of one", "shop"
 FIRST = pd.Timestamp("2020-01-06")
@@ -154,9 +153,8 @@ def fits_of(data):
 def evaluated(data, fitted):
     """The last value, and baselines, on the test windows."""
     model = make_baselines(data)["last_value"].eval()
-    run = evaluate_panel if is_panel(data) else evaluate
     options = {"protocol": Protocol(), "batch_size": 32, "device": torch.device("cpu")}
-    return run(model, data, split="test", fitted=fitted, **options)
+    return evaluate(model, data, split="test", fitted=fitted, **options)
 
 
 def errors_of_series(data, series):

@@ -1,5 +1,6 @@
 """Batches, errors, evaluation and forecasts on another device than the CPU: its numbers, and nothing mixed."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,14 +12,13 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler
 from forecast.evaluation import evaluate as evaluating
 from forecast.evaluation import horizon_offsets as offsetting
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.blocks import baseline_metrics, split_metrics
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.horizon_offsets import offset_metrics
-from forecast.evaluation.predict import predict
+from forecast.evaluation.predict import Continuation
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.module import ForecastModule
 
@@ -33,6 +33,7 @@ def without_inference_mode(monkeypatch):
     """It forbids the other device to take operations apart."""
     for module in (evaluating, offsetting):
         monkeypatch.setattr(module, "score", torch.no_grad()(evaluating.score.__wrapped__))
+    monkeypatch.setattr(Continuation, "_ends", torch.no_grad()(Continuation._ends.__wrapped__))
 
 
 @pytest.fixture(params=[(0, 1, 2), (2, 0)], ids=["all targets", "two in another order"])
@@ -53,7 +54,8 @@ def evaluated(data, weight, device):
     options = {"batch_size": 32, "device": device, "split": "test", "protocol": protocol}
     done = evaluate(model, data, fitted=weight, **options)
     offsets = offset_metrics(model, data.on(device), **options)
-    return done, {**offsets, **split_metrics(done, data), "baselines": baseline_metrics(done.baselines, data)}
+    baselines = {"baselines": baseline_metrics(done.baselines, data, done.naive)}
+    return done, {**offsets, **split_metrics(done, data, "test"), **baselines}
 
 
 def close(actual, expected):
@@ -73,20 +75,21 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
     here, figures_here = evaluated(data, weight, CPU)
     with other_device():
         there, figures_there = evaluated(data, weight, META)
-    for name in ("starts", "squared", "absolute", "examples", "forecasts"):
+    for name in ("start", "squared", "absolute", "measured"):
+        close(getattr(there.windows, name), getattr(here.windows, name))
+    for name in ("origins", "forecasts"):
         close(getattr(there, name), getattr(here, name))
     close(figures_there, figures_here)
 
 
 def test_a_forecast_there_is_that_of_the_cpu(data):
-    scaler = Scaler(data.scaler.mean[0], data.scaler.std[0], data.frame.columns)
     frame = SeriesFrame(data.frame.values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
-    sizes = {"scaler": scaler, "targets": list(data.targets), "look_back": L, "pred_len": P, "encoding": "timeF"}
-    forecast = torch.no_grad()(predict.__wrapped__)
-    _, expected = forecast(model_for(data), frame, device=CPU, **sizes)
+    sizes = {"targets": data.targets, "seq_len": L, "pred_len": P, "encoding": "timeF"}
+    of = partial(Continuation, frame=frame.as_panel(), scales=lambda _: data.scaler, **sizes)
+    expected = of(model=model_for(data), device=CPU).some([0])
     with other_device():
-        _, actual = forecast(model_for(data).to(META), frame, device=META, **sizes)
-    close(actual, expected)
+        actual = of(model=model_for(data).to(META), device=META).some([0])
+    close(actual.values, expected.values)
 
 
 def trained(data, device, world):

@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 import pandas as pd
-from config.composed import run_config
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
@@ -25,7 +24,7 @@ def test_the_checksum_is_the_frames_and_constant_columns_have_one_log_line(caplo
     splits = split_rows(frame, source.split, **lengths)
     with caplog.at_level(logging.INFO, logger="forecast"):
         data = prepare(frame, splits=splits, targets=(0, 1, 2), encoding="timeF", **lengths)
-        described = describe_data(run_config("model=dlinear"), source, data)
+        described = describe_data(source, data)
     assert (described["path"], described["checksum"]) == ("my.csv", "c0ffee")
     lines = [record.getMessage() for record in caplog.records]
     assert lines == ["Constant in the train rows, so not scaled (std 1): stuck"]

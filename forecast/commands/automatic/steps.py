@@ -19,7 +19,6 @@ from forecast.commands.automatic.pace import measure
 from forecast.commands.inputs import trained_source
 from forecast.commands.page import remake
 from forecast.commands.refit import chosen_checkpoint, kept_metrics
-from forecast.commands.results import saved_naive_errors
 from forecast.commands.train import make_plan, train
 from forecast.commands.training_data import begin, read_data
 from forecast.config.entry import call
@@ -27,10 +26,8 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.documents import read_json
 from forecast.errors import UserError
-from forecast.evaluation.blocks import all_metrics
 from forecast.evaluation.column_use import rests_on
-from forecast.evaluation.evaluate import MODEL, Protocol, evaluate
-from forecast.evaluation.panel_evaluate import evaluate_panel
+from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Board, Metrics
@@ -97,16 +94,8 @@ def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[s
     batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
         start = time.perf_counter()
-        if data.frame.id_column is not None:
-            other = evaluate_panel(
-                model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
-            )
-            overall = other.errors.overall(other.naive)
-        else:
-            one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
-            own = (one.own_scale or {}).get(MODEL)
-            overall, _ = all_metrics(one.errors, data, saved_naive_errors(checkpoint, data), own)
-        found[split] = overall
+        one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
+        found[split] = one.errors.overall(one.naive)
         found[f"{split}_seconds"] = time.perf_counter() - start
     return found
 

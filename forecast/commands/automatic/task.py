@@ -14,13 +14,10 @@ from forecast.config.annotations import parameters
 from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
 from forecast.config.values import options
-from forecast.data.frame import SeriesFrame
-from forecast.data.future import read_future, wanted_after
+from forecast.data.future import StepsAfter, read_future
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.future import StepsAfter, read_panel_future
 from forecast.data.panel.read import read_panel
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
@@ -118,23 +115,15 @@ def check_known(task: Task) -> None:
                 "data.known=[NAME]"
             )
         return
-    frame = read_panel(source) if source.panel_form else source.frame()
+    frame = read_panel(source) if source.panel_form else source.frame().as_panel()
     if future is None:
-        wanted = (
-            wanted_after(frame, known, steps)
-            if isinstance(frame, SeriesFrame)
-            else StepsAfter(frame, steps, times_are_counted(source)).wanted(0, known)
-        )
+        wanted = StepsAfter(frame, steps, counted=False).wanted(0, known)
         raise UserError(
             f"data.known={hydra_value(known)}: the forecast must be told {wanted}. Write them into a file as the "
             "history is written and add future=FILE to the command, or leave data.known out."
         )
-    file, book = source.with_file(future, columns=None, drop=()), source.codebook()
-    if isinstance(frame, SeriesFrame):
-        read_future(future, file, columns=known, history=frame, steps=steps, book=book)
-    else:
-        every = np.arange(len(frame))
-        read_panel_future(file, series=every, columns=known, history=frame, steps=steps, book=book)
+    file, every = source.with_file(future, columns=None, drop=()), np.arange(len(frame))
+    read_future(file, columns=known, history=frame, series=every, steps=steps, book=source.codebook())
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -1,26 +1,27 @@
 """predict engine=ray: a forecast of a panel in parts, each of which is what `shard=i/n` makes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.engines.ray_cluster import at_work, cluster_of
 from forecast.commands.engines.ray_parts import made
 from forecast.commands.engines.ray_pool import Shared
 from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
-from forecast.commands.forecaster import Forecaster
-from forecast.commands.predict_panel import PIECE, Made, Scoring, pieces_of, scoring_of, series_of, sources
+from forecast.commands.inputs import find_device
+from forecast.commands.scoring import PIECE, Pieces, Scoring, pieces_of, scoring_of, series_of
 from forecast.config.settings import PredictSettings
-from forecast.data.panel.parts import Part, read_part
+from forecast.data.parts import Part, read_part
 from forecast.errors import UserError
-from forecast.evaluation.predict_panel import BATCH
+from forecast.evaluation.predict import BATCH
 
 
 @contextmanager
-def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
+def cluster(settings: PredictSettings, output: Path) -> Iterator[Callable[[Scoring, Path], Pieces]]:
     """What makes the parts of a forecast on a cluster, and keeps other commands out of their folder until it is joined.
 
     UserError as `at_work`.
@@ -38,9 +39,7 @@ def cluster(settings: PredictSettings, output: Path) -> Iterator[Made]:
         yield partial(parts, ray, settings, place)
 
 
-def parts(
-    ray: ModuleType, settings: PredictSettings, place: Place, scoring: Scoring, output: Path
-) -> list[tuple[Path, Part]]:
+def parts(ray: ModuleType, settings: PredictSettings, place: Place, scoring: Scoring, output: Path) -> Pieces:
     """All parts of a forecast, in their order."""
     del output  # whose pieces are in the place
     series, device = len(scoring.ends.series), scoring.ends.device.type
@@ -76,5 +75,5 @@ class Forecasts:
 
 def begun(settings: PredictSettings) -> Forecasts:
     """Reads model and series, in a worker."""
-    forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
-    return Forecasts(scoring_of(settings, forecaster, *sources(settings, forecaster), worker=True))
+    checkpoint, device = load_checkpoint(settings.ckpt_path), find_device(settings.device)
+    return Forecasts(scoring_of(settings, checkpoint, device=device, worker=True))

@@ -21,14 +21,12 @@ from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import wanted
-from forecast.commands.predict_panel import device_name, part_of
+from forecast.commands.scoring import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
 from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
-from forecast.evaluation.evaluate import Protocol
-from forecast.evaluation.panel_evaluate import Elsewhere
-from forecast.evaluation.panel_pass import PanelPass, panel_pass
+from forecast.evaluation.evaluate import Elsewhere, Protocol, WindowPass, window_pass, with_baselines
 from forecast.files import save_arrays, together
 
 PIECE = 2**15  # windows of a part at most
@@ -55,7 +53,7 @@ def cluster(settings: EvaluateSettings, protocol: Protocol, folder: Path) -> Ite
 
 
 def parts(
-    one_pass: PanelPass,
+    one_pass: WindowPass,
     levels: Sequence[float] | None,
     *,
     ray: ModuleType,
@@ -63,8 +61,8 @@ def parts(
     protocol: Protocol,
     place: Place,
 ) -> Iterator[replayed.Made]:
-    """The forecasts of a pass, made by workers; see `evaluate_panel`."""
-    of = number_of_parts(settings.ray.shards, one_pass.count, whole=one_pass.chunk, piece=PIECE)
+    """The forecasts of a pass, made by workers; see `evaluate`."""
+    of = number_of_parts(settings.ray.shards, len(one_pass.numbers), whole=one_pass.chunk, piece=PIECE)
     run = run_of(settings, one_pass, levels)
     device = one_pass.windows.device.type
     task = Task(
@@ -72,21 +70,21 @@ def parts(
         place=place,
         begin=partial(begun, replace(settings, device=device), protocol),
         unit="windows",
-        size=one_pass.count,
+        size=len(one_pass.numbers),
     )
     there = sum(is_whole(place.shared.folder / name_of((number, of), run)) for number in range(1, of + 1))
     found = made(ray, task, run, of=of, there=there)
     return read([path for path, _ in found], one_pass.chunk)
 
 
-def run_of(settings: EvaluateSettings, one_pass: PanelPass, levels: Sequence[float] | None) -> dict[str, object]:
+def run_of(settings: EvaluateSettings, one_pass: WindowPass, levels: Sequence[float] | None) -> dict[str, object]:
     """What the bits of all parts depend on."""
     data = one_pass.data
     return {
         "checkpoint": file_md5(Path(settings.ckpt_path)),
         "data": data.frame.checksum,
         "split": settings.split,
-        "windows": one_pass.count,
+        "windows": len(one_pass.numbers),
         "chunk": one_pass.chunk,
         "levels": None if levels is None else list(levels),
         "threads": torch.get_num_threads(),
@@ -108,17 +106,17 @@ class Part:
 class MadeWindows:
     """See `Work`. levels: of the intervals whose ends are made as well."""
 
-    one_pass: PanelPass
+    one_pass: WindowPass
     levels: Sequence[float] | None
     run: Mapping[str, object]
     batch_size: int
 
     def make(self, path: Path, number: int, of: int) -> Part:
         """See `Work`."""
-        first, stop = part_of((number, of), self.one_pass.count, whole=self.one_pass.chunk)
+        first, stop = part_of((number, of), len(self.one_pass.numbers), whole=self.one_pass.chunk)
         if not is_whole(path):
             rows = {"first": first, "stop": stop, "batch_size": self.batch_size}
-            batches = list(replayed.made(self.one_pass, self.levels, **rows))
+            batches = list(self.one_pass.made(self.levels, **rows))
             columns = zip(replayed.Made._fields, zip(*batches, strict=True), strict=True)
             with together(path.parent) as place:
                 save_arrays(place(path.name), {name: torch.cat(c).numpy() for name, c in columns if c[0] is not None})
@@ -135,7 +133,8 @@ def begun(settings: EvaluateSettings, protocol: Protocol) -> MadeWindows:
     levels = None if intervals is None else intervals.calibration.levels
     device, fitted = forecaster.torch_device, checkpoint.record.fits
     model = checkpoint.model().to(device)
-    one_pass = panel_pass(model, data, split=settings.split, protocol=protocol, fitted=fitted, device=device)
+    forecasters = with_baselines(model, data, fitted, device)
+    one_pass = window_pass(forecasters, data, split=settings.split, protocol=protocol, device=device)
     size = settings.data.batch_size or source.batch_size
     return MadeWindows(one_pass=one_pass, levels=levels, run=run_of(settings, one_pass, levels), batch_size=size)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from forecast.commands.engines.ray_pool import Cluster, Shared
-from forecast.commands.predict_panel import written_or_refused
+from forecast.commands.scoring import written_or_refused
 
 LEAST = 32  # parts, where there is so much to do: what a death costs, and what the last worker may be late by
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import Repair, rows_since_measured
-from forecast.data.reading.layout import STEPS
+from forecast.data.reading.layout import STEP, STEPS
+from forecast.text.terminal import label
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class PanelFrame:
 
     def of_series(self, series: int) -> str:
         """Of series 'ID', for a message; nothing where the file has no ids."""
-        return "" if self.id_column is None else f" of series '{self.ids[series]}'"
+        return "" if self.id_column is None else f" of series '{label(str(self.ids[series]))}'"
 
     def between(self, first: int, stop: int) -> "PanelFrame":
         """Some series alone, whose rows are the same memory."""
@@ -159,8 +160,8 @@ class PanelFrame:
 
     @property
     def without_calendar(self) -> bool:
-        """Whether its rows are steps that no calendar counts."""
-        return self.freq == STEP_FREQ
+        """Whether its rows are steps that no calendar counts; a file without ids may hold milliseconds."""
+        return self.freq == STEP_FREQ and (self.id_column is not None or self.time_column == STEP)
 
     @property
     def id_numbers(self) -> dict[str, int]:

@@ -1,45 +1,60 @@
-"""The scale of a panel as a checkpoint keeps it, and what it gives for the series of another panel."""
+"""The scale of the series of a training as a checkpoint keeps it, and what it gives for those of another file."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import TypedDict, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from torch import Tensor
 
 from forecast.data.cells import FloatArray, IntArray
+from forecast.data.differences import DifferencesState, SeasonalDifferences
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.scaling import How, Scales, cell_means, seasonal_spread, spread
+from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spread, spread
 
 EACH = ("series", "season")  # of these each series has a scale of its own
+LARGEST = 1e150  # of a mean or a deviation: the square of an error is finite
 TOGETHER = 2048  # series whose scale is found at once
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
+
+
+class ScaleState(TypedDict):
+    """As a checkpoint holds it: the ids as bytes."""
+
+    how: How
+    ids: Tensor
+    mean: Tensor
+    std: Tensor
+    period: int | None
+    naive: DifferencesState
 
 
 @dataclass(frozen=True, eq=False)
 class SavedScale:
     """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all.
 
-    period: as `Scales` has it.
+    period: as `Scales` has it. naive: what MASE is scaled by, of each series over its train rows.
     """
 
     how: How
     ids: npt.NDArray[np.str_]
     mean: FloatArray
     std: FloatArray
+    naive: SeasonalDifferences
     period: int | None = None
 
     @classmethod
-    def of(cls, scaler: Scales, ids: npt.NDArray[np.str_]) -> "SavedScale":
+    def of(cls, scaler: Scales, ids: npt.NDArray[np.str_], naive: SeasonalDifferences) -> "SavedScale":
         """Of a scaler of the series `ids` (S,)."""
         rows = slice(None) if scaler.how in EACH else slice(1)
-        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], scaler.period)
+        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], naive, scaler.period)
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> ScaleState:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
         text = "\n".join(_escaped(str(name)) for name in self.ids).encode()
         return {
@@ -48,10 +63,11 @@ class SavedScale:
             "mean": torch.from_numpy(self.mean.copy()),
             "std": torch.from_numpy(self.std.copy()),
             "period": self.period,
+            "naive": self.naive.state(),
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "SavedScale":
+    def from_state(cls, state: ScaleState, *, n_columns: int, n_targets: int) -> "SavedScale":
         """From what `state` gave. ValueError, with the second half of a sentence, for anything else."""
         if state["how"] not in get_args(How):
             raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
@@ -64,14 +80,24 @@ class SavedScale:
         ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
         mean, std = state["mean"].numpy(), state["std"].numpy()
         rows = len(ids) if state["how"] in EACH else 1
-        if mean.ndim != 2 or mean.shape != std.shape or len(mean) != rows:
-            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids")
+        if mean.shape != std.shape or mean.shape != (rows, n_columns):
+            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids and {n_columns} columns")
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("must hold finite means, and finite deviations above 0")
-        period = state.get("period")
+        if max(np.abs(mean).max(initial=0), std.max(initial=0)) > LARGEST:
+            raise ValueError(f"holds a number beyond {LARGEST:g}, of which no error is finite")
+        period = state["period"]
         if state["how"] == "season" and not (type(period) is int and period > 0):
             raise ValueError(f"has the period {period!r}, which must be a number of steps")
-        return cls(state["how"], ids, mean, std, period)
+        try:
+            naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
+        except ValueError as error:
+            raise ValueError(f"has naive errors, which {error}") from None
+        return cls(state["how"], ids, mean, std, naive, period)
+
+    def alone(self, columns: tuple[str, ...]) -> Scaler:
+        """That of the one series."""
+        return Scaler(self.mean[0], self.std[0], columns, self.how)
 
     @cached_property
     def _index(self) -> pd.Index:
@@ -81,6 +107,14 @@ class SavedScale:
     def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
         """Which of the series were not trained on."""
         return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
+
+    def naive_errors(self, other: SeasonalDifferences, ids: npt.NDArray[np.str_]) -> SeasonalDifferences:
+        """Those of series `ids` over their train rows; of one that was not trained on what `other` has."""
+        places = self._index.get_indexer(pd.Index(ids.astype(object)))
+        seen = (places >= 0)[:, None]
+        absolute = np.where(seen, self.naive.absolute[places], other.absolute)
+        squared = np.where(seen, self.naive.squared[places], other.squared)
+        return SeasonalDifferences(period=self.naive.period, absolute=absolute, squared=squared)
 
     def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> Scales:
         """The scale of each series of a frame.
@@ -111,8 +145,10 @@ class SavedScale:
 class ScaleInParts:
     """The scale of the series of a frame, found when they are needed: who forecasts a part reads no row of another.
 
-    mean, std (S, C): of series that were needed.
+    mean, std (S, C): of series that were needed. how: they are scaled, None before any was needed.
     """
+
+    how: How | None = None
 
     def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], Scales]) -> None:
         """found: the scale of some series alone."""
@@ -127,6 +163,7 @@ class ScaleInParts:
                 first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
                 scaler = self._found(self.frame.between(first, stop))
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
+                self.how = scaler.how
 
 
 def _escaped(name: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from forecast.report.page.document import PageTable, Section, facts
 from forecast.report.tables import UNITS
-from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, SeriesRead, block_of
+from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, Scale, SeriesRead, block_of
 from forecast.text.terminal import label, listed
 
 NAMED = 8  # columns or series that are named
@@ -20,10 +20,11 @@ GAPS = {
 }
 
 
-def data_section(data: DataRecord, metrics: Metrics, split: str) -> Section:
+def data_section(data: DataRecord, scale: Scale, metrics: Metrics, split: str) -> Section:
     """What was read, filled in, left out, and how it was split.
 
-    data: the entry `data` of a checkpoint's record; metrics: that becomes metrics.json.
+    data: the entry `data` of a checkpoint's record; scale: of its columns, means over the series. metrics: that becomes
+    metrics.json.
     """
     rows = [("file", f"{label(str(metrics['data']))}, checksum {label(str(data['checksum']))}")]
     if metrics.get("evaluated_file"):
@@ -35,7 +36,7 @@ def data_section(data: DataRecord, metrics: Metrics, split: str) -> Section:
         rows.append(("observed only", _named(data["hidden"])))
     if data.get("season"):
         rows.append(("season", f"{data['season']} steps"))
-    if data.get("series"):
+    if many := data["series"]["count"] > 1:
         rows += _panel_rows(data, data["series"])
     else:
         splits = data["splits"].items()
@@ -46,7 +47,7 @@ def data_section(data: DataRecord, metrics: Metrics, split: str) -> Section:
     rows += _left_out(data)
     if flat := block_of(metrics, split).get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
-    return Section("data", "Data", [facts(rows), scaler_table(data)])
+    return Section("data", "Data", [facts(rows), scaler_table(scale, many=many)])
 
 
 def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
@@ -69,23 +70,22 @@ def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
     windows = (data.get("gaps") or {}).get("windows_left_out") or {}
     if any(windows.values()):
         yield "windows left out", ", ".join(f"{count:,} of {name}" for name, count in windows.items())
-    series = data.get("series") or {}
-    if series.get("cells_made_up"):
+    series = data["series"]
+    if series.get("cells_made_up") and series["count"] > 1:
         yield "cells filled in", f"{series['cells_made_up']:,}, which count in no loss, scale or error"
     for reason, found in (series.get("left_out") or {}).items():
         more = f" and {found['count'] - len(found['first'])} more" * (found["count"] > len(found["first"]))
         yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
 
 
-def scaler_table(data: DataRecord) -> PageTable | None:
-    """By what the values of a checkpoint's data are scaled; None where no column is."""
-    scaler = data["scaler"]
-    every = list(zip(scaler["columns"], scaler["mean"], scaler["std"], strict=True))
+def scaler_table(scale: Scale, *, many: bool) -> PageTable | None:
+    """By what the values of a checkpoint's data are scaled; None where no column is. many: whether by the series."""
+    every = list(zip(scale["columns"], scale["mean"], scale["std"], strict=True))
     rows = [(label(name), f"{mean:.5g}", f"{std:.5g}") for name, mean, std in every[:MOST_SCALED]]
     if not rows:
         return None
     rest = f"and {len(every) - MOST_SCALED} more columns\n" * (len(every) > MOST_SCALED)
-    of = "means over the series of the panel" if data.get("series") else "of the train rows"
+    of = "means over the series of the panel" if many else "of the train rows"
     headings = ["column", "mean", "standard deviation"]
     return PageTable(rows, headings, caption=f"{rest}{of}", title="Scale of the columns")
 

@@ -32,7 +32,7 @@ from forecast.report.tables import (
     steps_table,
 )
 from forecast.report.verdict import verdict as sentences
-from forecast.run_folder.shapes import Board, Metrics, Origin, block_of
+from forecast.run_folder.shapes import Board, Metrics, Origin, block_of, is_many
 from forecast.text.terminal import label
 
 OVER_TIME = (
@@ -65,7 +65,7 @@ def run_page(
     data = metrics.get("evaluated_file") or metrics["data"]
     offsets = offsets_table(metrics, split) if "offsets" in metrics else None
     scaling, units = metrics.get("scaling") or "series", "in standard deviations of the train rows"
-    if "series" in block_of(metrics, split) or scaling != "series":
+    if is_many(metrics, split) or scaling != "series":
         units = UNITS.get(scaling, units)
     over_time = residuals_chart(residuals, counted=is_counted(windows))
     return render(
@@ -92,7 +92,7 @@ def run_page(
             Section("series", "Series", _series(metrics, split, series)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split)),
             Section("rests_on", "What the forecasts rest on", list(map(table, rests_on_tables(metrics)))),
-            data_section(origin["data"], metrics, split),
+            data_section(origin["data"], origin["scale"], metrics, split),
             origin_section(origin),
         ],
     )
@@ -172,7 +172,7 @@ def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[fl
 
 
 def _series(metrics: Metrics, split: str, series: pd.DataFrame | None) -> list[Piece | None]:
-    if series is None or "series" not in block_of(metrics, split):
+    if series is None or not is_many(metrics, split):
         return []
     headings = {"MASE": "mase", "RMSSE": "rmsse", "sMAPE %": "smape", "WAPE": "wape"}
     columns = {name: series[key].to_numpy() for name, key in headings.items()}

@@ -10,10 +10,9 @@ import pytest
 from mutations import texts
 from panels import made_panel
 
-from forecast.data.panel import parts
-from forecast.data.panel.parts import Part, beside, check_parts, is_unchanged, join, read_part, write_rows
-from forecast.data.panel.writing import Ends, LongTable
-from forecast.data.writing import Writing
+from forecast.data import parts
+from forecast.data.parts import Part, beside, check_parts, is_unchanged, join, read_part, write_rows
+from forecast.data.writing import Ends, ForecastTable, Writing
 from forecast.data.written_times import TimeWriter
 from forecast.errors import UserError
 
@@ -33,7 +32,9 @@ ENDINGS = [".csv", ".parquet"]
 
 
 def table_of(frame=None, **changes):
-    return LongTable(frame=frame or made_panel(LENGTHS, columns="ab"), targets=["a", "b"], pred_len=PRED_LEN, **changes)
+    return ForecastTable(
+        frame=frame or made_panel(LENGTHS, columns="ab"), targets=["a", "b"], pred_len=PRED_LEN, **changes
+    )
 
 
 def ends_of(first, stop):

@@ -12,7 +12,7 @@ from annotated_types import Interval
 from typing_extensions import TypedDict
 
 from forecast.data.catalog import file_md5
-from forecast.data.panel.writing import CSV, Ends, LongTable
+from forecast.data.writing import CSV, Ends, ForecastTable
 from forecast.documents import Count, DocumentError, Positive, read_json
 from forecast.errors import UserError
 from forecast.files import json_text
@@ -96,7 +96,7 @@ def is_unchanged(path: Path, part: Part) -> bool:
         return False
 
 
-def write_rows(path: Path, ending: str, table: LongTable, ends: Iterable[Ends]) -> int:
+def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[Ends]) -> int:
     """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns how many rows."""
     rows = 0
     if ending == CSV:

@@ -13,8 +13,8 @@ from scales import scales_of
 from forecast.data.target_rows import TargetRows
 from forecast.data.time_features import time_features
 from forecast.errors import UserError
-from forecast.evaluation import predict_panel
-from forecast.evaluation.predict_panel import PanelForecaster
+from forecast.evaluation import predict
+from forecast.evaluation.predict import Continuation
 from forecast.models.base import ForecastModel
 from forecast.models.naive import LastValue
 
@@ -27,13 +27,15 @@ def forecaster(frame, *, model=None, pad=False, targets=(0, 1, 2), scale=True):
     torch.manual_seed(1)
     width = {"n_columns": len(frame.columns), "targets": targets, "n_known": N_KNOWN + pad}
     model = model or informer(**width, seq_len=SEQ_LEN, pred_len=PRED_LEN).eval()
-    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
-    scaler = scales_of(frame, "series" if scale else "none", rows, context=SEQ_LEN)
-    return PanelForecaster(
+
+    def scales(some):
+        rows = TargetRows(some.offsets[:-1], some.offsets[1:])
+        return scales_of(some, "series" if scale else "none", rows, context=SEQ_LEN)
+
+    return Continuation(
         model=model,
         frame=frame,
-        mean=scaler.mean,
-        std=scaler.std,
+        scales=scales,
         targets=targets,
         seq_len=SEQ_LEN,
         pred_len=PRED_LEN,
@@ -55,7 +57,7 @@ def by_hand(ends, series):
     frame = ends.frame
     rows = frame.rows(series).astype(np.float64)
     taken = np.maximum(np.arange(len(rows) - SEQ_LEN, len(rows)), 0)
-    past = (rows[taken] - ends.mean[series]) / ends.std[series]
+    past = (rows[taken] - ends.scale.mean[series]) / ends.scale.std[series]
     times = frame.timestamps(series, PRED_LEN)
     steps = np.maximum(np.arange(len(rows) - SEQ_LEN, len(rows) + PRED_LEN), 0)
     known = time_features(times, frame.freq)[steps]
@@ -66,7 +68,7 @@ def by_hand(ends, series):
     with torch.inference_mode():
         scaled = ends.model(*inputs)[0].double().numpy()
     columns = list(ends.targets)
-    return scaled * ends.std[series, columns] + ends.mean[series, columns]
+    return scaled * ends.scale.std[series, columns] + ends.scale.mean[series, columns]
 
 
 @pytest.mark.parametrize("targets", [(0, 1, 2), (2, 0)])
@@ -90,7 +92,7 @@ def test_a_short_series_is_padded_where_the_training_padded():
 
 def test_a_cut_at_whole_batches_changes_no_bit():
     ends = forecaster(made_panel(MANY, columns="abc", seed=3))
-    size = predict_panel.BATCH
+    size = predict.BATCH
     series, values = all_ends(ends)
     assert len(series) == 700
     for cuts in ([size], [2 * size], [size, 2 * size]):
@@ -110,7 +112,7 @@ def test_no_series_sees_another_one():
 
 
 def test_the_model_always_gets_batches_of_one_size(monkeypatch):
-    monkeypatch.setattr(predict_panel, "BATCH", 2)
+    monkeypatch.setattr(predict, "BATCH", 2)
     sizes = []
 
     class Counted(ForecastModel):
@@ -133,7 +135,7 @@ def test_a_forecast_has_the_digits_that_float32_keeps():
     window = informer(n_columns=3, n_known=N_KNOWN, seq_len=SEQ_LEN, pred_len=PRED_LEN).window
     ends = forecaster(frame, model=LastValue(window=window))
     _, values = all_ends(ends)
-    std = ends.std[ends.series][:, None]
+    std = ends.scale.std[ends.series][:, None]
     unit = 10.0 ** (np.ceil(np.log10(std)) - 7)
     np.testing.assert_allclose(values / unit, np.rint(values / unit), rtol=1e-12)
     last = np.stack([frame.rows(s)[-1] for s in ends.series])[:, None]
@@ -152,16 +154,3 @@ def test_a_series_without_a_finite_forecast_is_named():
     window = informer(n_columns=3, n_known=N_KNOWN, seq_len=SEQ_LEN, pred_len=PRED_LEN).window
     with pytest.raises(UserError, match=r"made\.csv, series 's2': the forecasts are not finite numbers: the training"):
         all_ends(forecaster(frame, model=Diverged(window)))
-
-
-def test_series_that_end_in_made_up_rows_are_known():
-    measured = np.ones((112, 3), dtype=bool)
-    measured[22:31, 1] = False  # 9 of the last 19 rows of the first series
-    measured[81:91, 2] = False  # 10 of those of the third
-    measured[0:12] = False
-    frame = made_panel(columns="abc", seed=3, measured=measured)
-    assert forecaster(frame).made_up(0, len(frame)).tolist() == [2]
-    place = forecaster(frame).series.tolist().index(2)
-    assert forecaster(frame).made_up(place, place + 1).tolist() == [2]
-    assert not forecaster(frame).made_up(0, place).size and not forecaster(frame).made_up(place + 1, len(frame)).size
-    assert forecaster(made_panel(columns="abc")).made_up(0, 3).tolist() == []
