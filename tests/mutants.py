@@ -672,9 +672,9 @@ EVALUATION = [
     Mutant(
         "metrics-mase-of-all-rows",
         "MASE is scaled by the train rows alone.",
-        "forecast/data/prepare.py",
-        'return self.splits["train"].first, self.splits["train"].stop',
-        "return self.frame.offsets[:-1], self.frame.offsets[1:]",
+        "forecast/evaluation/naive_errors.py",
+        "np.where(trained, train.stop, stop)",
+        "np.where(trained, data.frame.offsets[1:], stop)",
         ("tests/evaluation/test_metrics.py::test_mase_is_scaled_by_the_season_of_the_train_rows_alone",),
     ),
     Mutant(
@@ -687,10 +687,10 @@ EVALUATION = [
     ),
     Mutant(
         "metrics-scaled-before-each-window",
-        "With mase_scale=before a window is scaled by the rows before its forecast, not by those of it.",
+        "With mase_scale=window a window is scaled by the rows before its forecast, not by those of it.",
         "forecast/evaluation/naive_errors.py",
-        "return np.cumsum(size, axis=0)[origins - 1] / pairs, np.cumsum",
-        "return np.cumsum(size, axis=0)[origins - 2] / pairs, np.cumsum",
+        "self._sums[:, origins[here] - 1 - first]",
+        "self._sums[:, origins[here] - first]",
         ("tests/evaluation/test_evaluation.py::test_each_window_is_scaled_by_all_rows_before_it",),
     ),
     Mutant(
@@ -717,17 +717,44 @@ EVALUATION = [
         "evaluation-batches-of-the-users-size",
         "A model is called on chunks of one size, whatever data.batch_size is.",
         "forecast/evaluation/evaluate.py",
-        "    gathered = max(1, round(batch_size / chunk)) * chunk\n    for numbers in torch.split(torch.arange(count",
-        "    gathered = chunk = batch_size\n    for numbers in torch.split(torch.arange(count",
+        "    gathered = max(1, round(batch_size / chunk)) * chunk\n    for some in torch.split(",
+        "    gathered = chunk = batch_size\n    for some in torch.split(",
         ("tests/evaluation/test_evaluation.py::test_a_model_is_called_on_the_windows_that_count_in_fixed_chunks",),
     ),
     Mutant(
         "evaluation-last-windows-kept",
         "drop_last_of leaves out the latest windows that fill no batch.",
         "forecast/evaluation/evaluate.py",
-        "windows if self.drop_last_of is None else windows - windows % self.drop_last_of",
-        "windows if self.drop_last_of is None else windows",
+        "count if self.drop_last_of is None else count - count % self.drop_last_of",
+        "count if self.drop_last_of is None else count",
         ("tests/evaluation/test_horizon_offsets.py::test_the_protocol_counts_the_windows_of_each_offset",),
+    ),
+    Mutant(
+        "evaluation-stride-of-all-windows",
+        "Of each series every so-manieth window counts, from its own first one on.",
+        "forecast/evaluation/evaluate.py",
+        "numbers[(numbers - first) % self.stride == 0]",
+        "numbers[numbers % self.stride == 0]",
+        ("tests/evaluation/test_panel_evaluation.py::test_of_each_series_the_windows_apart_begin_with_its_first",),
+    ),
+    Mutant(
+        "evaluation-naive-errors-of-another-series",
+        "Where each window has a scale of its own it is that of its series.",
+        "forecast/evaluation/naive_errors.py",
+        "zip(borders[:-1], borders[1:], std, strict=True)",
+        "zip(borders[:-1], borders[1:], std[::-1], strict=True)",
+        ("tests/evaluation/test_panel_evaluation.py::test_each_window_is_scaled_by_the_rows_of_its_series_before_it",),
+    ),
+    Mutant(
+        "checkpoint-naive-errors-by-place",
+        "What MASE divides by is found by the id of a series.",
+        "forecast/data/panel/saved_scale.py",
+        "np.where(seen, self.naive.absolute[places], other.absolute)",
+        "np.where(seen, self.naive.absolute[np.arange(len(ids))], other.absolute)",
+        (
+            "tests/data/panel/test_saved_scale.py::"
+            "test_a_trained_series_has_the_naive_errors_of_its_train_rows_and_a_new_one_its_own",
+        ),
     ),
     Mutant(
         "evaluation-offset-by-one",
@@ -963,9 +990,9 @@ PANELS = [
     Mutant(
         "panel-shown-window-among-all",
         "The windows of a panel that are shown are the last served ones.",
-        "forecast/evaluation/panel_evaluate.py",
-        "windows.ends[kept]",
-        "windows.origins.ends[kept]",
+        "forecast/evaluation/evaluate.py",
+        "windows.ends[np.concatenate(",
+        "windows.origins.ends[np.concatenate(",
         ("tests/evaluation/test_panel_evaluation.py::test_of_a_masked_panel_the_last_served_windows_are_shown",),
     ),
     Mutant(
@@ -1021,9 +1048,9 @@ PANELS = [
     Mutant(
         "panel-made-up-cells-count",
         "A cell that was filled in counts in no error.",
-        "forecast/evaluation/panel_evaluate.py",
-        "errors[name].update(forecast, batch.target, batch.measured, batch.series)",
-        "errors[name].update(forecast, batch.target, None, batch.series)",
+        "forecast/evaluation/evaluate.py",
+        "own.errors.update(forecast, batch.target, batch.measured, batch.series, scale)",
+        "own.errors.update(forecast, batch.target, None, batch.series, scale)",
         ("tests/evaluation/test_panel_evaluation.py::test_every_forecaster_is_summed_over_the_same_windows",),
     ),
     Mutant(

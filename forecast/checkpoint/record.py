@@ -13,7 +13,7 @@ from typing_extensions import NotRequired, TypedDict
 from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.panel.saved_scale import SavedScale, ScaleState
-from forecast.run_folder.shapes import DataRecord, Imported
+from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
@@ -103,6 +103,12 @@ class Record:
     imported: Imported | None = None
     calibration: CalibrationState | None = None
     refit: RefitRecord | None = None
+
+    @property
+    def column_scale(self) -> Scale:
+        """Means over the series of what they are scaled by, for a reader who asks what size the values have."""
+        mean, std = (part.mean(0).tolist() for part in (self.series.scale.mean, self.series.scale.std))
+        return {"columns": self.data["columns"], "mean": mean, "std": std}
 
     @classmethod
     def of(cls, saved: Mapping[str, object]) -> "Record":

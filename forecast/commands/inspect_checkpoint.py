@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> Answer:
 def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
-    means = checkpoint.scale.means(data["columns"])
+    means = record.column_scale
     scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
     return {
         "file": str(checkpoint.path),

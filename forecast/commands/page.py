@@ -52,7 +52,7 @@ def origin_of(checkpoint: Checkpoint) -> Origin:
         "config": _less(record.config.plain, NOT_IDENTITY),
         "choices": {key: option for key, option in record.choices.items() if key not in NOT_IDENTITY},
         "data": record.data,
-        "scale": record.series.scale.means(record.data["columns"]),
+        "scale": record.column_scale,
         "versions": {**record.versions},
     }
 

@@ -29,7 +29,6 @@ from forecast.evaluation.evaluate import (
     Elsewhere,
     Evaluation,
     Protocol,
-    WindowErrors,
     evaluate,
     evenly_spaced,
 )
@@ -212,7 +211,7 @@ def write_results(folder: Path, result: Result) -> None:
     with together(folder) as beside:
         if evaluation.windows is not None:
             names = [WINDOW_ERRORS, *names]
-            save_arrays(beside(WINDOW_ERRORS), window_arrays(evaluation.windows, data))
+            save_arrays(beside(WINDOW_ERRORS), {**evaluation.windows.arrays(), "columns": np.array(data.target_names)})
         beside(SERIES_ERRORS).write_text(series_csv(evaluation, data), encoding="utf-8")
         windows = example_windows(evaluation, data)
         save_arrays(beside(FORECASTS), windows)
@@ -229,18 +228,6 @@ def write_results(folder: Path, result: Result) -> None:
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in names}
         beside(METRICS).write_text(json_text(metrics), encoding="utf-8")
-
-
-def window_arrays(windows: WindowErrors, data: Prepared) -> dict[str, np.ndarray]:
-    """The content of errors_by_window.npz."""
-    return {
-        "start": windows.start,
-        "series": windows.series,
-        "squared_scaled": windows.squared,
-        "absolute_scaled": windows.absolute,
-        "measured": windows.measured,
-        "columns": np.array(data.target_names),
-    }
 
 
 def series_csv(evaluation: Evaluation, data: Prepared) -> str:
@@ -281,7 +268,7 @@ def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndar
     }
 
 
-def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int) -> None:
+def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *, worst: int = 0) -> None:
     """Draws some of `example_windows` beside the best baseline, data.target first.
 
     Of one series the first, the last and one between, of several the worst and the best. worst: how many of the windows

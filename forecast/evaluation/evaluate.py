@@ -189,6 +189,11 @@ class WindowErrors:
         if measured is not None:
             self.measured[now] = measured.sum(1).cpu().numpy()
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The content of errors_by_window.npz."""
+        errors = {"squared_scaled": self.squared, "absolute_scaled": self.absolute}
+        return {"start": self.start, "series": self.series, **errors, "measured": self.measured}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:

@@ -155,7 +155,7 @@ class Continuation:
         assert batch.series is not None
         self._look_at(batch)
         inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
-        parts = zip(*(part.split(self.batch) for part in inputs), strict=True)
+        parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
         with exact_float32():
             forecast = torch.cat([self._forecast(*part) for part in parts])
         finite = torch.isfinite(forecast).flatten(1).all(1)

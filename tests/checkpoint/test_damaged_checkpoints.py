@@ -135,6 +135,7 @@ def quantised():
 
 
 DATA = (RECORD, "data")
+SCALE = (RECORD, "series", "scale")
 BIAS = "model.decoder.head.bias"
 LOOPS = ("loops", "fit_loop", "epoch_progress", "current")
 CHANGED = {
@@ -152,20 +153,22 @@ CHANGED = {
     "a length of none": (put(RECORD, "config", "pred_len", 0), "forecast.config.pred_len is 0; it must be at least 1"),
     "no features": (drop(RECORD, "config", "data", "features"), "forecast.config.data.features is missing"),
     "no choice": (put(RECORD, "choices", "model", None), "forecast.choices.model is a NoneType; it must be str"),
-    "no scaler": (drop(*DATA, "scaler"), "forecast.data.scaler is missing"),
+    "no scale": (drop(*SCALE), "forecast.series.scale is missing"),
     "columns in one text": (put(*DATA, "columns", "OT"), "forecast.data.columns is a str; it must be list"),
     "columns that are numbers": (put(*DATA, "columns", [1, 2]), "forecast.data.columns must hold str alone"),
     "a column twice": (put(*DATA, "columns", ["OT"] * 7), "forecast.data.columns is ['OT', 'OT'"),
     "no columns": (put(*DATA, "columns", []), "forecast.data.columns is []"),
     "no targets": (put(*DATA, "targets", []), "forecast.data.targets is []"),
     "a target that is no column": (put(*DATA, "targets", ["OTT"]), "forecast.data.targets is ['OTT']"),
-    "another scaler": (put(*DATA, "scaler", "columns", ["OT"]), "forecast.data.scaler.columns is ['OT'] instead of"),
-    "a short scaler": (put(*DATA, "scaler", "std", [1.0]), "forecast.data.scaler.std must be 7 finite numbers"),
-    "a scaler of NaN": (put(*DATA, "scaler", "mean", [float("nan")] * 7), "scaler.mean must be 7 finite numbers"),
-    "a scaler of text": (put(*DATA, "scaler", "mean", ["1"] * 7), "scaler.mean must hold int or float alone"),
-    "a scaler beyond all errors": (put(*DATA, "scaler", "std", [1e308] * 7), "scaler.std holds a number beyond 1e+150"),
-    "a mean beyond all errors": (put(*DATA, "scaler", "mean", [-1e300] * 7), "scaler.mean holds a number beyond"),
-    "a scaler that divides by 0": (put(*DATA, "scaler", "std", [0.0] * 7), "scaler.std holds a number that is not"),
+    "a scale of text": (put(*SCALE, "mean", ["1"] * 7), "series.scale.mean is a list; it must be Tensor"),
+    "a short scale": (put(*SCALE, "std", torch.ones(1, 1).double()), "forecast.series.scale has the shapes (1, 7)"),
+    "a scale that divides by 0": (
+        put(*SCALE, "std", torch.zeros(1, 7).double()),
+        "forecast.series.scale must hold finite means, and finite deviations above 0",
+    ),
+    "a name that is no text": (put(RECORD, "series", "id_column", 3), "forecast.series.id_column is a int"),
+    "padding that is a number": (put(RECORD, "series", "pad", 1), "forecast.series.pad is a int; it must be bool"),
+    "windows of words": (put(*DATA, "windows", {"train": "9"}), "windows of a split must hold int alone"),
     "a split of one row": (put(*DATA, "splits", "val", [3]), "forecast.data.splits.val is [3]"),
     "a split that ends before": (put(*DATA, "splits", "val", [30, 3]), "forecast.data.splits.val is [30, 3]"),
     "no time": (
@@ -184,18 +187,10 @@ CHANGED = {
     "a weight of no numbers": (put("state_dict", BIAS, torch.ones(7, device="meta")), f"{BIAS} is a tensor without"),
     "a quantised weight": (put("state_dict", BIAS, quantised()), f"state_dict.{BIAS} is a quantised tensor"),
     "a sparse baseline": (put(RECORD, "nlinear_weight", torch.ones(5, 22).to_sparse()), "is a sparse_coo tensor"),
-    "a season of no errors": (put(RECORD, "data", "naive", {}), "forecast.data.naive.period is missing"),
-    "a season of too few errors": (
-        put(RECORD, "data", "naive", {"period": 3, "absolute": [], "squared": [1.0]}),
-        "forecast.data.naive.absolute must be",
-    ),
-    "a season of a negative error": (
-        put(RECORD, "data", "naive", "squared", [-1.0] * 7),
-        "forecast.data.naive.squared must be 7 finite numbers from 0 on, one a target",
-    ),
-    "a season of words": (
-        put(RECORD, "data", "naive", "squared", ["a"] * 7),
-        "data.naive.squared must hold int or float",
+    "a season of no errors": (put(*SCALE, "naive", {}), "forecast.series.scale.naive.period is missing"),
+    "a season of negative errors": (
+        put(*SCALE, "naive", "squared", -torch.ones(1, 7).double()),
+        "forecast.series.scale has naive errors, which must hold finite float64 numbers from 0 on",
     ),
     "an import of a number": (put(RECORD, "imported", 5), "forecast.imported is a int; it must be dict"),
     "an import of no file": (put(RECORD, "imported", {}), "forecast.imported.file is missing"),

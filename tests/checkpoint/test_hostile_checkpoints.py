@@ -309,7 +309,7 @@ def test_weights_without_the_state_of_their_training_are_told_from_a_last_ckpt(w
 
 def test_columns_that_the_data_do_not_have_are_named(tmp_path, content):
     data = content[RECORD]["data"]
-    data["columns"] = data["targets"] = data["scaler"]["columns"] = [f"{'n' * 600}{i}" for i in range(7)]
+    data["columns"] = data["targets"] = [f"{'n' * 600}{i}" for i in range(7)]
     checkpoint = load_checkpoint(saved(tmp_path, content))
     with pytest.raises(UserError, match=r"changed\.ckpt: its columns nnn.* are not those of demo, HUFL, HULL"):
         history(checkpoint, trained_source(checkpoint, root=None), None)

@@ -12,7 +12,6 @@ from forecast.commands.description import data_name, description, same_data, tra
 from forecast.config.entry import composed
 
 CHOICES = {"model": "informer", "attention": "prob", "protocol": "all_windows", "schedule": "halve_each_epoch"}
-SPLITS = {"train": [0, 101], "val": [101, 131], "test": [131, 211]}
 
 
 def trained(*overrides, data="csv", split="shares", **more):
@@ -20,12 +19,12 @@ def trained(*overrides, data="csv", split="shares", **more):
     config = composed([f"data={data}", *([f"data/split={split}"] if split else []), *overrides]).config
     if config.data.path:
         config = config.with_(data={**config.data.node, "path": str(Path(config.data.path).absolute())})
-    gaps = {"windows_left_out": {"train": 5}}
     record = {
         "versions": {},
         "config": config,
         "choices": CHOICES | {"data": data, "data/split": split},
-        "data": {"path": config.data.path, "splits": SPLITS, "gaps": gaps},
+        "data": {"path": config.data.path, "windows": {"train": 83}},
+        "series": None,
         "parameters": 71,
     }
     return Checkpoint(path=Path("best.ckpt"), record=Record(**record | more), weights={}, epoch=2, step=7, is_best=True)
@@ -78,7 +77,7 @@ def test_a_file_of_ones_own_is_named_and_a_name_of_ones_own_stays():
 def test_what_a_verdict_needs_of_the_training():
     found = training(trained("data.path=my.csv", "seq_len=11", "pred_len=3", "optim.lr=0.5", "trainer.max_epochs=13"))
     assert found == {
-        "windows": 101 - 11 - 3 + 1 - 5,
+        "windows": 83,
         "batch_size": 32,
         "max_epochs": 13,
         "lr": 0.5,

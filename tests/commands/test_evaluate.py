@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from permissions import read_only
 from program import call, refusal
 
-from forecast.run_folder import RESULTS, SERIES_ERRORS, torn
+from forecast.run_folder import RESULTS, torn
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def content(folder):
 
 
 def test_metrics_json_names_the_files_that_were_written_with_it(again, again_folder):
-    assert {*again["files"], "metrics.json"} == {*RESULTS} - {SERIES_ERRORS}
+    assert {*again["files"], "metrics.json"} == {*RESULTS}
     assert torn(again_folder, again) is None
 
 

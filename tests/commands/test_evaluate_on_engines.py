@@ -13,7 +13,7 @@ from commands.fake_ray import faked
 from program import call, refusal
 
 from forecast.commands.engines import ray_pool, windows
-from forecast.evaluation import replayed
+from forecast.evaluation.evaluate import WindowPass
 from forecast.models.base import ForecastModel
 
 HOURS = (171, 67, 97, 59, 83)  # windows that share batches across series
@@ -108,8 +108,8 @@ def test_the_command_calls_the_model_for_the_pictures_alone(runs, tmp_path, monk
         yield from made(*given, **keys)
         worker.append([])
 
-    made = replayed.made
-    monkeypatch.setattr(windows.replayed, "made", apart)
+    made = WindowPass.made
+    monkeypatch.setattr(WindowPass, "made", apart)
     monkeypatch.setattr(ForecastModel, "predicted", counted)
     worker.append([])
     with faked():
@@ -122,8 +122,8 @@ def test_what_is_there_of_a_killed_command_is_not_made_again(runs, tmp_path, mon
     folder = tmp_path / "e"
     said = stopped(runs, folder, capsys)
     assert "1 of 2 parts failed" in said and f"say the same command again with hydra.run.dir={folder}" in said
-    made, real = [], replayed.made
-    monkeypatch.setattr(windows.replayed, "made", lambda *a, **k: made.append(k["first"]) or real(*a, **k))
+    made, real = [], WindowPass.made
+    monkeypatch.setattr(WindowPass, "made", lambda *a, **k: made.append(k["first"]) or real(*a, **k))
     with faked():
         call(*on_ray(runs, "quantiles", folder))
     assert made == [32]
@@ -150,7 +150,10 @@ def test_parts_of_other_windows_are_not_taken(runs, tmp_path, capsys):
     assert json.loads((folder / "metrics.json").read_text())["val"]["windows"] == 5 * 6
 
 
-def test_one_series_is_refused(tmp_path, capsys):
+def test_one_series_has_the_files_of_one_process_too(tmp_path):
     checkpoint = write_untrained(tmp_path / "c.ckpt", *DEMO, *LENGTHS)
-    said = refusal(capsys, "evaluate", f"ckpt_path={checkpoint}", "engine=ray")
-    assert "engine=ray is for a panel, and the checkpoint was trained on one series. Leave it out." in said
+    call("evaluate", f"ckpt_path={checkpoint}", f"hydra.run.dir={tmp_path}/whole")
+    with faked() as ray:
+        call("evaluate", f"ckpt_path={checkpoint}", "engine=ray", "ray.shards=3", f"hydra.run.dir={tmp_path}/e")
+    assert files_of(tmp_path / "e") == files_of(tmp_path / "whole")
+    assert [call for call in ray.calls if call[0] == "work"]

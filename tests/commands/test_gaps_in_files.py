@@ -76,7 +76,7 @@ def test_the_windows_that_are_left_are_the_ones_evaluated(runs, policy):
         assert (touched == set()) == (policy == "mask")
 
 
-@pytest.mark.parametrize("scale", ["train", "before"])
+@pytest.mark.parametrize("scale", ["train", "window"])
 def test_windows_in_which_nothing_was_measured_count_nowhere(tmp_path, scale):
     write_gappy(tmp_path / "own.csv", absent=range(340, 352))
     arguments = [*OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.gaps=forward_fill", "model=ridge"]

@@ -51,7 +51,7 @@ def test_metrics_json_has_the_shape_of_any_run_and_the_series(metrics):
     assert test["series"]["count"] == 6 and test["series"]["evaluated"] == 5 and test["series"]["without_mase"] == 1
     assert {row["id"] for row in test["series"]["worst"] + test["series"]["best"]} == set(HOURS) - {"short", "flat"}
     assert test["columns"]["y"]["series_without_mase"] == 1
-    assert metrics["mase_scale"] == {"period": 24, "columns_without": [], "by_series": True}
+    assert metrics["mase_scale"] == {"period": 24, "rows": "train", "columns_without": []}
     assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "ridge"}
     assert metrics["baselines"]["seasonal_naive"]["period"] == 24
     assert metrics["val"]["windows"] == 5 * 6 and metrics["val"]["mase"] > 0
@@ -78,8 +78,12 @@ def test_errors_by_series_average_to_the_metrics(runs, metrics):
         assert table[key].mean() == pytest.approx(metrics["test"][key], abs=2e-6)
     assert table["mse_scaled"].mean() == pytest.approx(metrics["test"]["scaled"]["mse"], abs=2e-6)  # as many windows
     with np.load(runs / "ridge" / "errors_by_window.npz") as errors:
-        assert errors["series"].tolist() == table["unique_id"].tolist() and errors["start"].tolist() == [0, 1, 2, 3, 5]
-        np.testing.assert_allclose(errors["squared_scaled"][:, 0], table["mse_scaled"], atol=1e-6)
+        lengths = [HOURS[name] for name in table["unique_id"]]
+        assert errors["series"].tolist() == np.repeat([0, 1, 2, 3, 5], 11).tolist()
+        assert errors["start"].tolist() == [hours - 24 - 10 + i for hours in lengths for i in range(11)]
+        assert (errors["measured"] == 5).all()
+        means = errors["squared_scaled"].reshape(5, 11).mean(1)
+        np.testing.assert_allclose(means, table["mse_scaled"], atol=1e-6)
 
 
 def test_forecasts_are_of_the_worst_and_the_best_series(runs, metrics, panel_csv):

@@ -1,16 +1,17 @@
 """What an evaluation writes, without one: the table by step, and what is drawn and computed for it."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.commands.panel_results import panel_level_shift
-from forecast.commands.results import draw_windows, saved_naive_errors, steps_csv
+from forecast.commands.results import draw_windows, naive_of, steps_csv
 from forecast.data.frame import SeriesFrame
+from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import prepare
+from forecast.data.target_rows import TargetRows
+from forecast.evaluation.blocks import level_shift
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.report import figures
 
@@ -39,20 +40,21 @@ def test_the_level_shift_is_that_of_the_targets_in_the_train_rows_deviations(val
     train, test = values[:61], values[71:]
     shifts = [(test[:, c].mean() - train[:, c].mean()) / train[:, c].std() for c in (2, 0)]
     expected = np.sqrt(np.mean(np.square(shifts)))
-    assert panel_level_shift(prepared(values), "test") == pytest.approx(expected)
-    assert panel_level_shift(prepared(values), "train") == pytest.approx(0.0, abs=1e-12)
+    assert level_shift(prepared(values), "test") == pytest.approx(expected)
+    assert level_shift(prepared(values), "train") == pytest.approx(0.0, abs=1e-12)
 
 
-def test_mase_is_scaled_by_what_the_checkpoint_knows_and_else_by_the_data_trained_on(values):
-    data, other = prepared(values), prepared(values[::-1].copy())
-    weekly = naive_errors(replace(data, season=7), "test").state()
-    knows = SimpleNamespace(data={"naive": weekly})
-    assert saved_naive_errors(knows, other).state() == weekly
-    assert saved_naive_errors(knows, None).state() == weekly
-    older = SimpleNamespace(data={})
-    daily = naive_errors(replace(data, season=24), "test").state()
-    assert saved_naive_errors(older, data).state() == daily  # a day, though seq_len is 23
-    assert saved_naive_errors(older, None) is None
+def test_mase_of_another_file_is_scaled_by_the_train_rows_that_the_checkpoint_knows(values):
+    data = prepared(values)
+    scale = SavedScale.of(data.scaler, data.frame.ids, naive_errors(data, "test"))
+    checkpoint, whole = SimpleNamespace(scale=scale), prepared(3 * values[::-1].copy())
+    other = whole.but(splits={"all": TargetRows.of(range(83))})
+    known = naive_of(checkpoint, other, "all", "train")
+    assert np.array_equal(known.absolute, scale.naive.absolute) and known.period == 24
+    own = naive_errors(other, "all", "split")  # its own rows before the first forecast, which are fewer than a day
+    assert np.array_equal(naive_of(checkpoint, other, "all", "split").absolute, own.absolute)
+    trained = naive_errors(whole, "test")
+    assert np.array_equal(naive_of(checkpoint, whole, "test", "train").absolute, trained.absolute)
 
 
 @pytest.mark.parametrize(("best", "name"), [("ridge", "ridge"), ("closed_form_nlinear", "closed-form NLinear")])

@@ -46,7 +46,7 @@ def test_the_errors_over_time_average_to_the_bias(csv_run, trained):
     rows = pd.read_csv(csv_run / "residuals.csv", keep_default_na=False)
     assert set(rows["column"]) == {"", *trained["test"]["columns"]}
     checkpoint = torch.load(csv_run / "checkpoints" / "best.ckpt", weights_only=True)
-    std = checkpoint["forecast"]["data"]["scaler"]["std"]
+    std = checkpoint["forecast"]["series"]["scale"]["std"][0].tolist()
     biases = {name: block["original"]["bias"] for name, block in trained["test"]["columns"].items()}
     expected = {"": trained["test"]["scaled"]["bias"]}
     expected |= {name: bias / one for (name, bias), one in zip(biases.items(), std, strict=True)}

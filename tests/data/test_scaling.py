@@ -1,13 +1,10 @@
 """Scaling by the train rows: numpy's numbers, exact state, safe on constant columns."""
 
-import json
-
 import numpy as np
 import pytest
 from scales import all_rows, scaler_of
 
 from forecast.data.frame import read_frame
-from forecast.data.scaling import Scaler
 
 
 @pytest.fixture
@@ -48,13 +45,6 @@ def test_a_constant_column_gets_std_1_and_is_named(levels):
     assert scaler.std[1] == 1
     assert all_rows(values, ["a", "stuck", "c"]).constant.tolist() == [[False, True, False]]
     assert np.abs(scaler.transform(values)[:, 1]).max() < 1e-6
-
-
-def test_state_survives_json_to_the_last_bit(values):
-    scaler = scaler_of(values, ["a", "b", "c"])
-    again = Scaler.from_state(json.loads(json.dumps(scaler.state())), "none")
-    assert again.columns == ("a", "b", "c") and again.how == "none"
-    assert (again.mean == scaler.mean).all() and (again.std == scaler.std).all()
 
 
 def test_the_wrong_number_of_columns_is_our_own_fault(values):

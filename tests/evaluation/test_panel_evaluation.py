@@ -126,6 +126,35 @@ def test_a_protocol_drops_the_last_windows_of_all():
     assert part.origins.max() < whole.origins.max()
 
 
+def test_of_each_series_the_windows_apart_begin_with_its_first():
+    data = many()
+    every, apart = evaluated(data), evaluated(data, protocol=Protocol(stride=P))
+    assert apart.errors.windows.tolist() == [-(-count // P) for count in every.errors.windows.tolist()]
+    for s in np.unique(every.windows.series):
+        own, some = (found.windows.start[found.windows.series == s] for found in (every, apart))
+        assert some.tolist() == own[::P].tolist()
+
+
+def test_each_window_is_scaled_by_the_rows_of_its_series_before_it():
+    """By hand: MASE of a series is the mean over its windows of MAE / mean seasonal difference before the forecast."""
+    data = prepared(panel((61, 43, 89), gaps=0.05, seed=2), split=LastSplit(horizon=P, val=2, test=5))
+    found = evaluated(data, LastValue(window=window_shape(data)), protocol=Protocol(mase_scale="window"))
+    frame, ratios = data.frame, {}
+    for number in range(len(data.windows("test"))):
+        batch = data.windows("test")[number]
+        s, origin = int(batch.series), int(data.windows("test").origins_of([number]))
+        begin, error = frame.offsets[s], (batch.past[0, -1, [0, 2]] - batch.target[0]).abs().double()
+        error = torch.where(batch.measured[0], error, torch.nan).nanmean(0).numpy()
+        for place, column in enumerate((0, 2)):
+            rows = [r for r in range(begin + SEASON, origin) if frame.measured[[r, r - SEASON], column].all()]
+            steps = np.abs(frame.values[rows, column] - frame.values[np.array(rows) - SEASON, column])
+            ratios.setdefault((s, place), []).append(error[place] / (steps.mean() / data.scaler.std[s, column]))
+    table = found.errors.series(found.naive)["mase"]
+    assert found.naive is None and len(ratios) == 6
+    for (s, place), values in ratios.items():
+        assert table[s, place] == pytest.approx(np.nanmean(values), rel=1e-6)
+
+
 def test_series_too_short_for_the_look_back_count_where_windows_are_padded():
     dropped, padded = (prepared(panel((61, 13)), pad=pad) for pad in (False, True))
     assert evaluated(dropped).errors.windows.tolist() == [6, 0]

@@ -85,9 +85,17 @@ def made_record(columns):
     gaps["windows_left_out"] = {"train": 2}
     splits = {"train": [0, 700], "val": [700, 800], "test": [800, 1000]}
     data = {"name": "csv", "checksum": "abc", "columns": list(columns), "targets": list(columns), "freq": "h"}
-    data |= {"splits": splits, "trained_until": "2020-01-29 00:00:00", "scaler": scaler, "gaps": gaps}
+    read = {"count": 1, "rows": 1000, "shortest": 1000, "longest": 1000, "cells_made_up": 0, "left_out": {}}
+    data |= {"splits": splits, "trained_until": "2020-01-29 00:00:00", "gaps": gaps, "series": read}
+    data |= {"windows": {"train": 690, "val": 90, "test": 190}}
     config = {"data": {"path": "/home/somebody/secret/my.csv"}, "optim": {"lr": 1e-4}, "seed": 1}
-    return {"config": config, "choices": {"model": "informer"}, "versions": {"torch": "2.9"}, "data": data}
+    return {
+        "config": config,
+        "choices": {"model": "informer"},
+        "versions": {"torch": "2.9"},
+        "data": data,
+        "scale": scaler,
+    }
 
 
 def made_page(columns=("load", "wind"), *, series=None, covariates=(), **windows):

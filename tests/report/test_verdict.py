@@ -80,7 +80,7 @@ def test_the_table_shows_each_forecaster_with_its_numbers():
 
 
 def test_the_table_says_by_what_the_errors_are_scaled():
-    text = render(make(mase_scale={"period": 336, "columns_without": []}))
+    text = render(make(mase_scale={"period": 336, "rows": "train", "columns_without": []}))
     assert "MASE: MAE / MAE over the train rows of the value 336 steps before" in text
 
 

@@ -29,10 +29,10 @@ def best(tmp_path_factory):
 
 
 def changed(best, folder, change):
-    """A copy of a checkpoint whose part about the data is changed."""
+    """A copy of a checkpoint whose record is changed."""
     path = folder / "changed.ckpt"
     content = torch.load(best, weights_only=True)
-    change(content["forecast"]["data"])
+    change(content["forecast"])
     torch.save(content, path)
     return path
 
@@ -47,9 +47,9 @@ def test_an_honest_checkpoint_has_a_line_for_each_check(best, check):
 
 
 def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check, tmp_path):
-    def leak(data):
-        data["scaler"]["mean"][0] += 0.25
-        data["splits"]["val"][1] += 2
+    def leak(record):
+        record["series"]["scale"]["mean"][0, 0] += 0.25
+        record["data"]["splits"]["val"][1] += 2
 
     status, lines, (scaler, splits) = check(changed(best, tmp_path, leak), "--split", "val")
     assert lines[:2] == ["LEAK  scaler", "LEAK  splits"]
@@ -82,8 +82,9 @@ def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check
     ],
 )
 def test_splits_that_the_data_do_not_have_are_refused(best, check, tmp_path, splits, says):
-    def change(data):
-        data["splits"] = {k: v for k, v in (data["splits"] | splits).items() if v is not None}
+    def change(record):
+        whole = record["data"]["splits"] | splits
+        record["data"]["splits"] = {k: v for k, v in whole.items() if v is not None}
 
     status, lines, (message,) = check(changed(best, tmp_path, change))
     assert (status, lines) == (1, []) and says in message and "another checkpoint of its run" in message
@@ -100,8 +101,8 @@ def test_what_cannot_be_checked_is_refused_in_one_line(best, check, tmp_path):
 def test_the_exit_status_of_a_process_is_1_for_a_leak(best, tmp_path):
     """Without one it is 0: the tests above run the same lines in this process."""
 
-    def leak(data):
-        data["scaler"]["std"][0] *= 2
+    def leak(record):
+        record["series"]["scale"]["std"][0, 0] *= 2
 
     command = [sys.executable, "-m", "forecast", "check-leakage", changed(best, tmp_path, leak)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -54,7 +54,7 @@ def test_the_card_says_what_the_checkpoint_is(run, capsys):
     printed = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
     for text in (
-        f"{run}/checkpoints/best.ckpt: format 2",
+        f"{run}/checkpoints/best.ckpt: format 3",
         f"model informer, {metrics['parameters']:,} parameters",
         "d_model 14, n_heads 2, d_ff 17",
         "encoder_layers 2",
@@ -99,8 +99,8 @@ def test_json_holds_the_same(run, capsys):
     content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
     assert status == 0
     assert (contents["epoch"], contents["step"], contents["is_best"]) == (1, content["global_step"], True)
-    data = content[RECORD]["data"]
-    assert contents["scaler"]["wind"] == {"mean": data["scaler"]["mean"][1], "std": data["scaler"]["std"][1]}
+    scale = content[RECORD]["series"]["scale"]
+    assert contents["scaler"]["wind"] == {key: float(scale[key][0, 1]) for key in ("mean", "std")}
     assert contents["data"]["splits"] == {"train": [0, 280], "val": [280, 320], "test": [320, 400]}
     assert contents["metrics"]["test"]["mse"] == json.loads((run / "metrics.json").read_text())["test"]["scaled"]["mse"]
 
@@ -130,8 +130,9 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
         data = content[RECORD]["data"]
         names = [f"c{i}" for i in range(1000)]
         data |= {"columns": names, "targets": names}
-        data["naive"] = {"period": 24, "absolute": [1.0] * 1000, "squared": [1.0] * 1000}
-        data["scaler"] = {"columns": names, "mean": [0.5] * 1000, "std": [2.0] * 1000}
+        ones = torch.ones(1, 1000, dtype=torch.float64)
+        scale = content[RECORD]["series"]["scale"]
+        scale |= {"mean": ones / 2, "std": 2 * ones, "naive": {"period": 24, "absolute": ones, "squared": ones}}
 
     printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
     assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in printed

@@ -50,7 +50,7 @@ def test_a_checkpoint_is_enough_to_predict(best):
     assert data["known"] == ["hour_of_day", "day_of_week", "day_of_month", "day_of_year"]
     assert data["splits"] == {"train": [0, 489], "val": [489, 560], "test": [560, 700]}  # int(0.7 * 700) is 489
     assert data["trained_until"] == "2016-07-21 08:00:00"
-    assert len(data["scaler"]["mean"]) == len(data["scaler"]["std"]) == 7
+    assert record.series.scale.mean.shape == record.series.scale.std.shape == (1, 7)
     assert record.fits["nlinear_weight"].shape == (5, 19)
 
 

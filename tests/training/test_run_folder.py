@@ -35,7 +35,7 @@ def test_metrics_json_is_the_contract(metrics):
     how = {"parameters", "training", "same_data", "mase_scale", "scaling"}
     assert set(metrics) == {*head, *how, "test", "val", "baselines", "cost", "files"}
     unit_free = {"mase", "rmsse", "smape", "wape"}  # several target columns have no original unit in common
-    whole = {"skill", "flat", "columns", "level_shift", "coverage", "intervals"}
+    whole = {"skill", "flat", "columns", "series", "level_shift", "coverage", "intervals"}
     assert set(metrics["test"]) == {"windows", "scaled", *unit_free, *whole}
     assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
     assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns", "difference"}
@@ -103,7 +103,7 @@ def test_forecasts_are_in_original_units_and_belong_to_their_windows(tiny_run):
         assert saved["forecast"].shape == saved["truth"].shape == (25, P, T)
         assert saved["past"].shape == (25, 19, T)
         checkpoint = torch.load(tiny_run / "checkpoints/best.ckpt", weights_only=True)
-        std = np.array(checkpoint["forecast"]["data"]["scaler"]["std"])
+        std = checkpoint["forecast"]["series"]["scale"]["std"][0].numpy()
         squared = (((saved["forecast"] - saved["truth"]) / std) ** 2).mean(1)
         np.testing.assert_allclose(squared[[0, -1]], errors["squared_scaled"][[0, -1]], rtol=1e-4)
 

@@ -1,7 +1,7 @@
 """The scale of the series of a training as a checkpoint keeps it, and what it gives for those of another file."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict, get_args
@@ -16,7 +16,6 @@ from forecast.data.cells import FloatArray, IntArray
 from forecast.data.differences import DifferencesState, SeasonalDifferences
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spread, spread
-from forecast.run_folder.shapes import Scale
 
 EACH = ("series", "season")  # of these each series has a scale of its own
 LARGEST = 1e150  # of a mean or a deviation: the square of an error is finite
@@ -99,10 +98,6 @@ class SavedScale:
     def alone(self, columns: tuple[str, ...]) -> Scaler:
         """That of the one series."""
         return Scaler(self.mean[0], self.std[0], columns, self.how)
-
-    def means(self, columns: Sequence[str]) -> Scale:
-        """Means over the series of what they are scaled by, for a reader who asks what size the values have."""
-        return {"columns": list(columns), "mean": self.mean.mean(0).tolist(), "std": self.std.mean(0).tolist()}
 
     @cached_property
     def _index(self) -> pd.Index:
