@@ -1,7 +1,7 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ import torch
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, check_unchanged, grown_splits, train_again
-from forecast.commands.panels import evaluated_panel, panel_history, trained_columns
+from forecast.commands.panels import first_forecast, panel_history, trained_columns
 from forecast.commands.refit import check_later
 from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.categories import with_categories
@@ -22,9 +22,8 @@ from forecast.data.holidays import with_holidays
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.scaling import Scales
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
-from forecast.data.split import recorded_splits, split_rows
+from forecast.data.target_rows import TargetRows, panel_cuts, recorded_splits
 from forecast.errors import UserError, closest
 from forecast.evaluation.history import report_far
 from forecast.text.terminal import listed
@@ -161,10 +160,12 @@ def rows_of(
     reading: Plain | None = None,
     *,
     leave_out: bool = False,
+    open_ends: Collection[Side] = BOTH_ENDS,
 ) -> PanelFrame:
     """`history` of any number of series. leave_out: of many those with gaps, where gaps are refused."""
     if not checkpoint.has_ids:
-        return replace(history(checkpoint, source, path, reading).as_panel(), time_column=source.time_name)
+        frame = history(checkpoint, source, path, reading, open_ends=open_ends)
+        return replace(frame.as_panel(), time_column=source.time_name)
     file = read_source(source, path, reading)
     assert isinstance(file, CsvSource)
     return panel_history(checkpoint, trained_columns(checkpoint, file), leave_out=leave_out)
@@ -178,68 +179,67 @@ def evaluated_data(
     split: str,
     reading: Plain | None = None,
 ) -> Prepared:
-    """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
+    """The rows and the split to evaluate, scaled as in training. reading: as in `history`.
 
     Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
     changed: its splits would have moved.
     """
-    if checkpoint.has_ids:
-        file = read_source(source, path, reading)
-        assert isinstance(file, CsvSource)
-        return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
-    frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
-    seq_len, pred_len = checkpoint.config.seq_len, checkpoint.config.pred_len
-    pad = checkpoint.record.series.pad
-    lengths = {"seq_len": 1 if pad else seq_len, "pred_len": pred_len}
-    where = f"ckpt_path={checkpoint.path}"
-    if split == NEW_ROWS:
-        splits = {name: rows.alone for name, rows in grown_splits(checkpoint, frame.as_panel()).items()}
-    elif path and split == WHOLE_FILE:
-        splits = whole_file(frame, **lengths)
-    elif path:
-        splits = split_rows(frame, source.split, **lengths)
-    else:
-        check_unchanged(checkpoint, source, frame)
-        splits = recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)
+    frame = rows_of(checkpoint, source, path, reading, open_ends=LAST_END)
+    splits = evaluated_rows(checkpoint, source, frame, split=split, other_file=path is not None)
     if split not in splits:
-        valid = [*splits, NEW_ROWS, WHOLE_FILE] if path else [*splits, NEW_ROWS]
+        valid = [*splits, NEW_ROWS, *([WHOLE_FILE] if path else [])]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)
         raise UserError(f"split={split}: {frame.name} has the splits {', '.join(valid)}.{hint}")
-    if path:
-        first = min(max(splits[split].start, lengths["seq_len"]), len(frame) - 1)  # the first that a window forecasts
-        check_later(checkpoint, split, frame.timestamps[first])
-    seen = (frame.timestamps <= pd.Timestamp(checkpoint.trained_until)).sum()
-    if path and seen > splits[split].start:
-        log.warning(
-            "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
-            "has seen its error is no forecast error.",
-            checkpoint.trained_until,
-        )
-    if path or split == NEW_ROWS:
-        lines = splits[split]
-        report_far(
-            frame.values[lines.start : lines.stop], checkpoint.scaler, where=f"{frame.name}, the rows of {split}"
-        )
+    seq_len, together = checkpoint.config.seq_len, len(checkpoint.covariates)
+    scaler = checkpoint.scale.scaler(frame, context=seq_len, together=together)
+    if count := int(scaler.own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     data = prepare(
         frame,
         splits=splits,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
-        scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
-        pad=pad,
+        fact_scale=checkpoint.fact_scale,
+        pad=checkpoint.record.series.pad,
+        scaler=scaler,
+        season=checkpoint.data.get("season"),
         seq_len=seq_len,
-        pred_len=pred_len,
+        pred_len=checkpoint.config.pred_len,
     )
-    return replace(data, season=checkpoint.data.get("season"))
+    data.check_enough()
+    if path:
+        check_later(checkpoint, split, first_forecast(data, split))
+    if frame.id_column is None and (path or split == NEW_ROWS):  # of many, each series has learned up to its own end
+        rows = splits[split].alone
+        if frame.timestamps(0)[rows.start] <= pd.Timestamp(checkpoint.trained_until):
+            log.warning(
+                "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
+                "has seen its error is no forecast error.",
+                checkpoint.trained_until,
+            )
+        report_far(frame.values[rows.start : rows.stop], checkpoint.scaler, where=f"{frame.name}, the rows of {split}")
+    return data
 
 
-def whole_file(frame: SeriesFrame, *, seq_len: int, pred_len: int) -> dict[str, range]:
-    """All windows of a file as one split."""
-    rows = len(frame.values)
-    if rows < seq_len + pred_len:
-        raise UserError(
-            f"{frame.name} has {rows} rows; one window needs seq_len + pred_len = {seq_len} + {pred_len} rows."
-        )
-    return {WHOLE_FILE: range(rows)}
+def evaluated_rows(
+    checkpoint: Checkpoint, source: Source, frame: PanelFrame, *, split: str, other_file: bool
+) -> Mapping[str, TargetRows]:
+    """The splits of the rows to evaluate; UserError as `evaluated_data`."""
+    pred_len, context = checkpoint.config.pred_len, 1 if checkpoint.record.series.pad else checkpoint.config.seq_len
+    if split == NEW_ROWS:
+        return grown_splits(checkpoint, frame)
+    if other_file and split == WHOLE_FILE:
+        if (rows := int(frame.lengths.max())) < context + pred_len:
+            of = "" if frame.id_column is None else " in its longest series"
+            raise UserError(
+                f"{frame.name} has {rows} rows{of}; one window needs seq_len + pred_len = {context} + {pred_len} rows."
+            )
+        return {WHOLE_FILE: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
+    if not other_file:
+        check_unchanged(checkpoint, source, frame)
+    if other_file or checkpoint.has_ids:
+        return panel_cuts(source.split, frame, pred_len=pred_len)
+    lengths, where = {"seq_len": context, "pred_len": pred_len}, f"ckpt_path={checkpoint.path}"
+    return recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)

@@ -7,8 +7,6 @@ import pandas as pd
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, check_unchanged, grown_splits
-from forecast.commands.refit import check_later
 from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
 from forecast.data.holidays import with_holidays
@@ -84,48 +82,6 @@ def used_columns(source: CsvSource, frame: PanelFrame) -> PanelFrame:
         return frame
     (target,) = source.target_columns(frame)
     return frame.of([frame.columns[target]])
-
-
-def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, other_file: bool) -> Prepared:
-    """The panel to evaluate, cut as `source` says and scaled as in training.
-
-    source: the file trained on, or another one. Raises UserError for a split that is not there, for other columns, and
-    when the trained file has changed.
-    """
-    frame = panel_history(checkpoint, source)
-    if not other_file and split != NEW_ROWS:
-        check_unchanged(checkpoint, source, frame)
-    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
-    if count := int(scaler.own.sum()):
-        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
-    if split == NEW_ROWS:
-        rows = grown_splits(checkpoint, frame)
-    elif other_file and split == WHOLE_FILE:
-        rows = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
-    else:
-        rows = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
-    data = prepare(
-        frame,
-        splits=rows,
-        targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
-        encoding=checkpoint.encoding,
-        covariates=checkpoint.covariates,
-        hidden=checkpoint.hidden,
-        fact_scale=checkpoint.fact_scale,
-        pad=source.pad,
-        scaler=scaler,
-        season=checkpoint.data.get("season"),
-        seq_len=checkpoint.config.seq_len,
-        pred_len=checkpoint.config.pred_len,
-    )
-    data.check_enough()
-    if split not in data.splits:
-        names = [*data.splits, NEW_ROWS, *([WHOLE_FILE] if other_file else [])]
-        hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, names)
-        raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{hint}")
-    if other_file:
-        check_later(checkpoint, split, first_forecast(data, split))
-    return data
 
 
 def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:

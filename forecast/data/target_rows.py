@@ -1,6 +1,6 @@
 """Which rows of each series are forecast for training, for choosing a model, and for judging it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,27 @@ class TargetRows:
         """Those of the one series."""
         (first,), (stop,) = self.first.tolist(), self.stop.tolist()
         return range(first, stop)
+
+
+def recorded_splits(
+    frame: PanelFrame, recorded: Mapping[str, Sequence[int]], *, seq_len: int, pred_len: int, where: str
+) -> dict[str, TargetRows]:
+    """The splits (first row, end) of one series that a checkpoint names.
+
+    where: the checkpoint. UserError for one that is missing, that the frame does not hold, or that holds no window.
+    """
+    splits = {name: range(*rows) for name, rows in recorded.items()}
+    problems = [f"it has no split {name}" for name in ("train", "val", "test") if name not in splits]
+    for name, rows in splits.items():
+        split, needed = f"its split {name}, the rows {rows.start} to {rows.stop},", pred_len
+        needed += seq_len if name == "train" else 0
+        if rows.stop > len(frame.values):
+            problems.append(f"{split} goes beyond the {len(frame.values)} rows of {frame.name}")
+        elif len(rows) < needed:
+            problems.append(f"{split} holds no window: that takes {needed} rows")
+    if problems:
+        raise UserError(f"{where} was changed by other means: {problems[0]}. Use another checkpoint of its run.")
+    return {name: TargetRows.of(rows) for name, rows in splits.items()}
 
 
 def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, TargetRows]:
@@ -119,9 +140,9 @@ def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: i
     for name in origins:
         if name != TAIL and not len(origins[name]):
             longest = int(frame.lengths.argmax())
-            part, first = PARTS.get(name, name), str(frame.ids[longest])
+            part, of = PARTS.get(name, name), f"the longest of the {len(frame)} series, '{frame.ids[longest]}',"
             raise UserError(
-                f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({lengths}), and the "
-                f"longest of the {len(frame)} series, '{first}', has {frame.lengths[longest]} in all. Set "
+                f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({lengths}), and "
+                f"{'it' if frame.id_column is None else of} has {frame.lengths[longest]} in all. Set "
                 f"{'a shorter' if pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another data/split."
             )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from laws.test_one_series_is_a_panel_of_one import CELL, FLOAT32, POLICIES, not_yet
+from laws.test_one_series_is_a_panel_of_one import CELL, FLOAT32, POLICIES
 from laws.twins import File, long_file, same, series_file
 from program import call
 
