@@ -14,7 +14,10 @@ from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import naive_of
 from forecast.commands.tables import in_zone
 from forecast.config.run_config import Plain
+from forecast.data.cells import IntArray
 from forecast.data.guessing.train_command import typed
+from forecast.data.panel.frame import STEP_FREQ, PanelFrame
+from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import read_panel
 from forecast.data.prepare import Prepared
 from forecast.data.sources import CsvSource, Source
@@ -53,9 +56,9 @@ def checkpoint_folds(
 ) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
-    reading: as `history` takes it. Of a panel those folds of a series are left out that begin before the end of its
-    training rows. UserError where the folds overlap the rows that the model was trained on, train or val, or reach
-    before the first row.
+    reading: as `history` takes it. Of a series those folds are left out that begin before the end of its training rows,
+    where another one has them all. UserError where in all series folds overlap the rows that the model was trained on,
+    train or val, or reach before the first row.
     """
     checkpoint = forecaster.checkpoint
     source = forecaster.source()
@@ -65,38 +68,28 @@ def checkpoint_folds(
             f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would "
             f"flatter it. Look back with the held-out model: {held_out}"
         )
-    if checkpoint.has_ids:
-        if path is not None:
-            raise UserError(
-                f"data.path={path}: a backtest of a panel's checkpoint looks back on the file that it was trained on. "
-                "Leave data.path out, or ckpt_path to train on this file."
-            )
-        data = evaluated_data(checkpoint, source, None, split=TEST)
-        begin, end = data.frame.offsets[:-1], data.frame.offsets[1:]
-        first = np.maximum(split.cuts(data.frame.lengths).test + begin, data.splits["val"].stop)
-        seen = data.splits["val"].stop - begin
-        longest = int(np.argmax(data.frame.lengths - seen))
-        rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
-        check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
-        before = {name: data.splits[name] for name in ("train", "val")}
-        return data.but(splits={**before, TEST: TargetRows(first, np.maximum(first, end))})
-    one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
-    times = one.frame.timestamps(0)
-    rows = len(times)
-    learned = int((times <= learned_until(checkpoint)).sum())
-    check_room(checkpoint, split, rows=rows, learned=learned, times=times)
-    learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
-    test = TargetRows(split.cuts(np.array([rows])).test, np.array([rows]))
-    return one.but(splits={**learned_from, TEST: test})
+    data = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
+    frame, learned = data.frame, learned_rows(checkpoint, data.frame)
+    begin, end = frame.offsets[:-1], frame.offsets[1:]
+    first = np.maximum(split.cuts(frame.lengths).test, learned) + begin
+    longest = int(np.argmax(frame.lengths - learned))
+    rows, times = int(frame.lengths[longest]), frame.timestamps(longest)
+    check_room(checkpoint, split, rows=rows, learned=int(learned[longest]), times=times)
+    before = {name: part for name, part in data.splits.items() if name in ("train", "val")}
+    return data.but(splits={**before, TEST: TargetRows(first, np.maximum(first, end))})
 
 
-def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
-    """The time of the last row that a checkpoint's training saw, of train or val."""
-    splits = checkpoint.data["splits"]
-    more = splits["val"][1] - splits["train"][1]
-    freq = checkpoint.data["freq"]
-    last: pd.Timestamp = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=freq)[-1]
-    return last
+def learned_rows(checkpoint: Checkpoint, frame: PanelFrame) -> IntArray:
+    """How many rows (S,) of each series are not later than the last that its training saw, of train or val."""
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
+    first, rows = recorded.first, np.maximum(recorded.splits["val"][:, 1], 1)
+    until = first + frame.numbers[1] * (rows - 1)
+    for start in np.unique(first).tolist() if frame.freq != STEP_FREQ else ():
+        own = first == start
+        dates = pd.date_range(pd.Timestamp(start), periods=int(rows[own].max()), freq=frame.freq)
+        until[own] = nanoseconds(dates)[rows[own] - 1]
+    learned = np.searchsorted(frame.times(), until[places], side="right") - frame.steps
+    return np.where(places < 0, 0, np.clip(learned, 0, frame.lengths))
 
 
 def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: int, times: pd.DatetimeIndex) -> None:
