@@ -1,4 +1,4 @@
-"""`forecast update` of many series: one state, one log; a series that does not continue is refused, and not the update."""
+"""`forecast update` of many series: one state, one log; a series that does not continue is refused alone."""
 
 import functools
 import re
