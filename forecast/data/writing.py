@@ -145,21 +145,22 @@ class ForecastTable:
         ids = [cells[series] for cells in self._ids.values()]
         if self.safe:
             ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
-        columns = list(values.reshape(-1, len(self.targets)).T)
+        numbers = list(values.reshape(-1, len(self.targets)).T)
         columns = [
             *(np.repeat(cells, self.pred_len) for cells in ids),
             *(texts[steps] for texts in self._times),
             *(number(cell, 15) if isinstance(cell, float) else str(cell) for cell in self.writing.where.values()),
-            *(columns if self.digits is None else self._rounded(columns, self.digits)),
+            *(
+                numbers
+                if self.digits is None
+                else ([number(x, n) for x in numbers[i]] for i, n in enumerate(self.digits))
+            ),
         ]
         table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
         lines: str = table.to_csv(
             header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
         )
         return lines
-
-    def _rounded(self, columns: Sequence[FloatArray], digits: Sequence[int]) -> list[list[str]]:
-        return [[self.writing.number(one, n) for one in cells] for cells, n in zip(columns, digits, strict=True)]
 
     def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
         """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
