@@ -17,8 +17,8 @@ from forecast.config.run_config import Plain
 from forecast.data.cells import IntArray
 from forecast.data.guessing.train_command import typed
 from forecast.data.panel.frame import STEP_FREQ, PanelFrame
-from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import read_panel
+from forecast.data.panel.rows import nanoseconds
 from forecast.data.prepare import Prepared
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import FoldSplit

@@ -130,7 +130,9 @@ class ForecastTable:
     @property
     def header(self) -> list[str]:
         """The names of the columns of a CSV."""
-        names = [*self._ids, *self._time_names, *self.writing.where, *self.targets]
+        times, own = self.writing.times, (self.frame.time_column,)
+        of_time = own if times is None or self.frame.without_calendar else times.names
+        names = [*self._ids, *of_time, *self.writing.where, *self.targets]
         return [as_cell(name) for name in names] if self.safe else names
 
     def header_text(self) -> str:
@@ -186,11 +188,6 @@ class ForecastTable:
         ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
         fields = [*ids, (self.frame.time_column, time)]
         return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
-
-    @property
-    def _time_names(self) -> tuple[str, ...]:
-        times = self.writing.times
-        return (self.frame.time_column,) if times is None or self.frame.without_calendar else times.names
 
     @cached_property
     def _ids(self) -> dict[str, npt.NDArray[Any]]:

@@ -148,9 +148,12 @@ class Continuation:
         self._look_at(batch)
         inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
         parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
+        model, forecasts = self.model, []
         with exact_float32():
-            on_device = ([part.to(self.device) for part in some] for some in parts)
-            forecast = torch.cat([with_ends(self.model, *some, self.intervals).cpu() for some in on_device])
+            for some in parts:
+                past, past_known, future_known = (part.to(self.device) for part in some)
+                forecasts.append(with_ends(model, past, past_known, future_known, self.intervals).cpu())
+        forecast = torch.cat(forecasts)
         finite = torch.isfinite(forecast).flatten(1).all(1)
         if not finite.all():
             row = int((~finite).int().argmax())
@@ -163,7 +166,8 @@ class Continuation:
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""
-        after = self.calendar[self._ends_at[series][:, None] + torch.arange(self.pred_len)]
+        end = torch.from_numpy(self.frame.steps[series.numpy()] + self.frame.lengths[series.numpy()])
+        after = self.calendar[end[:, None] + torch.arange(self.pred_len)]
         parts = [after, after.new_zeros(len(series), self.pred_len, int(self.pad))]
         if self.future is not None:
             mean, std = (part[series][:, None, self.n_columns :] for part in self._tensors)
@@ -171,11 +175,6 @@ class Continuation:
         if self.facts is not None:
             parts.append(self.facts[series][:, None].expand(-1, self.pred_len, -1))
         return torch.cat(parts, dim=2)
-
-    @cached_property
-    def _ends_at(self) -> Tensor:
-        """The first step (S,) after each series."""
-        return torch.from_numpy(self.frame.steps + self.frame.lengths)
 
     def _look_at(self, batch: Batch) -> None:
         """Keeps in `far` which series are, by the past of their window, of another size than in training.
