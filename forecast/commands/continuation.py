@@ -18,12 +18,11 @@ from forecast.commands.panels import trained_columns
 from forecast.config.run_config import Plain
 from forecast.data.cells import FloatArray
 from forecast.data.panel.assembly import times_are_counted
-from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH
-from forecast.data.reading.columnar import PARQUET
+from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of

@@ -110,8 +110,8 @@ class Forecaster(Automatic, Tunable):
     def fit(self, table: pd.DataFrame | None = None) -> "Forecaster":
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
-        table: its rows are kept in the run folder as data.csv; None trains on the data that the overrides name, such as
-        data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
+        table: its rows are kept in the run folder as data.parquet; None trains on the data that the overrides name,
+        such as data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
         """
         overrides = self.overrides
         if table is not None:

@@ -11,9 +11,8 @@ from forecast.data.findings import Findings, quoted
 from forecast.data.frame import one_series
 from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import panel_rows
-from forecast.data.panel.rows import SortedRows, in_order, said
+from forecast.data.panel.rows import SortedRows, in_order, nanoseconds, said
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator

@@ -9,8 +9,6 @@ import pandas as pd
 from forecast.data.catalog import file_md5
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
-from forecast.data.panel.columnar_files import columnar_kind
-from forecast.data.panel.columnar_rows import columnar_rows
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.facts import facts_of
@@ -18,7 +16,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
-from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined
+from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
 from forecast.data.sources import CsvSource
@@ -74,7 +72,10 @@ def _read(
     source: CsvSource, files: list[Path], freq: str | None, book: Codebook, *, leave_out: bool = False
 ) -> PanelFrame:
     rows, name = _all_rows(source, files, book), str(source.path)
-    ordered = in_order(rows, source.duplicates, name)
+    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
+    ordered = in_order(rows, None if again else source.duplicates, name)
+    if source.resample is not None and source.aggregate is not None:
+        ordered = resampled(ordered, source.resample, source.aggregate, stepped=rows.stepped)
     facts = None
     if source.has_facts:
         facts, ordered = facts_of(source, rows, ordered, book)
@@ -107,5 +108,4 @@ def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
-    kind = columnar_kind(path)
-    return long_rows(path, source, book) if kind is None else columnar_rows(path, kind, source, book)
+    return long_rows(path, source, book)
