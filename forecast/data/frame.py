@@ -109,15 +109,6 @@ class SeriesFrame:
             self, values=self.values[:, places], columns=tuple(columns), missing=missing, categories=categories
         )
 
-    def tail(self, rows: int) -> "SeriesFrame":
-        """The last rows alone."""
-        return self.cut(slice(-rows, None))
-
-    def cut(self, rows: slice) -> "SeriesFrame":
-        """Some rows alone."""
-        missing = None if self.missing is None else self.missing[rows]
-        return replace(self, values=self.values[rows], timestamps=self.timestamps[rows], missing=missing)
-
 
 def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
     """The names of all columns but those of the time, in file order, from line 1; errors as `read_frame`."""
