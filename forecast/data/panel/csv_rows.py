@@ -41,7 +41,10 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
     text.check_types(columns_named(vars(source)))
-    return text, findings, next((cells for _, cells in text.records()), [])
+    names = next((cells for _, cells in text.records()), [])
+    if source.panel_form != "rows":  # of which the first line may hold values
+        text.check_width(names)
+    return text, findings, names
 
 
 def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:

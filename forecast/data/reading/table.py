@@ -66,9 +66,10 @@ class TableSpec:
         of_columns = "" if columns is not None else " (data.columns)"
         asked = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
         others = [name for name in header if name not in layout.time_columns]
+        places = {name: place for place, name in enumerate(header)}
         for key, names in asked.items():
             for name in names:
-                if name not in header:
+                if name not in places:
                     fix = f"{closest(name, header)} Name columns as line 1 does."
                     if trained_on and not key:  # the file is to be mended, not the name
                         near = [f"the column '{label(other)}'" for other in nearest(name, others)[:1]] or ["it"]
@@ -78,7 +79,7 @@ class TableSpec:
             if name in layout.time_columns or name in layout.drop:
                 other = "data.time_column" if name in layout.time_columns else "data.drop"
                 raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
-        numbers = None if chosen is None else [header.index(name) for name in chosen]
+        numbers = None if chosen is None else [places[name] for name in chosen]
         book = codebook or Codebook()
         return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps, codebook=book)
 
@@ -108,7 +109,8 @@ class TableSpec:
         """The columns to read; where none are named, all that may hold numbers."""
         if self.numbers is not None:
             return self.numbers
-        return [place for place in range(len(self.header)) if place not in self.left_out]
+        left_out = self.left_out
+        return [place for place in range(len(self.header)) if place not in left_out]
 
     def named(self) -> list[int]:
         """The candidates that hold categories whatever stands in them."""
