@@ -25,7 +25,7 @@ def note_columns(table: Table, layout: Layout, findings: Findings) -> list[int]:
         path, year = str(table.text.path), json.dumps(layout.time_column)
         kind = "" if table.text.table is None else table.text.table.kind.split()[1].lower()
         written = f", sep={json.dumps(table.text.separator)}, decimal={json.dumps(layout.decimal)}" if not kind else ""
-        code = (  # one expression in brackets, so that it may be broken into lines
+        code = (
             f'(__import__("pandas").read_{kind or "csv"}({json.dumps(path)}{written})'
             f'.melt({year}, {json.dumps(months)}, "month").pipe(lambda m: '
             f'm.assign(date=m[{year}].astype(str).str[:4] + "-" + m["month"].str.strip().str[:3])'
@@ -34,7 +34,7 @@ def note_columns(table: Table, layout: Layout, findings: Findings) -> list[int]:
         findings.add(
             "note",
             "Twelve columns are named as months: they may be one series, a row a year. To forecast that, write a row "
-            f"for each month, and name the file that this makes: python -c {shlex.quote(code)}",
+            f"for each month, and name the file that this makes:\npython -c {shlex.quote(code)}",
         )
     outliers = [find_outliers(column) for column in table.values.T]
     worst = [
