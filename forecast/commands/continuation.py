@@ -90,9 +90,7 @@ def rows_read(model: ForecastModel) -> int:
 
 def panel_of(frame: SeriesFrame, time_column: str) -> PanelFrame:
     """One series as a panel of one; steps that no calendar counts have their numbers."""
-    panel = frame.as_panel()
-    first = (panel.first - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-    return replace(panel, time_column=time_column, numbers=(first, 1))
+    return replace(frame.as_panel(), time_column=time_column)
 
 
 def continuation_of(
