@@ -80,7 +80,6 @@ class SeriesFrame:
 
     def as_panel(self) -> PanelFrame:
         """The same as the one series of a panel without ids, by which all that is made of it is made."""
-        number, unit = self.numbers or (1, 1)
         return PanelFrame(
             values=np.ascontiguousarray(self.values),
             measured=self.measured,
@@ -90,7 +89,7 @@ class SeriesFrame:
             first=self.timestamps[0],
             id_column=None,
             stepped=self.numbers is not None,
-            numbers=(number + unit * int((self.timestamps[0] - pd.Timestamp(0)) // pd.Timedelta(1, "ms")), unit),
+            numbers=self.numbers or (1, 1),
             **{
                 key: getattr(self, key)
                 for key in ("freq", "columns", "name", "repair", "checksum", "time_format", "time_zone")

@@ -61,11 +61,7 @@ class StepsAfter:
 
     def times(self) -> IntArray:
         """Those of all steps of the panel, up to the last that is forecast: nanoseconds, or numbers of the file."""
-        calendar = self.history.calendar(self.steps)
-        if not self.stepped:
-            return nanoseconds(calendar)
-        first, unit = self.history.numbers
-        return first + unit * np.arange(len(calendar), dtype=np.int64)
+        return self.history.times(self.steps)
 
     def said(self, series: int, step: int) -> str:
         """One of the steps after a series in words."""

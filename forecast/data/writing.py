@@ -210,9 +210,7 @@ class ForecastTable:
     def _stamps(self) -> npt.NDArray[Any]:
         """The time of each step: a timestamp, or the number of a step that no calendar counts."""
         if self.frame.without_calendar:
-            count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
-            first, unit = self.frame.numbers
-            return first + unit * np.arange(count)
+            return self.frame.times(self.pred_len)
         return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
 
     @cached_property

@@ -87,19 +87,6 @@ def without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def begins_with(path: Path, md5: str) -> bool:
-    """Whether the whole file, or some first lines of it, have this MD5; OSError when it cannot be read."""
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        for line in file:
-            text = line.rstrip(b"\r\n")
-            for part in (text, line[len(text) :]):  # the last line of then may have had no end
-                digest.update(part)
-                if digest.hexdigest() == md5:
-                    return True
-    return False
-
-
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:
     try:
         decoder.decode(block, final)
