@@ -24,7 +24,8 @@ def test_a_series_of_numbered_steps_is_continued_by_the_next_numbers(tmp_path, f
     rows = table(first, unit).drop(columns="k")
     rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
     frame = read_frame(path)
-    assert (len(frame), frame.freq, frame.as_panel().numbers) == (ROWS, "ms", (first, unit))
+    times = frame.as_panel().times()
+    assert (len(frame), frame.freq, times[:2].tolist()) == (ROWS, "ms", [first, first + unit])
     call("train", "data=csv", f"data.path={path}", "data.target=y", *BRIEF, f"hydra.run.dir={tmp_path}/run")
     for words in ([], [f"data.path={path}"]):
         output = tmp_path / "forecast.csv"
