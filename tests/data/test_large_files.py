@@ -98,16 +98,16 @@ def test_a_thousand_columns_are_trained_and_forecast(tmp_path):
 
 
 def test_the_names_of_a_very_wide_header_are_looked_at_once_each(tmp_path):
-    names = [f"c{i}" for i in range(100_000)]
+    names = [f"c{i}" for i in range(99_000)]
     path = tmp_path / "wide.csv"
     path.write_text(f"date,{','.join(names)},c7\n2020-01-01\n")
     findings = Findings(str(path), strict=False)
     text = CsvText(path, ",").verified(findings)
     start = time.process_time()
-    assert len(text.header(["date"], findings)) == 100_002
+    assert len(text.header(["date"], findings)) == 99_002
     assert time.process_time() - start < 10  # each compared with all before it: minutes
     [note] = findings.texts("note")
-    assert "Column 'c7' stands twice; the one in place 100002 is called 'c7.1' here" in note
+    assert "Column 'c7' stands twice; the one in place 99002 is called 'c7.1' here" in note
 
 
 @pytest.mark.parametrize("keys", [{}, {"id_column": "c1"}, {"panel": "columns"}], ids=["series", "long", "columns"])
