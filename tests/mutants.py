@@ -816,8 +816,8 @@ EVALUATION = [
         "backtest-of-rows-learned-from",
         "Folds that overlap the rows learned from are refused.",
         "forecast/commands/folds.py",
-        "behind = max(learned, checkpoint.config.seq_len)",
-        "behind = checkpoint.config.seq_len",
+        "rows - max(learned, checkpoint.config.seq_len)",
+        "rows - checkpoint.config.seq_len",
         ("tests/commands/test_backtest.py::test_what_a_checkpoint_cannot_do_is_refused",),
     ),
     Mutant(

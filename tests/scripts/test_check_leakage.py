@@ -49,7 +49,7 @@ def test_an_honest_checkpoint_has_a_line_for_each_check(best, check):
 def test_a_checkpoint_that_leaks_is_named_and_the_other_checks_go_on(best, check, tmp_path):
     def leak(record):
         record["series"]["scale"]["mean"][0, 0] += 0.25
-        record["data"]["splits"]["val"][1] += 2
+        record["series"]["rows"]["val"][0, 1] += 2
 
     status, lines, (scaler, splits) = check(changed(best, tmp_path, leak), "--split", "val")
     assert lines[:2] == ["LEAK  scaler", "LEAK  splits"]
@@ -75,19 +75,22 @@ def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check
 @pytest.mark.parametrize(
     ("splits", "says"),
     [
-        ({"test": [560, 999]}, "its split test, the rows 560 to 999, goes beyond the 700 rows of demo"),
-        ({"test": [560, 564]}, "its split test, the rows 560 to 564, holds no window: that takes 5 rows"),
-        ({"train": [0, 20]}, "its split train, the rows 0 to 20, holds no window: that takes 24 rows"),
-        ({"train": None}, "it has no split train"),
+        ({"test": [560, 999]}, "its split test goes beyond the 700 rows of demo. Use another checkpoint of its run"),
+        ({"test": [560, 564]}, "4 are for the test, but one window needs 5 (pred_len 5)"),
+        ({"train": [0, 20]}, "20 are for training, but one window needs 24 (seq_len 19 + pred_len 5)"),
+        ({"train": None}, "it has no split train. Use another checkpoint of its run"),
     ],
 )
 def test_splits_that_the_data_do_not_have_are_refused(best, check, tmp_path, splits, says):
     def change(record):
-        whole = record["data"]["splits"] | splits
-        record["data"]["splits"] = {k: v for k, v in whole.items() if v is not None}
+        ((name, ends),) = splits.items()
+        if ends is None:
+            del record["series"]["rows"][name]
+        else:
+            record["series"]["rows"][name][0, :2] = torch.tensor(ends)
 
     status, lines, (message,) = check(changed(best, tmp_path, change))
-    assert (status, lines) == (1, []) and says in message and "another checkpoint of its run" in message
+    assert (status, lines) == (1, []) and says in message
 
 
 def test_what_cannot_be_checked_is_refused_in_one_line(best, check, tmp_path):
