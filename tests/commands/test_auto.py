@@ -19,8 +19,9 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.auto import Auto
 from forecast.commands.automatic.budget import check_folder
-from forecast.commands.automatic.worker import Outcome
 from forecast.errors import UserError
+from forecast.evaluation.leakage_windows import NothingShown
+from forecast.jobs import Ended
 from forecast.report.verdict import verdict
 from forecast.run_folder.lock import in_use, release
 
@@ -200,8 +201,9 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (Outcome(error="leakage check, borders: x changes", leaks=True), "leakage check, borders: x changes"),
-        (Outcome(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
+        (Ended(error="leakage check, borders: x changes"), "leakage check, borders: x changes"),
+        (Ended(error="leakage check, it is NaN", kind=NothingShown.__name__), "ridge: leakage check, it is NaN"),
+        (Ended(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
     ],
 )
 def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_next_command(
