@@ -24,7 +24,7 @@ from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
-from forecast.data.frame import SeriesFrame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import filled_within
 from forecast.data.roles import names_roles
@@ -79,20 +79,22 @@ class Checkpoint(TrainedRoles):
         """That of the one series trained on."""
         return self.scale.alone(tuple(self.data["columns"]))
 
-    def scaler_of(self, frame: SeriesFrame, splits: Mapping[str, range]) -> Scaler:
-        """That of the train rows of another frame, made as the training made its own. splits: target rows."""
-        rows = {name: TargetRows.of(part) for name, part in splits.items()}
-        inside, train = filled_within(frame.as_panel(), rows.values()), rows["train"]
-        scales = Scales.fit(
-            inside,
-            self.scaler.how,
+    def scales_of(self, frame: PanelFrame) -> Scales:
+        """Of each series of a frame; of one that was not trained on that of its own rows."""
+        return self.scale.scaler(frame, together=len(self.covariates))
+
+    def scales_fitted(self, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> Scales:
+        """Those of the train rows of another frame, made as the training made its own."""
+        train = splits["train"]
+        return Scales.fit(
+            filled_within(frame, splits.values()),
+            self.scale.how,
             train.first,
             train.stop,
             context=self.config.seq_len,
             period=self.data.get("season") or seasonal_period(frame.freq) or 1,
             together=len(self.covariates),
         )
-        return scales.alone(frame.columns)
 
     @property
     def has_ids(self) -> bool:
@@ -247,8 +249,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
     except ValueError as error:
         raise UserError(
-            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {RECORD}.{SERIES}.scale "
-            f"{error}."
+            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {RECORD}.{SERIES}.{error}."
         ) from error
     weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
     return Checkpoint(

@@ -13,6 +13,7 @@ from typing_extensions import NotRequired, TypedDict
 from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.panel.saved_scale import SavedScale, ScaleState
+from forecast.data.recorded_rows import RecordedRows
 from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
@@ -23,6 +24,7 @@ class SeriesState(TypedDict):
     """A `SeriesRecord` as a checkpoint holds it."""
 
     scale: ScaleState
+    rows: dict[str, Tensor]
     id_column: str | None
     time_column: str | None
     pad: bool
@@ -30,27 +32,35 @@ class SeriesState(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesRecord:
-    """The scale of each series, how a forecast is written, whether windows begin before their series.
+    """The scale of each series, its rows, how a forecast is written, whether windows begin before their series.
 
     id_column: None of a file that is one series.
     """
 
     scale: SavedScale
+    rows: RecordedRows
     id_column: str | None
     time_column: str | None
     pad: bool
 
     @classmethod
     def of(cls, saved: SeriesState, data: DataRecord) -> "SeriesRecord":
-        """Of a checkpoint's entry. Raises ValueError for a damaged scale."""
+        """Of a checkpoint's entry. Raises ValueError, with the end of its name and a sentence, for a damaged part."""
         sizes = {"n_columns": len(data["columns"]), "n_targets": len(data["targets"])}
-        scale = SavedScale.from_state(saved["scale"], **sizes)
-        return cls(scale=scale, id_column=saved["id_column"], time_column=saved["time_column"], pad=saved["pad"])
+        part = "scale"
+        try:
+            scale = SavedScale.from_state(saved["scale"], **sizes)
+            part = "rows"
+            rows = RecordedRows.from_state(saved["rows"], len(scale.ids))
+        except ValueError as error:
+            raise ValueError(f"{part} {error}") from None
+        named = {"id_column": saved["id_column"], "time_column": saved["time_column"]}
+        return cls(scale=scale, rows=rows, pad=saved["pad"], **named)
 
     def saved(self) -> SeriesState:
         """As a checkpoint holds it."""
         named = {"id_column": self.id_column, "time_column": self.time_column, "pad": self.pad}
-        return cast(SeriesState, {"scale": self.scale.state(), **named})
+        return cast(SeriesState, {"scale": self.scale.state(), "rows": self.rows.state(), **named})
 
 
 class CalibrationState(TypedDict):

@@ -50,7 +50,14 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         "path": (str, NONE),
     },
     f"{RECORD}.data.series": {"count": (int,)},
-    f"{RECORD}.{SERIES}": {"scale": (dict,), "id_column": (str, NONE), "time_column": (str, NONE), "pad": (bool,)},
+    f"{RECORD}.{SERIES}.rows": {"first": (Tensor,)},
+    f"{RECORD}.{SERIES}": {
+        "scale": (dict,),
+        "rows": (dict,),
+        "id_column": (str, NONE),
+        "time_column": (str, NONE),
+        "pad": (bool,),
+    },
     f"{RECORD}.{SERIES}.scale": {"how": (str,), "naive": (dict,), **dict.fromkeys(("ids", "mean", "std"), (Tensor,))},
     f"{RECORD}.{SERIES}.scale.naive": {"period": (int,), "absolute": (Tensor,), "squared": (Tensor,)},
 }
@@ -174,6 +181,9 @@ def _check_types(content: dict[str, Any]) -> None:
     tensors = all(isinstance(name, str) and isinstance(value, Tensor) for name, value in weights.items())
     require(tensors, "state_dict", "must hold Tensor alone")
     choices, versions = content[RECORD]["choices"], content[RECORD]["versions"]
+    rows = content[RECORD][SERIES]["rows"]
+    tensors = all(isinstance(name, str) and isinstance(part, Tensor) for name, part in rows.items())
+    require(tensors, f"{RECORD}.{SERIES}.rows", "must hold Tensor alone")
     lists: dict[str, tuple[Iterable[object], tuple[type, ...]]] = {
         "choices": ([*choices, *choices.values()], (str, NONE)),
         "versions": ([*versions, *versions.values()], (str,)),

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -13,19 +12,17 @@ from pyarrow import types
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import future_values
-from forecast.commands.inputs import history, read_source
+from forecast.commands.inputs import read_source, rows_of
 from forecast.commands.intervals import forecast_intervals
-from forecast.commands.panels import panel_history, trained_columns
+from forecast.commands.panels import trained_columns
 from forecast.config.run_config import Plain
 from forecast.data.cells import FloatArray
-from forecast.data.frame import SeriesFrame
 from forecast.data.panel.assembly import times_are_counted
-from forecast.data.panel.columnar_files import columnar_kind
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.read import panel_files
 from forecast.data.panel.saved_scale import EACH
-from forecast.data.reading.columnar import PARQUET
+from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
@@ -73,27 +70,13 @@ def continuation(
     """
     model = checkpoint.model().to(device)
     other = history_source(checkpoint, source, path, reading)
-    if checkpoint.has_ids:
-        assert isinstance(other, CsvSource)
-        frame = panel_history(checkpoint, other)
-    else:
-        frame = panel_of(history(checkpoint, source, path, reading).tail(rows_read(model)), source.time_name)
+    frame = rows_of(checkpoint, source, path, reading)
+    if frame.id_column is None:
+        frame = frame.tail(max(model.window.seq_len, model.look_back))  # of the rest nothing is read or drawn
     ends = continuation_of(checkpoint, model, frame, device=device, level=level)
     if not checkpoint.covariates:
         return ends
     return replace(ends, future=future_values(checkpoint, other, frame, ends.series, future))
-
-
-def rows_read(model: ForecastModel) -> int:
-    """How many rows before a forecast are read of a series, or drawn."""
-    return max(model.window.seq_len, model.look_back)
-
-
-def panel_of(frame: SeriesFrame, time_column: str) -> PanelFrame:
-    """One series as a panel of one; steps that no calendar counts have their numbers."""
-    panel = frame.as_panel()
-    first = (panel.first - pd.Timestamp(0)) // pd.Timedelta(1, "ms") + 1  # see `layout.STEPS`
-    return replace(panel, time_column=time_column, numbers=(first, 1))
 
 
 def continuation_of(
@@ -109,7 +92,7 @@ def continuation_of(
     ends = Continuation(
         model=model,
         frame=frame,
-        scales=partial(checkpoint.scale.scaler, together=len(checkpoint.covariates)),
+        scales=checkpoint.scales_of,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,

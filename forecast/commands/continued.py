@@ -1,17 +1,16 @@
 """Whether the rows of a file continue those that were seen before: no hole, no other values, no other scale."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import SAME
-from forecast.commands.inputs import history
-from forecast.data.cells import FloatArray
-from forecast.data.frame import SeriesFrame
-from forecast.data.frequency import future_timestamps, rows_missing
-from forecast.data.scaling import Scaler
+from forecast.commands.growth import SAME, changed_series, of_scale
+from forecast.commands.inputs import rows_of
+from forecast.data.cells import Flags, FloatArray, IntArray
+from forecast.data.frequency import rows_missing
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -25,134 +24,238 @@ STRETCHES = 8  # at least so many are wanted before
 LEAST_ROWS = 7  # of a stretch, where there are fewer rows a day and more are new
 
 
-def split_places(checkpoint: Checkpoint, frame: SeriesFrame) -> dict[str, range] | None:
-    """The train and validation rows of a training in another frame; None where it does not hold all of both."""
-    if missing := {"train", "val"} - checkpoint.data["splits"].keys():
-        raise UserError(
-            f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
-            "Forecast with it by forecast predict."
-        )
-    place = int(frame.timestamps.get_indexer(pd.DatetimeIndex([checkpoint.data["trained_until"]]))[0])
-    train, val = (range(*checkpoint.data["splits"][name]) for name in ("train", "val"))
-    moved = place + 1 - train.stop
-    rows = {name: range(part.start + moved, part.stop + moved) for name, part in (("train", train), ("val", val))}
-    inside = place >= 0 and rows["train"].start >= 0 and rows["val"].stop <= len(frame)
-    return rows if inside else None
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Continued:
+    """The rows seen before and those of a file after them.
+
+    new (S,): how many of the last rows of each series are new. refused: why not, by the id of a series whose rows do
+    not continue; it keeps those seen before, if there are any. unseen: ids of series that were not there before.
+    """
+
+    whole: PanelFrame
+    new: IntArray
+    refused: dict[str, str]
+    unseen: list[str]
+
+    @property
+    def taken(self) -> Flags:
+        """Which series (S,) are not refused."""
+        flags: Flags = ~np.isin(self.whole.ids, list(self.refused))
+        return flags
+
+    def checked(self) -> "Continued":
+        """Itself; UserError where no series continues."""
+        if self.refused and not self.taken.any():
+            raise UserError(next(iter(self.refused.values())))
+        return self
+
+    def without(self, refused: dict[str, str]) -> "Continued":
+        """The same without the new rows of further series, and why."""
+        whole, gone = self.whole, np.isin(self.whole.ids, list(refused))
+        stop = whole.offsets[1:] - np.where(gone, self.new, 0)
+        kept = np.flatnonzero(stop > whole.offsets[:-1])
+        whole = whole.cut(kept, whole.offsets[:-1][kept], stop[kept])
+        return replace(
+            self, whole=whole, new=np.where(gone, 0, self.new)[kept], refused={**self.refused, **refused}
+        ).checked()
 
 
-def check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame, splits: dict[str, range]) -> None:
-    """UserError unless the train rows of a file have the mean and the deviation that they had in training."""
-    now, then = checkpoint.scaler_of(frame, splits), checkpoint.scaler
-    moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
-    worst = int(moved.argmax())
-    if moved[worst] > SAME:
-        ratio = now.std[worst] / then.std[worst] if then.std[worst] else 1.0
-        raise UserError(
-            f"{frame.name} holds other values than those trained on: in the train rows, up to "
-            f"{checkpoint.data['trained_until']}, column '{label(frame.columns[worst])}' has the mean "
-            f"{now.mean[worst]:.6g} and had {then.mean[worst]:.6g}{_scale(ratio)}. Restore the file, or give the rows "
-            "after the training alone."
-        )
-
-
-def first_rows(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> tuple[SeriesFrame, int]:
-    """The rows of the first update, the train and validation rows among them, and how many come after these.
+def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Continued:
+    """The rows of the first update, the train and validation rows among them; new are those after these.
 
     A file without these continues the data trained on.
     """
-    splits = split_places(checkpoint, frame)
-    if splits is None and frame.timestamps[-1] <= pd.Timestamp(checkpoint.trained_until):
-        raise UserError(
-            f"{frame.name} ends at {frame.timestamps[-1]}, and the model has learned from rows up to "
-            f"{checkpoint.trained_until}: these are earlier rows. Give a file that goes on."
-        )
-    if splits is None:
+    base = frame
+    if not holds_training(checkpoint, frame):
+        last = frame.calendar()[-1]
+        if last <= pd.Timestamp(checkpoint.trained_until):
+            raise UserError(
+                f"{frame.name} ends at {last}, and the model has learned from rows up to {checkpoint.trained_until}: "
+                "these are earlier rows. Give a file that goes on."
+            )
         try:
-            trained = history(checkpoint, source, None)
+            base = rows_of(checkpoint, source)
         except UserError as error:
             raise UserError(
                 f"{frame.name} does not hold the rows that the model was trained on, and where these were they cannot "
                 f"be read: {error} The first update needs them: give it the whole history once."
             ) from error
-        splits = split_places(checkpoint, trained)
-        if splits is None:
-            raise UserError(
-                f"{trained.name} no longer holds the train and validation rows of {checkpoint.path}, with which the "
-                "first update compares. Restore it, or give the whole history once: data.path=FILE"
-            )
-        check_train_rows(checkpoint, trained, splits)
-        whole, _ = joined(trained, frame, checkpoint.scaler.std)
-    else:
-        check_train_rows(checkpoint, frame, splits)
-        whole = frame
-    learned = int((whole.timestamps <= pd.Timestamp(checkpoint.trained_until)).sum())
-    return whole, len(whole) - max(splits["val"].stop, learned)
+    wrong = {
+        name: f"{reason}. Restore the file, or give the rows after the training alone."
+        for name, reason in changed_series(checkpoint, base, "val").items()
+    }
+    right = np.flatnonzero(~np.isin(base.ids, list(wrong)))
+    if not right.size:
+        raise UserError(next(iter(wrong.values())))
+    seen = base.take(right)
+    left = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
+    rows = frame.take(left)
+    continued = joined(seen, rows, checkpoint.scales_of(seen).std)
+    whole = continued.whole
+    stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
+    if checkpoint.refit is not None:
+        learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
+        stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
+    new = np.maximum(0, whole.offsets[1:] - stop)
+    return with_absent(checkpoint, frame, replace(continued, new=new, refused={**wrong, **continued.refused}))
 
 
-def joined(seen: SeriesFrame, frame: SeriesFrame, std: FloatArray) -> tuple[SeriesFrame, int]:
-    """The rows seen before and those of a file after them; how many of them are new. std: of the columns in training.
+def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
+    """Whether every series of a frame that was trained on has its train and validation rows.
 
-    UserError where the file ends before, leaves a hole, is off the grid of the rows seen, or holds other values.
+    UserError where the training had none.
     """
-    name, last, first = frame.name, seen.timestamps[-1], frame.timestamps[0]
-    if frame.timestamps[-1] < last:
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
+    if missing := {"train", "val"} - recorded.splits.keys():
         raise UserError(
-            f"{name} ends at {frame.timestamps[-1]}, and rows up to {last} have been seen: these are earlier rows "
-            "than before. Give the file that goes on."
+            f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
+            "Forecast with it by forecast predict."
         )
-    if first > last and first != future_timestamps(last, frame.freq, 1)[0]:
-        missing = rows_missing(pd.DatetimeIndex([last, first]), frame.freq)
-        if missing is None:
-            raise _off_grid(frame, first, last)
-        raise UserError(
-            f"{name} begins at {first}, and rows up to {last} have been seen: a hole of {missing} rows. Give a file "
-            "that holds them too."
-        )
-    place = int(frame.timestamps.get_indexer(pd.DatetimeIndex([last]))[0]) if first <= last else -1
-    if first <= last and place < 0:
-        raise _off_grid(frame, frame.timestamps[frame.timestamps > last][0], last)
-    both = min(place + 1, len(seen))
-    if both:
-        _check_same(seen.tail(both), frame.cut(slice(place + 1 - both, place + 1)), std)
-    after = frame.cut(slice(place + 1, None))
-    masks = [np.zeros(part.values.shape, bool) if part.missing is None else part.missing for part in (seen, after)]
-    values = np.concatenate([seen.values, after.values])
-    times = pd.DatetimeIndex(seen.timestamps.append(after.timestamps))
-    return replace(frame, values=values, timestamps=times, missing=np.concatenate(masks)), len(after)
+    begin = recorded.begins(frame, places)
+    held = (begin >= 0) & (begin + recorded.splits["val"][places, 1] <= frame.offsets[1:])
+    return bool(held[places >= 0].all()) and bool((places >= 0).any())
 
 
-def _off_grid(frame: SeriesFrame, stamp: pd.Timestamp, last: pd.Timestamp) -> UserError:
-    return UserError(
-        f"{frame.name} has a row at {stamp}, which no step of '{frame.freq}' after {last}, the last row seen, reaches: "
-        "another clock. Give times as in the rows before."
+def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Continued:
+    """The rows of a further update. A series that was trained on and not seen yet must be as it was then."""
+    continued = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
+    if not continued.unseen:
+        return with_absent(checkpoint, frame, continued)
+    added = np.flatnonzero(np.isin(frame.ids, continued.unseen))
+    wrong = changed_series(checkpoint, frame.take(added), "val")
+    continued = continued.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
+    return with_absent(checkpoint, frame, continued)
+
+
+def with_absent(checkpoint: Checkpoint, frame: PanelFrame, continued: Continued) -> Continued:
+    """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
+    there = {*continued.whole.ids.tolist(), *continued.refused}
+    absent = {name: gone(frame, name) for name in checkpoint.scale.ids.tolist() if name not in there}
+    return replace(continued, refused={**continued.refused, **absent}).checked()
+
+
+def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
+    """The rows seen before and those of a file after them. std (S, C): of the series seen, in training.
+
+    UserError for a file whose rows lie beside the steps of those seen.
+    """
+    distance = steps_between(seen, frame)
+    before, now = seen.id_numbers, frame.id_numbers
+    ids = [*before, *(name for name in now if name not in before)]
+    count, places = len(seen), np.array([now.get(name, -1) for name in ids])
+    there, own = places >= 0, np.arange(len(ids)) < count
+    begin = np.where(there, frame.steps[places] + distance, 0)  # in steps of `seen`, as all that follows
+    end = begin + np.where(there, frame.lengths[places], 0)
+    first, last = begin.copy(), begin.copy()  # of a series that was not seen: no row before its own
+    first[:count], last[:count] = seen.steps, seen.steps + seen.lengths
+    low, high = np.maximum(first, begin)[:count], np.minimum(last, end)[:count]
+    sizes = np.where(there[:count], np.maximum(0, high - low), 0)
+    rows = ranges(seen.offsets[:-1] + low - seen.steps, sizes)
+    again = ranges(frame.offsets[:-1][places[:count]] + low - begin[:count], sizes)
+    both = np.ones((len(rows), len(seen.columns)), dtype=bool)  # what was filled in does not count
+    for part, numbers in ((seen, rows), (frame, again)):
+        both &= True if part.measured is None else np.asarray(part.measured[numbers])
+    far = np.abs(frame.values[again] - seen.values[rows]) > SAME * np.repeat(std, sizes, axis=0)
+    other = both & far
+    changed = np.zeros(len(ids), dtype=bool)
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    changed[np.searchsorted(edges, np.flatnonzero(other.any(axis=1)), side="right") - 1] = True
+    refused = {}
+    for s in np.flatnonzero(own & (~there | (end < last) | (begin > last) | changed)).tolist():
+        until = seen.calendar()[int(last[s]) - 1]
+        if not there[s]:
+            refused[ids[s]] = gone(frame, ids[s])
+            continue
+        if end[s] < last[s]:
+            reason = (
+                f"ends at {frame.timestamps(int(places[s]))[-1]}, and rows up to {until} have been seen: these are "
+            )
+            reason += "earlier rows than before. Give the file that goes on."
+        elif begin[s] > last[s]:
+            reason = (
+                f"begins at {frame.timestamps(int(places[s]))[0]}, and rows up to {until} have been seen: a hole of "
+            )
+            reason += f"{begin[s] - last[s]} rows. Give a file that holds them too."
+        else:
+            some = slice(edges[s], edges[s + 1])
+            parts = seen.values[rows[some]], frame.values[again[some]]
+            times = seen.timestamps(s)[low[s] - first[s] :]
+            reason = other_values(seen, times, *parts, other=other[some], measured=both[some])
+        refused[ids[s]] = f"{frame.named(int(places[s]))} {reason}"
+    right = there & ~np.isin(ids, list(refused))
+    counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
+    starts = np.stack([np.zeros(len(ids), dtype=np.int64), len(seen.values) + frame.offsets[:-1][places]], axis=1)
+    starts[:count, 0] = seen.offsets[:-1]
+    starts[:, 1] += last - begin
+    taken = ranges(starts.ravel(), counts.ravel())
+    masks = [np.ones(f.values.shape, bool) if f.measured is None else f.measured for f in (seen, frame)]
+    earliest = min(0, distance)
+    whole = replace(
+        frame,
+        values=np.concatenate([seen.values, frame.values])[taken],
+        measured=np.concatenate(masks)[taken] if any(f.measured is not None for f in (seen, frame)) else None,
+        offsets=np.concatenate([[0], np.cumsum(counts.sum(axis=1))]),
+        steps=first - earliest,
+        ids=np.array(ids),
+        first=frame.first if earliest else seen.first,
+        numbers=frame.numbers if earliest else seen.numbers,
+        facts=None if frame.facts is None else frame.facts.of(places),
+    )
+    return Continued(whole=whole, new=counts[:, 1], refused=refused, unseen=ids[count:])
+
+
+def gone(frame: PanelFrame, name: str) -> str:
+    """Why a file has nothing of a series that was there before."""
+    gap = next((reason for reason, names in frame.left_out.items() if name in names), None)
+    reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
+    return f"{frame.name}, series '{label(name)}' {reason}."
+
+
+def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """counts[i] numbers from starts[i] on, one after another."""
+    numbers: IntArray = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    return numbers
+
+
+def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
+    """How many steps after that of `seen` the calendar of `frame` begins. UserError where no step leads there."""
+    ends = [int(one.times()[0]) for one in (seen, frame)]
+    if ends[0] == ends[1]:
+        return 0
+    if seen.without_calendar:
+        unit = seen.numbers[1]
+        steps = None if frame.numbers[1] != unit or (ends[1] - ends[0]) % unit else abs(ends[1] - ends[0]) // unit
+    else:
+        missing = rows_missing(pd.DatetimeIndex(np.sort(ends).astype("datetime64[ns]")), seen.freq)
+        steps = None if missing is None else missing + 1
+    if steps is not None:
+        return steps if ends[1] > ends[0] else -steps
+    last, calendar = seen.calendar()[-1], frame.calendar()
+    if calendar[-1] <= last:
+        raise UserError(
+            f"{frame.name} ends at {calendar[-1]}, and rows up to {last} have been seen: these are earlier rows than "
+            "before. Give the file that goes on."
+        )
+    raise UserError(
+        f"{frame.name} has a row at {calendar[calendar > last][0]}, which no step of '{frame.freq}' after {last}, the "
+        "last row seen, reaches: another clock. Give times as in the rows before."
     )
 
 
-def _check_same(seen: SeriesFrame, again: SeriesFrame, std: FloatArray) -> None:
-    """UserError where rows that were seen before have other values now; what was filled in does not count."""
-    other = np.abs(again.values - seen.values) > SAME * std
-    measured = np.ones(other.shape, bool)
-    for part in (seen, again):
-        measured &= True if part.missing is None else ~part.missing
-    other &= measured
-    if not other.any():
-        return
+def other_values(
+    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags, measured: Flags
+) -> str:
+    """What is said of the rows (n, C) of a series that were seen before and have other values now."""
     column = int(other.sum(axis=0).argmax())
     rows = np.flatnonzero(other[:, column])
-    before, now = seen.values[rows, column], again.values[rows, column]
+    before, now = values[rows, column], again[rows, column]
     ratios = now[before != 0] / before[before != 0]
     alike = len(ratios) >= max(2, 0.9 * measured[:, column].sum()) and np.ptp(ratios) < 0.01 * np.abs(ratios).max()
-    what = f"column '{label(seen.columns[column])}' is {now[0]:g} at {seen.timestamps[rows[0]]} and was {before[0]:g}"
-    raise UserError(
-        f"{again.name} overlaps with rows seen before and holds other values: {what}, in {len(rows)} of {len(seen)} "
-        f"rows{_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
+    reason = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
+    return (
+        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows"
+        f"{of_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
     )
-
-
-def _scale(ratio: float) -> str:
-    """What is said of values that are all the same multiple of what they were."""
-    far = not 0.5 < abs(ratio) < 2.0 and np.isfinite(ratio)
-    return f" ({ratio:.4g} times as large: another scale)" if far else ""
 
 
 def rows_a_day(freq: str) -> int:
@@ -161,32 +264,34 @@ def rows_a_day(freq: str) -> int:
     return max(1, int(pd.Timedelta(days=1) / (second - first)))
 
 
-def check_scale(frame: SeriesFrame, new: int, scaler: Scaler, columns: int) -> None:
-    """UserError where one of the last `new` rows of a frame is of another scale than those before them.
+def of_other_scale(continued: Continued, std: FloatArray, columns: int) -> dict[str, str]:
+    """Why the new rows of some series, by their ids, are of another scale than those before them.
 
     A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
-    watch is for. Stretches of a day are compared, or of what is new. scaler: of the training. columns: the first so
+    watch is for. Stretches of a day are compared, or of what is new. std (S, C): of the training. columns: the first so
     many, which are measured.
     """
-    before, after = (frame.values[rows][:, :columns] for rows in (slice(None, -new or None), slice(-new, None)))
-    length = min(new, len(before) // STRETCHES, max(rows_a_day(frame.freq), LEAST_ROWS))
-    if length == 0:
-        return
-    (medians, sizes), (median, size) = (_stretches(part, length) for part in (before, after))
-    room = FAR * np.maximum(scaler.std[:columns], before.std(axis=0))
-    low, high, smallest = medians.min(axis=0), medians.max(axis=0), sizes.min(axis=0)
-    larger = (median > high + room) | (median < low - room)
-    larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
-    far = larger | ((size > 0) & (size < TINY * smallest))
-    far &= np.array([name not in frame.categories for name in frame.columns[:columns]])
-    if far.any():
-        one, c = np.argwhere(far)[0]
-        which = f"of the {new} new rows {length} of column '{label(frame.columns[c])}'"
-        had = f"stretches of {length} rows before them had {low[c]:.4g} to {high[c]:.4g}"
-        raise UserError(
-            f"{frame.name}: another scale: {which} have the median {median[one, c]:.4g}, and {had}. Give them in the "
-            "units of before; if they are right: checks.scale=false"
-        )
+    whole, day, reasons = continued.whole, max(rows_a_day(continued.whole.freq), LEAST_ROWS), {}
+    numbers = np.array([name not in whole.categories for name in whole.columns[:columns]])
+    length = np.minimum(np.minimum(continued.new, (whole.lengths - continued.new) // STRETCHES), day)
+    for s in np.flatnonzero(length).tolist():
+        new, rows = int(continued.new[s]), whole.rows(s)[:, :columns]
+        before, after = rows[:-new], rows[-new:]
+        (medians, sizes), (median, size) = (_stretches(part, int(length[s])) for part in (before, after))
+        room = FAR * np.maximum(std[s, :columns], before.std(axis=0))
+        low, high, smallest = medians.min(axis=0), medians.max(axis=0), sizes.min(axis=0)
+        larger = (median > high + room) | (median < low - room)
+        larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
+        far = (larger | ((size > 0) & (size < TINY * smallest))) & numbers
+        if far.any():
+            one, c = np.argwhere(far)[0]
+            which = f"of the {new} new rows {length[s]} of column '{label(whole.columns[c])}'"
+            had = f"stretches of {length[s]} rows before them had {low[c]:.4g} to {high[c]:.4g}"
+            reasons[str(whole.ids[s])] = (
+                f"{whole.named(s)}: another scale: {which} have the median {median[one, c]:.4g}, and {had}. Give them "
+                "in the units of before; if they are right: checks.scale=false"
+            )
+    return reasons
 
 
 def _stretches(values: FloatArray, length: int) -> tuple[FloatArray, FloatArray]:

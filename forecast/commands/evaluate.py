@@ -4,7 +4,6 @@ import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.commands import Answer
@@ -12,6 +11,7 @@ from forecast.commands.forecaster import Forecaster
 from forecast.commands.growth import NEW_ROWS
 from forecast.commands.inputs import check_horizon, files_read
 from forecast.commands.outputs import check_evaluation_folder
+from forecast.commands.panels import first_forecast
 from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import write_results
 from forecast.config.build import build
@@ -68,8 +68,7 @@ def evaluate(cfg: DictConfig) -> Answer:
         if settings.data.path:
             result.metrics["evaluated_file"] = result.data.frame.name
         if settings.split == NEW_ROWS:
-            first = result.data.splits[NEW_ROWS].first
-            result.metrics["evaluated_from"] = str(result.data.times_of(first, np.arange(len(first)))[0])
+            result.metrics["evaluated_from"] = str(first_forecast(result.data, NEW_ROWS))
         if forecaster.checkpoint.record.imported is not None:
             result.metrics["imported"] = forecaster.checkpoint.record.imported
         write_results(run_folder(), result)

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from omegaconf import DictConfig
@@ -15,16 +13,13 @@ from forecast.commands.automatic.door import Automatic
 from forecast.commands.continuation import (
     check_unseen,
     continuation,
-    continuation_of,
     forecast_table,
     history_source,
-    panel_of,
     report_far_series,
     report_left_out,
-    rows_read,
     whole_table,
 )
-from forecast.commands.future import future_source, future_values
+from forecast.commands.future import future_source
 from forecast.commands.growth import WHOLE_FILE
 from forecast.commands.inputs import check_horizon, evaluated_data, find_device, trained_source
 from forecast.commands.intervals import wanted
@@ -45,15 +40,12 @@ from forecast.commands.tuning_door import Tunable
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
-from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.sources import Source
-from forecast.data.writing import ForecastTable
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.horizon_offsets import check_offsets
-from forecast.evaluation.interval_columns import column_names
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Metrics
 
@@ -118,8 +110,8 @@ class Forecaster(Automatic, Tunable):
     def fit(self, table: pd.DataFrame | None = None) -> "Forecaster":
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
-        table: its rows are kept in the run folder as data.csv; None trains on the data that the overrides name, such as
-        data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
+        table: its rows are kept in the run folder as data.parquet; None trains on the data that the overrides name,
+        such as data=ETTh1. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
         """
         overrides = self.overrides
         if table is not None:
@@ -214,38 +206,6 @@ class Forecaster(Automatic, Tunable):
             if ends.frame.id_column is None:
                 rows[time] = in_zone(rows[time], ends.frame.time_zone, zone)
             return rows
-
-    @with_own_classes
-    def known_after(
-        self, source: Source, frame: SeriesFrame, path: Path | str | None, reading: Mapping[str, object] | None
-    ) -> npt.NDArray[np.float64]:
-        """What is known in advance of the steps after a history; see `future_values`."""
-        future = future_source(self.checkpoint, source, path, reading)
-        known: npt.NDArray[np.float64] = future_values(
-            self.checkpoint, source, panel_of(frame, source.time_name), np.array([0]), future
-        )[0]
-        return known
-
-    @with_own_classes
-    def continued(
-        self,
-        frame: SeriesFrame,
-        *,
-        time_column: str = "date",
-        future: npt.NDArray[np.float64] | None = None,
-        level: Sequence[float] | None = None,
-    ) -> pd.DataFrame:
-        """What `predict` gives, for a series that has been read. future: see `known_after`."""
-        checkpoint, device = self.checkpoint, self.torch_device
-        model = checkpoint.model().to(device)
-        panel = panel_of(frame.tail(rows_read(model)), time_column)
-        known = None if future is None else future[None]
-        ends = continuation_of(checkpoint, model, panel, device=device, level=level, future=known)
-        report_left_out(ends)
-        names = column_names(checkpoint.data["targets"], ends.levels)
-        rows = whole_table(ends, ForecastTable(frame=panel, targets=names, pred_len=ends.pred_len))
-        report_far_series(ends)
-        return rows
 
     @with_own_classes
     def backtest(

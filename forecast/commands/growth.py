@@ -6,13 +6,13 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.frame import SeriesFrame
 from forecast.data.guessing.train_command import hydra_value, typed
-from forecast.data.reading.file_bytes import begins_with
-from forecast.data.sources import CsvSource
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.prepare import HasPanel
+from forecast.data.sources import CsvSource, Source
+from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.text.terminal import label, shell_word
@@ -23,64 +23,105 @@ NEW_ROWS, WHOLE_FILE = "new", "all"
 SAME = 1e-6  # standard deviations: what a file written anew by another program may round off
 
 
-def has_grown(checkpoint: Checkpoint, path: Path | None) -> bool:
-    """Whether the file trained on begins with the bytes that it had then, and goes on."""
-    return path is not None and path.is_file() and begins_with(path, checkpoint.data["checksum"])
+def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
+    """Whether a frame has the rows of every series trained on, unchanged, and more."""
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
+    known = places >= 0
+    same = known.sum() == len(checkpoint.scale.ids) and bool(recorded.same(frame, places)[known].all())
+    return same and len(frame.values) > recorded.ends.sum()
 
 
-def new_rows(checkpoint: Checkpoint, frame: SeriesFrame, path: Path | None) -> range:
-    """The rows of a file that it has got since training: those after the last stored split.
-
-    frame: of the file as it is now. path: None for data that are no file. Raises UserError where the rows trained on
-    are not its beginning, and for fewer rows than one window forecasts.
-    """
-    if path is None:
-        raise UserError(f"split={NEW_ROWS}: {frame.name} is made up, and gets no new rows. Choose split=test.")
-    end = max(int(stop) for _, stop in checkpoint.data["splits"].values())
-    if len(frame) < end:
+def check_unchanged(checkpoint: Checkpoint, source: Source, frame: HasPanel) -> None:
+    """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
+    panel = frame.as_panel()
+    now, expected, path = source.checksum_of(panel), checkpoint.data["checksum"], source.path_used()
+    if now == expected:
+        return
+    if has_grown(checkpoint, panel):
         raise UserError(
-            f"split={NEW_ROWS}: {frame.name} has {len(frame)} rows, and had at least {end} at training: this is "
-            "another file, to evaluate with split=all."
+            f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
+            f"{what_now(checkpoint, path)}"
         )
-    if checkpoint.data["checksum"] != frame.checksum and not has_grown(checkpoint, path):
-        _check_train_rows(checkpoint, frame)
-    rows, needed = range(end, len(frame)), checkpoint.config.pred_len
-    if len(rows) < needed:
+    raise UserError(
+        f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
+        f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
+    )
+
+
+def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetRows]:
+    """The splits of the training in the rows of a frame and, as the split `new`, the rows after them.
+
+    Of a series that was not trained on all rows are new. Raises UserError where the rows trained on are not the
+    beginning of each series, and where no series has new rows for a window.
+    """
+    if frame.checksum is None:
+        raise UserError(f"split={NEW_ROWS}: {frame.name} is made up, and gets no new rows. Choose split=test.")
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
+    if changed := changed_series(checkpoint, frame):
+        more = f" So do {len(changed) - 1} more of {len(frame)} series." if len(changed) > 1 else ""
         raise UserError(
-            f"split={NEW_ROWS}: {frame.name} has {len(rows)} rows after {frame.timestamps[end - 1]}, the last one of "
-            f"the splits that the model was trained with; one window needs pred_len = {needed}. Evaluate when "
-            f"{needed - len(rows)} more are there, or those before: split=test."
+            f"split={NEW_ROWS}: {next(iter(changed.values()))}.{more} Restore it, or evaluate it as another file: "
+            f"{typed('data.path', frame.name)} split={WHOLE_FILE}"
+        )
+    if gone := len(checkpoint.scale.ids) - int((places >= 0).sum()):
+        log.warning("%s: %d of %d series trained on are not in it.", frame.name, gone, len(checkpoint.scale.ids))
+    splits = recorded.placed(frame, places)
+    ends = np.max([rows.stop for rows in splits.values()], axis=0)
+    rows, needed = frame.offsets[1:] - ends, checkpoint.config.pred_len
+    most = int(rows.argmax())
+    if rows[most] < needed:
+        raise UserError(
+            f"split={NEW_ROWS}: {frame.named(most)} has {rows[most]} rows after "
+            f"{frame.timestamps(most)[ends[most] - frame.offsets[most] - 1]}, the last one of the splits that the "
+            f"model was trained with; one window needs pred_len = {needed}. Evaluate when {needed - rows[most]} more "
+            "are there, or those before: split=test."
         )
     log.info(
-        "split=%s: the %d rows from %s on, which the training had not.", NEW_ROWS, len(rows), frame.timestamps[end]
+        "split=%s: the %d rows from %s on, which the training had not.",
+        *(NEW_ROWS, rows.sum(), frame.calendar()[int((ends - frame.offsets[:-1] + frame.steps)[rows > 0].min())]),
     )
-    return rows
+    return {**splits, NEW_ROWS: TargetRows(ends, frame.offsets[1:])}
 
 
-def _check_train_rows(checkpoint: Checkpoint, frame: SeriesFrame) -> None:
-    """UserError unless the train rows have the end, the mean and the deviation that they had; a warning if they do."""
-    splits = {name: range(*rows) for name, rows in checkpoint.data["splits"].items()}
-    last, expected = frame.timestamps[splits["train"].stop - 1], pd.Timestamp(checkpoint.data["trained_until"])
-    instead = f"Restore it, or evaluate it as another file: {typed('data.path', frame.name)} split=all"
-    if last != expected:
-        raise UserError(
-            f"split={NEW_ROWS}: {frame.name} does not begin with the rows that the model was trained on: row "
-            f"{splits['train'].stop}, the last train row, is now at {last} instead of {expected}. {instead}"
-        )
-    now, then = checkpoint.scaler_of(frame, splits), checkpoint.scaler
+def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None = None) -> dict[str, str]:
+    """The ids of series whose rows are not those trained on, and what is other, in words.
+
+    split: up to the end of which rows are compared; None: of the last.
+    """
+    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
+    wrong = np.flatnonzero((places >= 0) & ~recorded.same(frame, places, split))
+    if not wrong.size:
+        return {}
+    begin = recorded.begins(frame, places)
+    ends = (recorded.ends if split is None else recorded.splits[split][:, 1])[places]
+    low, high = frame.offsets[:-1], frame.offsets[1:]
+    inside = {k: TargetRows(*np.clip([r.first, r.stop], low, high)) for k, r in recorded.placed(frame, places).items()}
+    now, then = checkpoint.scales_fitted(frame, inside), checkpoint.scales_of(frame)
     moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
-    if moved.max() > SAME:
-        worst = int(moved.argmax())
-        raise UserError(
-            f"split={NEW_ROWS}: {frame.name} does not begin with the rows that the model was trained on: column "
-            f"'{label(frame.columns[worst])}' has the mean {now.mean[worst]:.6g} in the train rows, and had "
-            f"{then.mean[worst]:.6g}. {instead}"
-        )
-    log.warning(
-        "%s does not begin with the bytes that were trained on. Its train rows have the same times, means and standard "
-        "deviations; whether the rows of val and test are the same cannot be told.",
-        frame.name,
-    )
+    reasons = {}
+    for s in wrong.tolist():
+        column = int(moved[s].argmax())
+        rows = int(high[s] - max(begin[s], low[s]))
+        if begin[s] < 0:
+            reason = f"begins at {frame.timestamps(s)[0]}, and not with the rows trained on: this is another file"
+        elif rows < ends[s]:
+            reason = f"has {rows} rows, and had at least {ends[s]} at training: this is another file"
+        else:
+            reason = "holds other values than those trained on"
+            if moved[s, column] > SAME:
+                reason += (
+                    f": in the train rows column '{label(frame.columns[column])}' has the mean "
+                    f"{now.mean[s, column]:.6g} and had {then.mean[s, column]:.6g}"
+                    f"{of_scale(now.std[s, column] / then.std[s, column])}"
+                )
+        reasons[str(frame.ids[s])] = f"{frame.named(s)} {reason}"
+    return reasons
+
+
+def of_scale(ratio: float) -> str:
+    """What is said of values that are all the same multiple of what they were."""
+    far = not 0.5 < abs(ratio) < 2.0 and np.isfinite(ratio)
+    return f" ({ratio:.4g} times as large: another scale)" if far else ""
 
 
 def what_now(checkpoint: Checkpoint, path: Path | None) -> str:

@@ -11,15 +11,15 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, has_grown, new_rows, train_again, what_now
-from forecast.commands.panels import evaluated_panel, trained_columns
+from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, check_unchanged, grown_splits, train_again
+from forecast.commands.panels import evaluated_panel, panel_history, trained_columns
 from forecast.commands.refit import check_later
 from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.categories import with_categories
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.gaps import Side
-from forecast.data.guessing.train_command import typed
 from forecast.data.holidays import with_holidays
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.scaling import Scales
@@ -91,22 +91,6 @@ def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
         )
 
 
-def check_unchanged(checkpoint: Checkpoint, source: Source, frame: SeriesFrame) -> None:
-    """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
-    now, expected = source.checksum_of(frame), checkpoint.data["checksum"]
-    if now != expected:
-        path = source.path_used()
-        if has_grown(checkpoint, path):
-            raise UserError(
-                f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
-                f"{what_now(checkpoint, path)}"
-            )
-        raise UserError(
-            f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
-            f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
-        )
-
-
 def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> FileSource:
     """The file that a history is read from, and how. source: trained on, a file itself where path is None.
 
@@ -170,6 +154,22 @@ def history(
         return made(replace(other, time_format=found))
 
 
+def rows_of(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None = None,
+    reading: Plain | None = None,
+    *,
+    leave_out: bool = False,
+) -> PanelFrame:
+    """`history` of any number of series. leave_out: of many those with gaps, where gaps are refused."""
+    if not checkpoint.has_ids:
+        return replace(history(checkpoint, source, path, reading).as_panel(), time_column=source.time_name)
+    file = read_source(source, path, reading)
+    assert isinstance(file, CsvSource)
+    return panel_history(checkpoint, trained_columns(checkpoint, file), leave_out=leave_out)
+
+
 def evaluated_data(
     checkpoint: Checkpoint,
     source: Source,
@@ -193,8 +193,7 @@ def evaluated_data(
     lengths = {"seq_len": 1 if pad else seq_len, "pred_len": pred_len}
     where = f"ckpt_path={checkpoint.path}"
     if split == NEW_ROWS:
-        rows = new_rows(checkpoint, frame, Path(path) if path else source.path_used())
-        splits = {**recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths), NEW_ROWS: rows}
+        splits = {name: rows.alone for name, rows in grown_splits(checkpoint, frame.as_panel()).items()}
     elif path and split == WHOLE_FILE:
         splits = whole_file(frame, **lengths)
     elif path:

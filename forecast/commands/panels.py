@@ -7,7 +7,7 @@ import pandas as pd
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import WHOLE_FILE
+from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, check_unchanged, grown_splits
 from forecast.commands.refit import check_later
 from forecast.config.run_config import RunConfig
 from forecast.data.categories import told_facts, with_categories, with_train_categories
@@ -93,15 +93,14 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     when the trained file has changed.
     """
     frame = panel_history(checkpoint, source)
-    if not other_file and frame.checksum != checkpoint.data["checksum"]:
-        raise UserError(
-            f"{frame.name}: checksum {frame.checksum}, but the model was trained on {checkpoint.data['checksum']}: the "
-            f"file has changed. Restore it, or evaluate it as another file: data.path={frame.name}"
-        )
+    if not other_file and split != NEW_ROWS:
+        check_unchanged(checkpoint, source, frame)
     scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
-    if other_file and split == WHOLE_FILE:
+    if split == NEW_ROWS:
+        rows = grown_splits(checkpoint, frame)
+    elif other_file and split == WHOLE_FILE:
         rows = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
     else:
         rows = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
@@ -121,7 +120,7 @@ def evaluated_panel(checkpoint: Checkpoint, source: CsvSource, *, split: str, ot
     )
     data.check_enough()
     if split not in data.splits:
-        names = [*data.splits, *([WHOLE_FILE] if other_file else [])]
+        names = [*data.splits, NEW_ROWS, *([WHOLE_FILE] if other_file else [])]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, names)
         raise UserError(f"split={split}: the panel has the splits {', '.join(names)}.{hint}")
     if other_file:
@@ -136,10 +135,14 @@ def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:
     return frame.calendar()[int(steps.min())] if len(steps) else None
 
 
-def panel_history(checkpoint: Checkpoint, source: CsvSource) -> PanelFrame:
-    """The checkpoint's columns of all series of a source. UserError for one that is missing."""
+def panel_history(checkpoint: Checkpoint, source: CsvSource, *, leave_out: bool = False) -> PanelFrame:
+    """The checkpoint's columns of all series of a source. UserError for one that is missing.
+
+    leave_out: see `read_panel`.
+    """
     columns = checkpoint.data["columns"]
-    frame = read_panel(source, freq=checkpoint.data["freq"], book=checkpoint.codebook(source))
+    book = checkpoint.codebook(source)
+    frame = read_panel(source, freq=checkpoint.data["freq"], book=book, leave_out=leave_out)
     frame = with_holidays(frame, source.holidays)
     for name in columns:
         if name not in frame.columns:

@@ -89,8 +89,7 @@ def learnt(checkpoint: Checkpoint, split: str) -> str:
     """Why rows are refused, and what to do."""
     beside = checkpoint.path.with_name(HELD_OUT)
     held_out = typed("ckpt_path", str(beside)) if beside.is_file() else f"{HELD_OUT} of its run"
-    new = "" if checkpoint.has_ids else ", or rows that came later, split=new"
     return (
         f"split={split}: {checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, on which its "
-        f"error is no forecast error; evaluate the held-out model, {held_out}{new}."
+        f"error is no forecast error; evaluate the held-out model, {held_out}, or rows that came later, split=new."
     )

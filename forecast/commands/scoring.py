@@ -116,8 +116,7 @@ def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
     length = min(ends.seq_len, int(lengths[shown].min()))
     title = f"{len(shown)} of {len(lengths)} series"
     if frame.id_column is None:
-        number = frame.numbers[0] + len(frame.values) - 1
-        title = f"forecast after {f'step {number}' if frame.without_calendar else frame.timestamps(0)[-1]}"
+        title = f"forecast after {frame.end(0)}"
     figure = forecast_figure(
         past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
         truth=None,

@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from forecast.commands.outputs import keep_others
 from forecast.comparison.rows import at
@@ -84,18 +86,33 @@ def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | 
     return local.dt.tz_convert(zone)
 
 
-def write_table(table: pd.DataFrame, path: Path, *, time_column: str) -> None:
-    """Writes a table as a CSV file, the time first. Raises UserError for a table without time."""
-    actual = time_column_of(table, time_column)
-    if isinstance(table.index, pd.DatetimeIndex):
-        table = table.rename_axis(index=actual).reset_index()
-    table = table.rename(columns={actual: time_column})
-    columns = [time_column, *(name for name in table.columns if name != time_column)]
-    table.to_csv(path, columns=columns, index=False)
+def write_table(table: pd.DataFrame, path: Path, *, time_column: str | None) -> None:
+    """Writes a table as a Parquet file, the time first; None: its columns as they are, without its index.
+
+    A column of cells of several types becomes text. Raises UserError for a table without time.
+    """
+    if time_column is not None:
+        actual = time_column_of(table, time_column)
+        if isinstance(table.index, pd.DatetimeIndex):
+            table = table.rename_axis(index=actual).reset_index()
+        table = table.rename(columns={actual: time_column})
+        table = table[[time_column, *(name for name in table.columns if name != time_column)]]
+    columns = []
+    for place in range(table.shape[1]):
+        cells = table.iloc[:, place]
+        kind = None
+        if isinstance(cells.dtype, pd.DatetimeTZDtype):
+            kind = pa.timestamp(cells.dtype.unit, pa.lib.tzinfo_to_string(cells.dtype.tz))
+            cells = cells.dt.tz_convert(None)  # to UTC, as Arrow holds them
+        try:
+            columns.append(pa.array(cells, kind, from_pandas=True))
+        except (ValueError, TypeError, NotImplementedError):  # so are pyarrow's own errors
+            columns.append(pa.array([None if pd.api.types.is_scalar(c) and pd.isna(c) else str(c) for c in cells]))
+    pq.write_table(pa.table(columns, names=list(map(str, table.columns))), path)
 
 
 def layout_of(table: pd.DataFrame, source: Source) -> Layout:
-    """How the CSV of a table is read: what becomes of its rows as the source has it, how cells are written as pandas.
+    """How a table is read: what becomes of its rows as the source has it, how its text is written as usual.
 
     Columns of time and of conditions that the table has are read as the source's own.
     """
@@ -157,12 +174,10 @@ def as_file(
         yield table, reading or {}
         return
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "table.csv"
+        path = Path(folder) / "table.parquet"
         layout = layout_of(table, source)
-        if set(layout.time_columns) <= set(table.columns):
-            table.to_csv(path, index=False)
-        else:
-            write_table(table, path, time_column=str(layout.time_column))
+        named = set(layout.time_columns) <= set(table.columns)
+        write_table(table, path, time_column=None if named else str(layout.time_column))
         try:
             yield path, {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
         except UserError as error:

@@ -9,6 +9,7 @@ from torch import Tensor
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
 from forecast.commands.growth import has_grown, what_now
+from forecast.commands.inputs import rows_of
 from forecast.commands.panels import prepared_for, training_panel
 from forecast.config.distributed import rank
 from forecast.config.run_config import Plain, RunConfig
@@ -93,7 +94,7 @@ def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
     """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
     if (before := start.data["checksum"]) != now:
         path = source.path_used()
-        if has_grown(start, path):
+        if has_grown(start, rows_of(start, source)):
             raise UserError(
                 f"{path} has grown since {start.path} was trained on it, and a training goes on with the "
                 f"rows that it began with (checksum {before}). {what_now(start, path)}"

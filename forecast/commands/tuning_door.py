@@ -51,10 +51,10 @@ class Tunable:
     ) -> T:
         """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
 
-        table: a DataFrame, kept in `output` as data.csv, a file, or the name of published data; None: the data that the
-        overrides name. output: the study's folder, with report.html; the same call goes on there. minutes, trials: what
-        ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None: that of
-        the model, less what this forecaster says. metric: the validation error that judges; None: that of the config.
+        table: a DataFrame, kept in `output` as data.parquet, a file, or the name of published data; None: the data that
+        the overrides name. output: the study's folder, with report.html; the same call goes on there. minutes, trials:
+        what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None:
+        that of the model, less what this forecaster says. metric: the validation error that judges; None: the config's.
 
         The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
         `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.

@@ -1,56 +1,55 @@
-"""What `forecast update` does: keeps a forecast up, compares it with what came, says when the model has grown old."""
+"""What `forecast update` does: keeps forecasts up, compares them with what came, says when the model has grown old."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
+import numpy as np
 from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands import Answer
-from forecast.commands.continued import check_scale, first_rows, joined, split_places
+from forecast.commands.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.future import FUTURE
 from forecast.commands.growth import train_again
-from forecast.commands.inputs import files_read, find_device, history
+from forecast.commands.inputs import files_read, find_device, rows_of
 from forecast.commands.intervals import levels_of, wanted, written
 from forecast.commands.outputs import keep_inputs, keep_others
-from forecast.commands.update_errors import first_line, next_line, row_of
-from forecast.commands.update_forecast import as_issued, first_reference, forecast_text
+from forecast.commands.update_errors import first_line, first_row, next_line
+from forecast.commands.update_forecast import as_issued, first_reference, forecast
 from forecast.commands.update_state import LATEST, LOG, STATE, State, figures, read_state, save_state, so_far
 from forecast.config.check import read_settings
 from forecast.config.job import run_folder
 from forecast.config.settings import UpdateSettings
-from forecast.data.frame import SeriesFrame
+from forecast.data.panel.frame import PanelFrame
 from forecast.data.sources import FileSource, Source
 from forecast.errors import UserError
 from forecast.evaluation.scored_intervals import Intervals
+from forecast.evaluation.watch import CHARTS
 from forecast.report.updates import alarm_sentences, figures_sentence
 from forecast.run_folder import sha256
-from forecast.text.terminal import say
+from forecast.text.terminal import label, say
 
 log = logging.getLogger(__name__)
 
-KEPT = 5000  # rows of the past, at least: with them overlapping rows are compared
+KEPT, KEPT_OF_ALL = 5000, 5_000_000  # rows of the past of a series, at least: with them overlapping rows are compared
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Given:
-    """What an update is given: the model, the file with its rows, and what is kept from the update before.
+    """What an update is given: the model, the rows of a file, and what is kept from the update before.
 
-    frame: the file. new: how many rows of `whole`, the rows seen and those of the file, are new; of the first update
-    those after the validation rows.
+    frame: the file. continued: the rows seen and those of the file; new are, of the first update, those after the
+    validation rows.
     """
 
     forecaster: Forecaster
     source: Source
     settings: UpdateSettings
     intervals: Intervals | None
-    frame: SeriesFrame
-    whole: SeriesFrame
-    new: int
+    frame: PanelFrame
+    continued: Continued
     state: State | None
 
     @property
@@ -63,33 +62,30 @@ class Given:
         """Of the intervals."""
         return () if self.intervals is None else self.intervals.asked
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something to forecast anew."""
+        return self.state is None or bool(self.continued.new.any())
+
 
 def update(cfg: DictConfig) -> Answer:
     """Reads what has come, compares the former forecasts with it, forecasts what comes next, and says how it stands.
 
     Whatever kills it, the same command goes on; the same file again changes nothing. Raises UserError for rows that do
-    not continue those before, and for whatever else the user can mend.
+    not continue those before, of many series where no series' do, and for whatever else the user can mend.
     """
     settings, folder = read_settings(cfg, UpdateSettings), run_folder()
     find_device(settings.device)
     given = read(settings, folder)
-    state = given.state
-    if state is None or given.new:
-        state = next_state(given)
+    state = next_state(given) if given.state is None or given.goes_on else given.state
     save_state(folder, state)  # of the same rows too: it puts back what somebody has deleted
-    return told(given, state, folder)
+    return answer(given, state, folder)
 
 
 def read(settings: UpdateSettings, folder: Path) -> Given:
     """The model, the state before and the rows that have come since, which continue it."""
-    reading = settings.data.reading()
     forecaster = Forecaster.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint = forecaster.checkpoint
-    if checkpoint.has_ids:
-        raise UserError(
-            f"ckpt_path={settings.ckpt_path} was trained on a panel, and an update is of one series. Forecast it with "
-            f"forecast predict, and look back with forecast backtest ckpt_path={settings.ckpt_path}"
-        )
     source, key = forecaster.source(), f"hydra.run.dir={folder}"
     outputs = [folder / name for name in (LATEST, LOG, STATE)]
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
@@ -103,32 +99,31 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
             "hydra.run.dir=FOLDER"
         )
     intervals = intervals_of(checkpoint, settings, state)
-    frame = history(checkpoint, source, settings.data.path, reading)
-    if state is not None:
-        check_state(state, checkpoint, frame, path=folder / STATE)
+    frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
     if state is None:
-        whole, new = first_rows(checkpoint, source, frame)
+        continued = first_rows(checkpoint, source, frame)
     else:
-        whole, new = joined(state.seen, frame, checkpoint.scaler.std)
+        check_state(state, checkpoint, frame, path=folder / STATE)
+        continued = next_rows(checkpoint, state.seen, frame)
     if settings.checks.scale:
-        check_scale(whole, new, checkpoint.scaler, len(whole.columns) - len(checkpoint.covariates))
+        n_columns = len(frame.columns) - len(checkpoint.covariates)
+        continued = continued.without(of_other_scale(continued, checkpoint.scales_of(continued.whole).std, n_columns))
     return Given(
         forecaster=forecaster,
         source=source,
         settings=settings,
         intervals=intervals,
         frame=frame,
-        whole=whole,
-        new=new,
+        continued=continued,
         state=state,
     )
 
 
-def check_state(state: State, checkpoint: Checkpoint, frame: SeriesFrame, *, path: Path) -> None:
+def check_state(state: State, checkpoint: Checkpoint, frame: PanelFrame, *, path: Path) -> None:
     """UserError for a state that says that it is of this checkpoint, and is not."""
     seen, shape = state.seen, (checkpoint.config.pred_len, len(checkpoint.data["targets"]))
-    same = (seen.columns, seen.freq) == (frame.columns, frame.freq) and state.issued[-1].values.shape == shape
-    if not same or state.reference.period > len(seen):
+    same = (seen.columns, seen.freq, seen.id_column is None) == (frame.columns, frame.freq, frame.id_column is None)
+    if not same or state.issued.values.shape[1:] != shape or state.reference.period > seen.lengths.max():
         raise UserError(
             f"{path} is not of this checkpoint, by its columns, its frequency or its lengths. Restore it, or begin "
             "anew in another folder: hydra.run.dir=FOLDER"
@@ -150,56 +145,62 @@ def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State 
 
 def next_state(given: Given) -> State:
     """The state after the rows that have come: compared with what was forecast of them, and the next forecast."""
-    checkpoint, before, whole, levels = given.checkpoint, given.state, given.whole, given.levels
+    checkpoint, before, continued, levels = given.checkpoint, given.state, given.continued, given.levels
+    whole = continued.whole
     beside = before.reference if before is not None else first_reference(given.forecaster, whole, levels)
-    table = forecast(given)
-    issued = as_issued(checkpoint, whole, table, beside, levels)
-    steps, last, time = len(table), len(whole) - 1, time_before(table, issued.cutoff)
+    ends, text = forecast(given.forecaster, given.source, given.settings, continued, levels)
+    issued = as_issued(checkpoint, whole, ends, beside, levels)
+    ends_at = np.where(continued.taken, whole.steps + whole.lengths, 0)
+    time = {"time": whole.end(int(ends_at.argmax()))}
     if before is None:
-        watch, log, waiting = issued.cutoff, [{"time": time, **first_line(levels)}], []
+        issued = issued.of(issued.watched).and_then(issued, watch=True)
+        totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
+        log = [{**time, **first_line(levels, continued)}]
     else:
-        line, met = next_line(checkpoint, before, whole, given.new)
-        watch, log = issued.cutoff if met else before.watched, [*before.log, {"time": time, **line}]
-        waiting = [one for one in before.issued if row_of(whole, one.cutoff) + steps > last]
-    path, reading = given.settings.data.path, given.settings.data.reading()
-    text = forecast_text(checkpoint, given.source, given.frame, table, levels, path=path, reading=reading)
-    kept = max(KEPT, checkpoint.model().look_back, beside.period, steps + given.new)
+        line, totals, over = next_line(checkpoint, before, continued)
+        last = first_row(whole, before.issued) + issued.values.shape[1] - 1
+        open_still = (last >= whole.offsets[1:][before.issued.series]) | (before.issued.watched & (not over))
+        fresh = issued.of(continued.new[issued.series] > 0)
+        issued = before.issued.of(open_still).and_then(fresh, watch=over)
+        log = [*before.log, {**time, **line}]
+    needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(continued.new.max()))
+    kept = max(min(KEPT, KEPT_OF_ALL // len(whole)), *needed)
+    seen = whole.tail(kept)
     return State(
         checkpoint=sha256(checkpoint.path),
         levels=levels,
-        reference=beside,
-        seen=whole.tail(kept),
-        issued=[*waiting, issued],
-        watched=watch,
+        reference=replace(beside, expected=beside.expected.with_series(len(whole))),
+        seen=seen,
+        issued=issued.of(issued.cutoff >= seen.times()[seen.steps][issued.series]),
+        totals=totals,
+        refused=list(continued.refused),
         log=log,
         latest=text,
     )
 
 
-def time_before(table: pd.DataFrame, cutoff: pd.Timestamp) -> str:
-    """The last known time of a forecast; of one whose steps are counted their number."""
-    first = table.iloc[0, 0]
-    return str(cutoff) if isinstance(first, pd.Timestamp) else f"step {int(str(first)) - 1}"
-
-
-def forecast(given: Given) -> pd.DataFrame:
-    """The steps after the last row, as `Forecaster.continued` has them."""
-    forecaster, source, whole = given.forecaster, given.source, given.whole
-    known = forecaster.known_after(source, whole, given.settings.future, given.settings.data.reading())
-    return forecaster.continued(whole, time_column=source.time_name, future=known, level=given.levels)
-
-
-def told(given: Given, state: State, folder: Path) -> Answer:
+def answer(given: Given, state: State, folder: Path) -> Answer:
     """Prints how it stands after an update, and gives the same as a document."""
-    line, latest = state.log[-1], folder / LATEST
+    continued, line, latest = given.continued, state.log[-1], folder / LATEST
     *_, running = so_far(state.log)
+    new = int(continued.new[: len(continued.whole) - len(continued.unseen)].sum())
+    many = "" if continued.whole.id_column is None else f" of {len(continued.whole)} series"
     sentences = []
-    if given.state is not None and not given.new:
+    if refused := list(continued.refused.values()):
+        of = f"{len(refused)} of {len(continued.whole)} series are refused and not forecast"
+        rest = f" The others are in {LOG}." if refused[1:] else ""
+        sentences.append(f"{of}, the first: {refused[0]}{rest}" if rest else f"{of}: {refused[0]}")
+    if continued.unseen:
+        sentences.append(
+            f"{len(continued.unseen)} of {len(continued.whole)} series are new, the first is "
+            f"'{label(continued.unseen[0])}': scaled by their own history, and compared from now on."
+        )
+    if not given.goes_on:
         sentences.append(f"Nothing new: {given.frame.name} ends at {line['time']}, as before. The forecast stands.")
     else:
-        rows = "The first update" if given.state is None else f"{given.new} new rows"
-        steps = len(state.issued[-1].values)
-        sentences.append(f"{rows}, up to {line['time']}; the {steps} steps after them are in {LATEST}.")
+        rows = "The first update" if given.state is None else f"{new} new rows"
+        steps = state.issued.values.shape[1]
+        sentences.append(f"{rows}{many}, up to {line['time']}; the {steps} steps after them are in {LATEST}.")
     if line["values"]:
         where = f"Forecasts of these rows, {line['values']} values"
         sentences.append(figures_sentence(figures(line), baseline=state.reference.baseline, where=where))
@@ -214,19 +215,26 @@ def told(given: Given, state: State, folder: Path) -> Answer:
     for sentence in sentences:
         say(sentence)
     log.info("Everything about these updates is in %s", folder)
+    limits = [chart.limit for chart in CHARTS.values()]
     document: dict[str, object] = {
-        "status": "nothing_new" if given.state is not None and not given.new else "updated",
+        "status": "updated" if given.goes_on else "nothing_new",
         "folder": str(folder),
         "checkpoint": str(given.checkpoint.path),
         "output": str(latest),
         "time": line["time"],
-        "rows_new": given.new if given.state is not None else 0,
+        "rows_new": new if given.state is not None else 0,
         "updates": len(state.log),
         "baseline": state.reference.baseline,
         "last": {"values": line["values"], **figures(line)},
         "so_far": running,
         "cusum": line["totals"],
         "alarms": line["alarms"],
+        "series": {
+            "count": len(continued.whole),
+            "refused": len(continued.refused),
+            "unseen": len(continued.unseen),
+            "alarms": int((state.totals[1:] > limits).any(axis=1).sum()),
+        },
         "sentences": sentences,
         "train_again": again,
     }
@@ -236,9 +244,9 @@ def told(given: Given, state: State, folder: Path) -> Answer:
 def again_command(given: Given) -> str:
     """The training that is due, on the file given; of new rows alone on that trained on, to which they belong."""
     checkpoint, path, reading = given.checkpoint, given.settings.data.path, given.settings.data.reading()
-    changes: dict[str, Any] = {}
-    if path and split_places(checkpoint, given.frame) is not None:
+    changes: dict[str, object] = {}
+    if path and holds_training(checkpoint, given.frame):
         changes = {"data.path": path, **{f"data.{key}": value for key, value in reading.items()}}
         if not isinstance(given.source, FileSource):
             return train_again(checkpoint, without=("data",), **{"data": "csv", **changes})
-    return train_again(checkpoint, **changes)
+    return train_again(checkpoint, without=(), **changes)

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Lt
+from annotated_types import Ge, Len, Lt
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.data.cells import FloatArray
-from forecast.data.frame import SeriesFrame
+from forecast.data.cells import Flags, FloatArray, IntArray
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.saved_scale import ids_of, ids_text
 from forecast.documents import (
     FARTHEST,
     Array,
@@ -32,20 +33,29 @@ from forecast.evaluation.expected import Reference
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.watch import CHARTS, Expected, alarms
 from forecast.files import remove_unfinished, save_arrays, together
+from forecast.text.documents import as_cell
 
 STATE, LOG, LATEST, FORECASTS = "state.npz", "log.csv", "latest.csv", "forecasts"
-FORMAT = 2
-FRAME = ("frame_times", "frame_values", "frame_missing")
-ISSUED = ("values", "baseline", "lower", "upper")
+FORMAT = 3
+FRAME = {"values": Array("f", 2), "measured": Array("b", 2), "offsets": Array("i", 1), "steps": Array("i", 1)}
+ISSUED = {"series": Array("i", 1), "cutoff": Array("i", 1), "watched": Array("b", 1)}
+ISSUED |= {"values": Array("f", 3), "baseline": Array("f", 3)}
+ISSUED |= {name: Array("f", 4, optional=True) for name in ("lower", "upper")}  # without levels they are not there
+EXPECTED = {"windows": Array("i", 1), "together": Array("f", 0), "levels": Array("f", 1)}
+EXPECTED |= {name: Array("f", 2) for name in ("mae", "log_mae", "log_std", "worse_std")}
+EXPECTED |= {name: Array("f", 3, optional=True) for name in ("coverage", "coverage_std")}
 ARRAYS = {
     "meta": Array("U", 0),
-    **dict(zip(FRAME, (Array("M", 1), Array("f", 2), Array("b", 2)), strict=True)),
-    **{f"issued_{name}": Array("f", 3 if name in ("values", "baseline") else 4) for name in ISSUED},
-    "expected_windows": Array("i", 0),
-    **{f"expected_{name}": Array("f", 1) for name in ("mae", "log_mae", "log_std", "worse_std", "levels")},
-    **{f"expected_{name}": Array("f", 2) for name in ("coverage", "coverage_std")},
+    "ids": Array("u", 1),
+    "latest": Array("u", 1),
+    "refused": Array("u", 1, optional=True),
+    "totals": Array("f", 2),
+    **{f"frame_{name}": kind for name, kind in FRAME.items()},
+    **{f"issued_{name}": kind for name, kind in ISSUED.items()},
+    **{f"expected_{name}": kind for name, kind in EXPECTED.items()},
 }
-# As `update.time_before` writes it, and after it the file of a forecast is called.
+MOST_MB, FARTHEST_STEP = 4000, 10**8  # of a state
+# As `PanelFrame.end` writes it, and after it the file of a forecast is called.
 Time = Annotated[str, Field(pattern=r"^(step -?\d{1,18}|\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,9})?)?)$")]
 Chart = Literal["errors", "coverage", "baseline"]
 
@@ -60,63 +70,89 @@ class WatchedDay(TypedDict):
     expected_coverage: NotRequired[NotNegative]
 
 
-class Line(TypedDict):
-    """A line of the log, see `update_errors.next_line`."""
+class SeriesLine(TypedDict):
+    """What a line of the log says of one of many series. refused: why its rows were, None: they were not."""
 
-    time: Time
     rows: Count | None
     values: Count
     mae: NotNegative | None
     baseline_mae: NotNegative | None
     coverage: dict[str, NotNegative | None]
-    day: WatchedDay | None
     totals: dict[Chart, NotNegative]
     alarms: list[Chart]
+    refused: NotRequired[str | None]
+
+
+class Line(SeriesLine):
+    """A line of the log, see `update_errors.next_line`. series: by their ids, of those of which there is news."""
+
+    time: Time
+    day: WatchedDay | None
+    series: NotRequired[dict[str, SeriesLine]]
 
 
 class Meta(TypedDict):
-    """What a state holds beside its arrays, see `State`."""
+    """What a state holds beside its arrays, see `State`. first: the time of the calendar's first step."""
 
-    format: Literal[2]
+    format: Literal[3]
     checkpoint: str
     levels: list[Annotated[float, Ge(1), Lt(100)]]
     baseline: str
     period: Positive
     columns: list[str]
     freq: str
-    cutoffs: list[Time]
-    watched: Time
+    first: Annotated[int, Ge(-(2**63) + 1), Lt(2**63)]
+    numbers: Annotated[list[int], Len(2, 2)]
+    id_column: str | None
     log: list[Line]
-    latest: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Issued:
-    """A forecast whose truth has not come yet, or not all of it: original units.
+    """W forecasts whose truth has not come yet, or not all of it: original units, in the order in which they were made.
 
-    cutoff: the last time that it knew. values, baseline (P, T); lower, upper (K, P, T) of the levels of the state.
+    series (W,): the numbers of theirs; cutoff (W,): the last time that each knew, as `PanelFrame.times`; watched (W,):
+    whether it is. values, baseline (W, P, T); lower, upper (W, K, P, T) of the levels of the state.
     """
 
-    cutoff: pd.Timestamp
+    series: IntArray
+    cutoff: IntArray
+    watched: Flags
     values: FloatArray
     baseline: FloatArray
     lower: FloatArray
     upper: FloatArray
 
+    def of(self, chosen: Flags) -> "Issued":
+        """Some of them (W,)."""
+        return Issued(**{name: part[chosen] for name, part in vars(self).items()})
+
+    def and_then(self, later: "Issued", *, watch: bool) -> "Issued":
+        """With those that were made later. watch: whether the newest of each series are watched from now on."""
+        parts = {name: np.concatenate([part, getattr(later, name)]) for name, part in vars(self).items()}
+        if watch:
+            newest = np.full(int(parts["series"].max(initial=-1)) + 1, -1)
+            newest[parts["series"]] = np.arange(len(parts["series"]))  # the last of each stays
+            parts["watched"] = np.isin(np.arange(len(parts["series"])), newest)
+        return Issued(**parts)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class State:
-    """After an update. checkpoint: its SHA-256. seen: the last rows. watched: the cutoff of the forecast that is.
+    """After an update. checkpoint: its SHA-256. seen: the last rows of S series.
 
-    log: a line an update, the numbers of `update.compared`. latest: the text of the newest forecast.
+    totals (1 + S, charts): the sums of the charts, of all series and of each; NaN before any day. refused: the ids of
+    series whose rows were. log: a line an update, the numbers of `update.next_state`. latest: the text of the newest
+    forecast.
     """
 
     checkpoint: str
     levels: tuple[float, ...]
     reference: Reference
-    seen: SeriesFrame
-    issued: list[Issued]
-    watched: pd.Timestamp
+    seen: PanelFrame
+    issued: Issued
+    totals: FloatArray
+    refused: list[str]
     log: list[dict[str, Any]]
     latest: str
 
@@ -154,25 +190,33 @@ def arrays_of(state: State) -> dict[str, np.ndarray]:
         "period": reference.period,
         "columns": seen.columns,
         "freq": seen.freq,
-        "cutoffs": [str(one.cutoff) for one in state.issued],
-        "watched": str(state.watched),
+        "first": seen.first.as_unit("ns").value,
+        "numbers": seen.numbers,
+        "id_column": seen.id_column,
         "log": state.log,
-        "latest": state.latest,
     }
-    missing = np.zeros(seen.values.shape, bool) if seen.missing is None else seen.missing
-    frame = dict(zip(FRAME, (seen.timestamps.to_numpy().astype("datetime64[ns]"), seen.values, missing), strict=True))
-    issued = {f"issued_{name}": np.stack([getattr(one, name) for one in state.issued]) for name in ISSUED}
-    expected = {f"expected_{name}": array for name, array in reference.expected.arrays().items()}
-    return {"meta": np.array(json.dumps(meta, allow_nan=False)), **frame, **issued, **expected}
+    measured = np.ones(seen.values.shape, bool) if seen.measured is None else seen.measured
+    frame = {"values": seen.values, "measured": measured, "offsets": seen.offsets, "steps": seen.steps}
+    arrays = {
+        "meta": np.array(json.dumps(meta, allow_nan=False)),
+        "ids": np.frombuffer(ids_text(seen.ids), np.uint8),
+        "latest": np.frombuffer(state.latest.encode(), np.uint8),
+        "refused": np.frombuffer(ids_text(state.refused), np.uint8),
+        "totals": state.totals,
+        **{f"frame_{name}": array for name, array in frame.items()},
+        **{f"issued_{name}": array for name, array in vars(state.issued).items()},
+        **{f"expected_{name}": array for name, array in reference.expected.arrays().items()},
+    }
+    return {name: array for name, array in arrays.items() if array.size or not ARRAYS[name].optional}
 
 
 def read_state(folder: Path) -> State | None:
     """The state in a folder; None where there is none. UserError for one that cannot be read."""
     path = folder / STATE
     try:
-        arrays = read_arrays(path, ARRAYS, most=1000)
+        arrays = read_arrays(path, ARRAYS, most=MOST_MB)
         return None if arrays is None else _state_of(arrays, str(path))
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, IndexError) as error:
         reason = error.reason if isinstance(error, DocumentError) else str(error)
         raise UserError(
             f"{path} cannot be read as the state of an update: {reason}. Restore it, or begin anew in another folder: "
@@ -183,42 +227,76 @@ def read_state(folder: Path) -> State | None:
 def _state_of(arrays: dict[str, Any], path: str) -> State:
     """Raises ValueError where its parts do not belong together."""
     meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
-    own = {name.removeprefix("expected_"): array for name, array in arrays.items() if name.startswith("expected_")}
-    windows = int(own.pop("windows"))
-    times, values, missing = (arrays[name] for name in FRAME)
-    issued = [arrays[f"issued_{name}"] for name in ISSUED]
-    index, cutoffs = pd.DatetimeIndex(times), pd.DatetimeIndex(meta["cutoffs"])
-    (n, steps, targets), k = issued[0].shape, len(meta["levels"])
-    shapes = [(n, steps, targets)] * 2 + [(n, k, steps, targets)] * 2
+    (n, length, targets), k = arrays["issued_values"].shape, len(meta["levels"])
+    count, kinds = len(arrays["frame_steps"]), len(arrays["expected_levels"])
+    arrays = {
+        **{f"issued_{name}": np.zeros((n, 0, length, targets)) for name in ("lower", "upper")},
+        **{
+            f"expected_{name}": np.zeros((0, more + count, length))
+            for name, more in (("coverage", 0), ("coverage_std", 1))
+        },
+        **arrays,
+    }
+    frame, issued, own = (
+        {name: arrays[f"{group}_{name}"] for name in names}
+        for group, names in (("frame", FRAME), ("issued", ISSUED), ("expected", EXPECTED))
+    )
+    ids, offsets, steps = ids_of(arrays["ids"].tobytes()), frame["offsets"], frame["steps"]
+    values, shape = np.ascontiguousarray(frame["values"]), (n, k, length, targets)
+    each, spreads, totals = (count, length), (1 + count, length), arrays["totals"]
+    numbers = (values, *(issued[name] for name in ("values", "baseline")), *own.values(), np.nan_to_num(totals))
     parts = {
-        "its rows": len(index) > 0 and bool(index.notna().all()) and index.is_monotonic_increasing and index.is_unique,
-        "its columns": values.shape == missing.shape == (len(index), len({*meta["columns"]})),
-        "its numbers": windows > 0
-        and all(one.dtype == np.float64 and _measured(one) for one in (values, *issued[:2], *own.values())),
-        "its forecasts": n == len(cutoffs) > 0 < steps and [part.shape for part in issued] == shapes,
-        "its cutoffs": bool(cutoffs.isin(index).all()) and pd.Timestamp(meta["watched"]) in cutoffs,
-        "its validation": all(own[name].shape == (steps,) for name in ("mae", "log_mae", "log_std", "worse_std"))
-        and own["coverage"].shape == own["coverage_std"].shape == (len(own["levels"]), steps)
+        "its series": len({*ids.tolist()}) == count == len(ids) == len(offsets) - 1
+        and (meta["id_column"] is not None or ids.tolist() == [""]),
+        "its rows": offsets[0] == 0
+        and offsets[-1] == len(values)
+        and bool((np.diff(offsets) > 0).all())
+        and bool((steps >= 0).all() and (steps < FARTHEST_STEP).all()),
+        "its columns": values.shape == frame["measured"].shape == (len(values), len({*meta["columns"]})),
+        "its numbers": all(one.dtype == np.float64 or one.dtype.kind == "i" for one in numbers)
+        and all(_measured(one) for one in numbers),
+        "its forecasts": n > 0 < length
+        and issued["baseline"].shape == issued["values"].shape
+        and issued["lower"].shape == issued["upper"].shape == shape
+        and issued["series"].shape == issued["cutoff"].shape == issued["watched"].shape == (n,)
+        and bool(((issued["series"] >= 0) & (issued["series"] < count)).all()),
+        "its validation": own["windows"].shape == (1 + count,)
+        and bool((own["windows"] >= 0).all())
+        and own["mae"].shape == own["log_mae"].shape == each
+        and own["log_std"].shape == own["worse_std"].shape == spreads
+        and own["coverage"].shape == (kinds, *each)
+        and own["coverage_std"].shape == (kinds, *spreads)
         and {*meta["levels"]} <= {*own["levels"].tolist()},
         "its log": len(meta["log"]) > 0 and _is_log(meta["log"], [name_of(level) for level in meta["levels"]]),
+        "its sums": totals.shape == (1 + count, len(CHARTS)),
     }
     if wrong := [name for name, right in parts.items() if not right]:
         raise ValueError(f"{wrong[0]} are none that an update leaves")
-    seen = SeriesFrame(values, index, tuple(meta["columns"]), meta["freq"], path, missing=missing)
+    seen = PanelFrame(
+        values=values,
+        measured=None if frame["measured"].all() else frame["measured"],
+        offsets=offsets,
+        steps=steps,
+        ids=ids,
+        first=pd.Timestamp(meta["first"]),
+        freq=meta["freq"],
+        columns=tuple(meta["columns"]),
+        name=path,
+        id_column=meta["id_column"],
+        numbers=(meta["numbers"][0], meta["numbers"][1]),
+    )
+    if not np.isin(issued["cutoff"], seen.times()).all():
+        raise ValueError("its cutoffs are none that an update leaves")
     return State(
         checkpoint=meta["checkpoint"],
         levels=tuple(meta["levels"]),
-        reference=Reference(
-            baseline=meta["baseline"], period=meta["period"], expected=Expected(windows=windows, **own)
-        ),
+        reference=Reference(baseline=meta["baseline"], period=meta["period"], expected=Expected(**own)),
         seen=seen,
-        issued=[
-            Issued(cutoff=cutoff, **dict(zip(ISSUED, (part[i] for part in issued), strict=True)))
-            for i, cutoff in enumerate(cutoffs)
-        ],
-        watched=pd.Timestamp(meta["watched"]),
+        issued=Issued(**issued),
+        totals=totals,
+        refused=ids_of(arrays["refused"].tobytes()).tolist() if "refused" in arrays else [],
         log=[dict(line) for line in meta["log"]],
-        latest=meta["latest"],
+        latest=arrays["latest"].tobytes().decode(),
     )
 
 
@@ -227,7 +305,7 @@ def _measured(array: FloatArray) -> bool:
 
 
 def _is_log(log: Sequence[Line], levels: list[str]) -> bool:
-    """Whether figures stand where they are needed, and sums change with a watched day alone."""
+    """Whether figures stand where they are needed, and the sums of all series change with a watched day alone."""
     totals: Mapping[str, float] = {}
     for line in log:
         known = (line["mae"], line["baseline_mae"], *line["coverage"].values())
@@ -259,16 +337,25 @@ def figures(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def log_text(state: State) -> str:
-    """The log as CSV: a line an update. MAE in standard deviations of the train rows; empty: nothing is known yet."""
-    names = list(figures(state.log[0]))
-    charts = [name for name in CHARTS if state.levels or name != "coverage"]
+    """The log as CSV: a line an update. MAE in standard deviations of the train rows; empty: nothing is known yet.
+
+    Of many series, the line of all has no id; below it are those of which there is news, and why rows were refused.
+    """
+    names, many = list(figures(state.log[0])), state.seen.id_column is not None
+    charts = [name for name in ("errors", "coverage", "baseline") if state.levels or name != "coverage"]
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     sums = [f"{name}_cusum" for name in charts]
-    writer.writerow(["time", "rows", "values", *names, *(f"{name}_so_far" for name in names), *sums, "alarms"])
+    header = ["rows", "values", *names, *(f"{name}_so_far" for name in names), *sums, "alarms"]
+    writer.writerow(["time", "id", *header, "refused"] if many else ["time", *header])
     for line, running in zip(state.log, so_far(state.log), strict=True):
-        found = [*figures(line).values(), *running.values(), *(line["totals"].get(name) for name in charts)]
-        cells = ["" if value is None else f"{value:.5g}" for value in found]
-        rows = "" if line["rows"] is None else line["rows"]
-        writer.writerow([line["time"], rows, line["values"], *cells, " ".join(line["alarms"])])
+        nothing = dict.fromkeys(running)
+        for name, one in {"": line, **line.get("series", {})}.items():
+            cells = [*figures(one).values(), *(nothing if name else running).values()]
+            cells += [one["totals"].get(chart) for chart in charts]
+            written = ["" if value is None else f"{value:.5g}" for value in cells]
+            rows = "" if one["rows"] is None else one["rows"]
+            cells = [rows, one["values"], *written, " ".join(one["alarms"])]
+            ends = [as_cell(name)], [as_cell(one.get("refused") or "")]
+            writer.writerow([line["time"], *ends[0], *cells, *ends[1]] if many else [line["time"], *cells])
     return lines.getvalue()

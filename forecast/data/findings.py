@@ -40,7 +40,9 @@ class Findings(list[Finding]):
     def say(self, text: str) -> None:
         """Logs, or keeps as a note, what the reader decided by itself."""
         if self.strict:
-            _log.info("%s: %s", self.path, text)
+            if Finding("note", text) not in self:  # of a file that is read in parts
+                self.append(Finding("note", text))
+                _log.info("%s: %s", self.path, text)
         else:
             self.add("note", text)
 

@@ -149,6 +149,7 @@ def read_frame(
     text.check_types([*columns_named(vars(layout)), *(() if columns is None or callable(columns) else columns)])
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
+    spec = replace(spec, cut=not open_ends and layout.resample is None)
     table, actual = read_series(text, spec, findings)
     assert actual is not None, "the strict reader raises the first error"
     frame = table_to_frame(table, actual, layout.gaps, open_ends)
@@ -165,12 +166,14 @@ def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table,
     chosen = within(table.timestamps, spec.layout, findings.path)
     table = one_series(table if chosen is None else table.take(chosen), spec.layout, findings)
     freq = regular_frequency(table, findings, trained_on=spec.freq, gaps=spec.gaps)
-    empty = np.flatnonzero(np.isnan(table.values).any(axis=1))
-    if spec.gaps == "refuse" and spec.layout.resample is not None and empty.size:
-        findings.error(
-            f"{findings.path}: data.resample={spec.layout.resample} leaves {empty.size} of {len(table.values)} rows "
-            f"with a missing value, the first at {table.timestamps[empty[0]]}. Set a coarser one, or {GAPS_FIX}."
-        )
+    if spec.gaps == "refuse" and spec.layout.resample is not None:
+        empty = np.flatnonzero(np.isnan(table.values).any(axis=1))
+        if empty.size:
+            findings.error(
+                f"{findings.path}: data.resample={spec.layout.resample} leaves {empty.size} of {len(table.values)} "
+                f"rows with a missing value, the first at {table.timestamps[empty[0]]}. Set a coarser one, or "
+                f"{GAPS_FIX}."
+            )
     if spec.gaps != "refuse" and not (spec.gaps == "zero" and findings.strict):
         check_gaps(table, freq, findings, zero=spec.gaps == "zero")
     return table, freq

@@ -21,6 +21,7 @@ _UNITS = (  # nanoseconds and alias, the coarsest first
     (1_000, "us"),
     (1, "ns"),
 )
+_BLOCK = 1 << 15
 _STRETCH_ROWS = 12  # rows; two weekends of business days
 
 
@@ -29,10 +30,20 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
     timestamps (N,), N >= 3, increasing. Only aliases that pandas 2.2 and 3 both know without a warning.
     """
+    if is_even(timestamps) and timestamps[1] - timestamps[0] < pd.Timedelta(days=1):
+        return _commonest_step(timestamps[:2])
     # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
     own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer")
     candidates = [_commonest_step(timestamps)] if own.freq is None else [str(own.freqstr), _commonest_step(timestamps)]
     return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
+
+
+def is_even(timestamps: pd.DatetimeIndex) -> bool:
+    """Whether each of the timestamps (N,), N >= 2, comes after the one before it by the same time."""
+    times = timestamps.asi8
+    step = np.diff(times[:2])
+    blocks = range(0, len(times) - 1, _BLOCK)  # that stay in a processor's cache
+    return bool((step > 0).any()) and all((np.diff(times[b : b + _BLOCK + 1]) == step).all() for b in blocks)
 
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:

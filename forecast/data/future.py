@@ -11,9 +11,8 @@ from forecast.data.findings import Findings, quoted
 from forecast.data.frame import one_series
 from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.names import nanoseconds
 from forecast.data.panel.read import panel_rows
-from forecast.data.panel.rows import SortedRows, in_order, said
+from forecast.data.panel.rows import SortedRows, in_order, nanoseconds, said
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -62,11 +61,7 @@ class StepsAfter:
 
     def times(self) -> IntArray:
         """Those of all steps of the panel, up to the last that is forecast: nanoseconds, or numbers of the file."""
-        calendar = self.history.calendar(self.steps)
-        if not self.stepped:
-            return nanoseconds(calendar)
-        first, unit = self.history.numbers
-        return first + unit * np.arange(len(calendar), dtype=np.int64)
+        return self.history.times(self.steps)
 
     def said(self, series: int, step: int) -> str:
         """One of the steps after a series in words."""

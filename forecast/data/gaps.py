@@ -12,8 +12,10 @@ import pandas as pd
 from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frequency import rows_missing
 from forecast.data.guessing.train_command import typed
+from forecast.data.reading.rows import between_whole
 from forecast.data.reading.table import Table
 from forecast.errors import UserError
+from forecast.text.terminal import listed
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
 Side = Literal["before", "behind"]  # where a gap at an end of a file has no value
@@ -133,14 +135,15 @@ def fill(
     Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done. With
     zero none is: a row that nobody wrote, or a cell that nobody filled, is a 0 that was measured.
     table: its timestamps increase and lie on the grid. open_ends: where a gap gets the nearest value, whatever the
-    policy. UserError when a gap at another end has no neighbour to fill it from.
+    policy; at another end the rows up to one with a value in each column are left out. UserError where no row is one.
     """
+    if policy != "zero":
+        table = _without_ends(table, open_ends)
     timestamps, values = table.timestamps, table.values
     absent = 0 if policy == "refuse" else rows_missing(timestamps, freq)
     assert absent is not None, f"a timestamp is off the grid of {freq}"
     if policy == "refuse" or (not absent and not np.isnan(values).any()):
         return values, timestamps, None, Repair(policy)
-    _refuse_ends(table, policy, open_ends)
     stamps = pd.date_range(timestamps[0], timestamps[-1], freq=freq) if absent else timestamps
     full = np.full((len(stamps), len(table.columns)), np.nan)
     full[stamps.get_indexer(timestamps)] = values
@@ -153,6 +156,29 @@ def fill(
     does = f"added {absent} missing rows and filled {repair.cells_filled} empty cells"
     _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", table.text.path, policy, does, repair.longest_run)
     return full, stamps, missing, repair
+
+
+def _without_ends(table: Table, open_ends: Collection[Side]) -> Table:
+    """The table from its first to its last row with a value in each column, but for ends that are open."""
+    inside = between_whole(table.values)
+    if inside.all():
+        return table
+    if not inside.any():
+        raise UserError(
+            f"{table.text.path}: no row has a value in each of the columns {listed(table.columns)}. Name columns that "
+            "have some rows in common: data.columns=[NAME]"
+        )
+    first, last = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
+    start = 0 if "before" in open_ends else first
+    stop = len(inside) if "behind" in open_ends else last
+    if stop - start < len(inside):
+        _log.info(
+            "%s: the first %d and the last %d rows lack a value in a column and are left out.",
+            table.text.path,
+            start,
+            len(inside) - stop,
+        )
+    return table.take(np.arange(start, stop))
 
 
 def filled_cells(
@@ -212,18 +238,3 @@ def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """(first, one after the last) of each stretch of set flags (N,)."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _refuse_ends(table: Table, policy: Gaps, open_ends: Collection[Side]) -> None:
-    """Refuses a gap that has no value before it, or none after it, where the policy needs one."""
-    first: tuple[int, Side, str, str] = (0, "before", "down to its first whole row", "mask")
-    last: tuple[int, Side, str, str] = (len(table.values) - 1, "behind", "behind its last whole row", "forward_fill")
-    ends = {"interpolate": (first, last), "forward_fill": (first,), "mask": (), "zero": ()}[policy]
-    for row, side, part, other in ends:
-        missing = np.flatnonzero(np.isnan(table.values[row]))
-        if missing.size and side not in open_ends:
-            raise UserError(
-                f"{table.text.path}: line {table.line(row)}, column '{table.columns[missing[0]]}': the value at "
-                f"{table.timestamps[row]} is missing, and there is none {side} it from which data.gaps={policy} "
-                f"could fill it. Cut the file {part}, or set data.gaps={other}."
-            )

@@ -7,6 +7,7 @@ import pandas as pd
 
 from forecast.data.cells import IntArray
 from forecast.data.findings import counted
+from forecast.data.frequency import is_even
 
 _NEAR = 100  # a time within this part of a step is on the grid
 _MOST = 0.9  # share of the times that must be so near: fewer are no grid
@@ -71,7 +72,7 @@ def _unit(distances: IntArray) -> int:
 
 def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, Moved | None]:
     """The timestamps (N,) of one series, in any order, as `on_grid`; themselves where one is NaT."""
-    if stamps.hasnans:
+    if stamps.hasnans or is_even(stamps):
         return stamps, None
     times = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
     distances = np.diff(times)

@@ -21,8 +21,9 @@ import pyarrow as pa
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.reading.csv_text import BLANKS, CsvText, valid_separator
+from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.written_times import TimeWriter
 from forecast.text.documents import as_cell
 
@@ -61,7 +62,8 @@ class Writing:
             for place, name in enumerate(header)
         }
         times = {name: columns[name] for name in layout.time_columns}
-        decimals = {name: _decimals(cells, layout) for name, cells in columns.items() if name not in times}
+        others = columns.keys() - times.keys() if text.table is None else ()  # of typed numbers nobody wrote the digits
+        decimals = {name: _decimals(columns[name], layout) for name in others}
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
         return cls(text.separator, layout.decimal, writer, decimals, dict(layout.where or {}))
 
@@ -208,9 +210,7 @@ class ForecastTable:
     def _stamps(self) -> npt.NDArray[Any]:
         """The time of each step: a timestamp, or the number of a step that no calendar counts."""
         if self.frame.without_calendar:
-            count = int((self.frame.steps + self.frame.lengths).max()) + self.pred_len
-            first, unit = self.frame.numbers
-            return first + unit * np.arange(count)
+            return self.frame.times(self.pred_len)
         return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
 
     @cached_property

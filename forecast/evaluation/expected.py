@@ -15,7 +15,8 @@ from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.evaluation.watch import Expected
 from forecast.models.base import ForecastModel
 
-MOST_WINDOWS = 1000  # more are thinned evenly
+# More times at which windows begin are thinned evenly, and so are those of many series with more windows together.
+MOST_TIMES, MOST_WINDOWS, LEAST_TIMES = 1000, 200_000, 30
 BATCH = 256
 
 
@@ -45,11 +46,15 @@ def reference(
     if intervals is not None:
         one = np.ones((1, len(data.targets)))
         scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
-    every = -(-len(windows) // MOST_WINDOWS)
+    series, rows = windows.series_of(range(len(windows))).numpy(), windows.rows
+    begins, times = np.unique(rows + (data.frame.steps - data.frame.offsets[:-1])[series], return_inverse=True)
+    together = len(windows) / max(1, len(begins))
+    every = -(-len(begins) // min(MOST_TIMES, max(LEAST_TIMES, int(MOST_WINDOWS / together))))
+    chosen = np.flatnonzero(times % every == 0)
     errors: dict[str, list[torch.Tensor]] = {name: [] for name in forecasters}
     inside: list[torch.Tensor] = []
     with exact_float32():
-        for batch in in_chunks(windows, np.arange(0, len(windows), every), BATCH, BATCH):
+        for batch in in_chunks(windows, chosen, BATCH, BATCH):
             found = forecasts_of(forecasters, look_backs, batch, scored)
             for name in forecasters:
                 column = FORECAST if name == MODEL else name
@@ -61,8 +66,13 @@ def reference(
     n_windows, pred_len = of[MODEL].shape
     shares = torch.cat(inside, dim=1).double().numpy() if inside else np.zeros((0, n_windows, pred_len))
     levels = np.array([] if scored is None else scored.levels, dtype=np.float64)
-    expected = Expected.of(of[MODEL], of[best], levels, shares, every=every)
-    return Reference(baseline=best, period=(season(data) or 1) if best != "last_value" else 1, expected=expected)
+    series, times = series[chosen], times[chosen] // every
+    expected = Expected.of(of[MODEL], of[best], levels, shares, every=every, series=series, times=times)
+    return Reference(
+        baseline=best,
+        period=(season(data) or 1) if best != "last_value" else 1,
+        expected=expected.with_series(len(data.frame)),
+    )
 
 
 def shares_inside(found: Mapping[str, torch.Tensor], target: torch.Tensor, levels: tuple[float, ...]) -> torch.Tensor:

@@ -5,16 +5,20 @@ less an allowance, never below zero; it says so above a limit. Days are standard
 number of steps, as Student's t of their mean and deviation brought to a normal score, so that few of them do not look
 surer than they are (as in Hawkins 1987, "Self-starting CUSUM charts for location and scale"), and are cut off at
 `Chart.most` (Hawkins 1993, "Robustification of cumulative sum charts by winsorization"): one holiday says nothing.
+
+Of many series each day is the mean over them of how much worse than itself each was, beside what that mean was on the
+validation days: series that err together are one witness, however many they are. Each is watched alone too.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtr
 
-from forecast.data.cells import FloatArray
+from forecast.data.cells import FloatArray, IntArray
 
 # Deviations of days are at least these: less is no break, however calm the validation windows were.
 LEAST_LOG, LEAST_SHARE = 0.1, 0.02
@@ -29,43 +33,45 @@ class Chart:
     limit: float
     most: float = 3.0
 
-    def after(self, total: float, score: float) -> float:
-        """The sum after a day; above its limit by no more than a day as expected takes off, which ends an alarm."""
-        grown = total + min(score, self.most) - self.allowance
-        return min(max(0.0, grown), self.limit + self.allowance)
+    def after(self, total: npt.ArrayLike, score: npt.ArrayLike) -> FloatArray:
+        """Sums (R,) after a day; above the limit by no more than a day as expected takes off, which ends an alarm."""
+        grown = np.asarray(total) + np.minimum(score, self.most) - self.allowance
+        return np.clip(grown, 0.0, self.limit + self.allowance)
 
 
 # Errors and coverage beside those of validation; the error beside that of the baseline. Why these: decision 18.
 CHARTS = {
     "errors": Chart(allowance=1.0, limit=4.0),
-    "coverage": Chart(allowance=1.0, limit=4.0),
     "baseline": Chart(allowance=0.5, limit=5.0),
+    "coverage": Chart(allowance=1.0, limit=4.0),
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Day:
-    """What came of the first `steps` steps of a forecast: mean absolute errors, scaled; coverage by level in per cent.
+    """What came of the first `steps` steps of a forecast of each series (S,), NaN where nothing did.
 
-    None: of intervals that are not there.
+    Mean absolute errors, scaled; coverage: shares inside the intervals that are watched, None: none are.
     """
 
     steps: int
-    mae: float
-    baseline_mae: float
-    coverage: Mapping[float, float] = field(default_factory=dict)
+    mae: FloatArray
+    baseline_mae: FloatArray
+    coverage: FloatArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Expected:
-    """What the first 1, 2, ... P steps of a forecast have shown on validation windows.
+    """What the first 1, 2, ... P steps of a forecast have shown on validation windows, of each of S series.
 
-    mae (P,): mean of the MAE; log_mae, log_std (P,): mean and deviation of its logarithm; worse_std (P,): deviation of
-    the MAE less that of the baseline; levels (K,) in per cent, coverage, coverage_std (K, P). windows: how many, if one
-    begins at each row. Scaled units.
+    mae (S, P): mean of the MAE; log_mae (S, P): of its logarithm; levels (K,) in per cent, coverage (K, S, P). The
+    deviations (R, P) of R = 1 + S, of the mean over all series and of each: log_std, worse_std, of the MAE less that of
+    the baseline, and coverage_std (K, R, P). windows (R,): how many, if one begins at each row; 0: nothing is expected.
+    together: how many series have a window at a time, in the mean. Scaled units.
     """
 
-    windows: int
+    windows: IntArray
+    together: FloatArray
     mae: FloatArray
     log_mae: FloatArray
     log_std: FloatArray
@@ -76,70 +82,136 @@ class Expected:
 
     @classmethod
     def of(
-        cls, errors: FloatArray, of_baseline: FloatArray, levels: FloatArray, inside: FloatArray, *, every: int = 1
+        cls,
+        errors: FloatArray,
+        of_baseline: FloatArray,
+        levels: FloatArray,
+        inside: FloatArray,
+        *,
+        every: int = 1,
+        series: IntArray | None = None,
+        times: IntArray | None = None,
     ) -> "Expected":
         """From absolute errors (W, P) of model and baseline, and shares inside of intervals (K, W, P).
 
-        every: how many rows lie between the beginnings of two windows.
+        every: how many rows lie between the beginnings of two windows. series (W,): which each is of; None: all of one.
+        times (W,): of their beginnings, from 0 on, none left out; None: no two are alike.
         """
-        counts = np.arange(1, errors.shape[1] + 1)
-        ours, theirs, shares = (np.cumsum(one, -1) / counts for one in (errors, of_baseline, inside))
-        logs = np.log(np.maximum(ours, SMALLEST))
+        count = len(errors)
+        series = np.zeros(count, dtype=np.int64) if series is None else series
+        times = np.arange(count) if times is None else times
+        steps, n_series = np.arange(1, errors.shape[1] + 1), int(series.max()) + 1
+        windows = np.bincount(series, minlength=n_series)
+        at_time = np.bincount(times)
+
+        def of_series(values: FloatArray) -> FloatArray:
+            means: FloatArray = summed(values, series, n_series) / np.maximum(windows, 1)[:, None]
+            return means
+
+        def spread(values: FloatArray, mean: FloatArray) -> FloatArray:
+            """Of the mean over all series, and of each."""
+            apart = values - mean[series]
+            all_series = summed(apart, times, len(at_time)) / at_time[:, None]
+            spreads: FloatArray = np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
+            return spreads
+
+        ours, theirs, shares = (np.cumsum(one, -1) / steps for one in (errors, of_baseline, inside))
+        logs, worse = np.log(np.maximum(ours, SMALLEST)), ours - theirs
+        log_mae = of_series(logs)
+        empty = np.zeros((0, n_series, len(steps)))
+        coverage = np.stack([of_series(one) for one in shares]) if len(shares) else empty
+        spreads = [spread(one, mean)[None] for one, mean in zip(shares, coverage, strict=True)]
         return cls(
-            windows=len(errors) * every,
-            mae=ours.mean(0),
-            log_mae=logs.mean(0),
-            log_std=logs.std(0),
-            worse_std=(ours - theirs).std(0),
+            windows=np.concatenate([[len(at_time)], windows]) * every,
+            together=np.array(count / len(at_time)),
+            mae=of_series(ours),
+            log_mae=log_mae,
+            log_std=spread(logs, log_mae),
+            worse_std=spread(worse, of_series(worse)),
             levels=levels,
-            coverage=shares.mean(1),
-            coverage_std=shares.std(1),
+            coverage=coverage,
+            coverage_std=np.concatenate([np.zeros((0, 1 + n_series, len(steps))), *spreads]),
         )
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Its content as arrays; `Expected(**...)` takes them back."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
-    def scores(self, day: Day, level: float | None) -> dict[str, float]:
-        """By how many standard deviations a day was worse than expected, by the names of CHARTS.
+    def with_series(self, count: int) -> "Expected":
+        """The same with series behind, up to so many in all, of which nothing is expected."""
+        more = count - self.mae.shape[0]
+        of_series = {"windows": 0, **dict.fromkeys(("mae", "log_mae", "log_std", "worse_std"), 0)}
+        of_series |= dict.fromkeys(("coverage", "coverage_std"), 1)
 
-        level: of the intervals that are watched; None: none are.
+        def longer(array: np.ndarray, axis: int | None) -> np.ndarray:
+            return array if axis is None else np.pad(array, [(0, more if i == axis else 0) for i in range(array.ndim)])
+
+        return Expected(**{name: longer(array, of_series.get(name)) for name, array in self.arrays().items()})
+
+    def scores(self, day: Day, level: float | None) -> FloatArray:
+        """By how many standard deviations a day was worse than expected (R, charts): of all series, and of each.
+
+        NaN where nothing is known or expected. level: of the intervals that are watched; None: none are.
         """
-        at, apart = day.steps - 1, max(1, self.windows // day.steps)
-        log_error = math.log(max(day.mae, SMALLEST))
-        found = {
-            "errors": normal_score((log_error - self.log_mae[at]) / max(self.log_std[at], LEAST_LOG), apart),
-            "baseline": normal_score((day.mae - day.baseline_mae) / max(self.worse_std[at], SMALLEST), apart),
-        }
-        if level is not None:
-            k = int(np.flatnonzero(self.levels == level)[0])
-            short = self.coverage[k, at] - day.coverage[level]
-            found["coverage"] = normal_score(short / max(self.coverage_std[k, at], LEAST_SHARE), apart)
-        return found
+        at, apart = day.steps - 1, np.maximum(1, self.windows // day.steps)
+        known = (self.windows[1:] > 0) & np.isfinite(day.mae)
+        scores = np.full((len(self.windows), len(CHARTS)), np.nan)
+        if not known.any():
+            return scores
+        with np.errstate(invalid="ignore"):
+            worse = {
+                "errors": (np.log(np.maximum(day.mae, SMALLEST)) - self.log_mae[:, at], self.log_std[:, at], LEAST_LOG),
+                "baseline": (day.mae - day.baseline_mae, self.worse_std[:, at], SMALLEST),
+            }
+        if level is not None and day.coverage is not None:
+            k = self._level(level)
+            worse["coverage"] = self.coverage[k, :, at] - day.coverage, self.coverage_std[k, :, at], LEAST_SHARE
+        # The mean over fewer series than on a validation day varies more: at most so, were they independent.
+        fewer = np.ones(len(scores))
+        fewer[0] = np.sqrt(np.maximum(1.0, self.together / known.sum()))
+        for i, name in enumerate(CHARTS):
+            if name in worse:
+                own, std, least = worse[name]
+                both = np.concatenate([[own[known].mean()], np.where(known, own, np.nan)])
+                scores[:, i] = normal_score(both / np.maximum(std * fewer, least), apart)
+        return scores
 
     def beside(self, day: Day, level: float | None) -> dict[str, float]:
-        """A day beside what was expected of it; level as in `scores`."""
-        at = day.steps - 1
-        found = {"mae": day.mae, "baseline_mae": day.baseline_mae, "expected_mae": float(self.mae[at])}
-        if level is not None:
-            k = int(np.flatnonzero(self.levels == level)[0])
-            found |= {"coverage": day.coverage[level], "expected_coverage": float(self.coverage[k, at])}
-        return found
+        """A day beside what was expected of it, the mean over all series; level as in `scores`."""
+        at, known = day.steps - 1, (self.windows[1:] > 0) & np.isfinite(day.mae)
+        figures = {"mae": day.mae, "baseline_mae": day.baseline_mae, "expected_mae": self.mae[:, at]}
+        if level is not None and day.coverage is not None:
+            figures |= {"coverage": day.coverage, "expected_coverage": self.coverage[self._level(level), :, at]}
+        return {name: float(values[known].mean()) for name, values in figures.items()}
+
+    def _level(self, level: float) -> int:
+        return int(np.flatnonzero(self.levels == level)[0])
 
 
-def normal_score(standardized: float, count: int) -> float:
-    """The normal score of a value standardized by the mean and deviation of `count` others.
+def summed(values: FloatArray, groups: IntArray, count: int) -> FloatArray:
+    """The sums (count, P) of values (W, P) of each group (W,)."""
+    where = csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(count, len(groups)))
+    sums: FloatArray = where @ values
+    return sums
+
+
+def normal_score(standardized: npt.ArrayLike, count: npt.ArrayLike) -> FloatArray:
+    """The normal score of values standardized by the mean and deviation of `count` others.
 
     That of Student's t with count - 1 degrees of freedom.
     """
-    t = float(standardized) / math.sqrt(1.0 + 1.0 / count)
-    tail = float(ndtri(stdtr(max(1, count - 1), -abs(t))))  # of the small side: the large one rounds to 1
-    return -math.copysign(tail, -t)
+    t = np.asarray(standardized, dtype=np.float64) / np.sqrt(1.0 + 1.0 / np.asarray(count))
+    tail = ndtri(
+        stdtr(np.maximum(1, np.asarray(count) - 1), -np.abs(t))
+    )  # of the small side: the large one rounds to 1
+    scores: FloatArray = -np.copysign(tail, -t)
+    return scores
 
 
-def watched(totals: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    """The sums of the charts after a day."""
-    return {name: CHARTS[name].after(totals.get(name, 0.0), score) for name, score in scores.items()}
+def watched(totals: FloatArray, scores: FloatArray) -> FloatArray:
+    """The sums of the charts (R, charts) after a day; NaN: of one that has met no day."""
+    grown = [chart.after(np.nan_to_num(totals[:, i]), scores[:, i]) for i, chart in enumerate(CHARTS.values())]
+    return np.where(np.isnan(scores), totals, np.stack(grown, axis=1))
 
 
 def alarms(totals: Mapping[str, float]) -> list[str]:

@@ -29,7 +29,7 @@ SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 AHEAD = "forecast_ahead.npz"  # of forecast auto: what it forecasts, for its page
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
-PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.csv"
+PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.parquet"
 SERIES_ERRORS = "errors_by_series.csv"
 RELIABILITY = "reliability.png"  # of intervals
 # Errors by time; the page for a person.

@@ -24,6 +24,7 @@ from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
 from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import Prepared
+from forecast.data.recorded_rows import RecordedRows
 from forecast.data.sources import Source
 from forecast.data.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
@@ -100,7 +101,8 @@ def describe_series(data: Prepared) -> SeriesRecord:
     """What a checkpoint must know of each series."""
     frame = data.frame
     scale = SavedScale.of(data.scaler, frame.ids, naive_errors(data, "train"))
-    return SeriesRecord(scale=scale, id_column=frame.id_column, time_column=frame.time_column, pad=data.pad)
+    rows, named = RecordedRows.of(frame, data.splits), {"id_column": frame.id_column, "time_column": frame.time_column}
+    return SeriesRecord(scale=scale, rows=rows, pad=data.pad, **named)
 
 
 def describe_data(source: Source, data: Prepared) -> DataRecord:

@@ -238,15 +238,15 @@ def test_a_folder_that_cannot_be_made_is_said(csv, tmp_path, capsys):
 def test_from_python_a_strangers_table_is_kept_and_a_refused_one_leaves_nothing_in_the_way(tmp_path):
     with pytest.raises(UserError, match="too few to learn from"):
         Forecaster.auto(table(), horizon=400, output=tmp_path / "out")
-    assert not (tmp_path / "out" / "data.csv").exists()
+    assert not (tmp_path / "out" / "data.parquet").exists()
     with pytest.raises(UserError, match=r"There is no column 'lod'"):
         Forecaster.auto(table(), target="lod", output=tmp_path / "out")
-    assert not (tmp_path / "out" / "data.csv").exists()
+    assert not (tmp_path / "out" / "data.parquet").exists()
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "data.csv").write_text("mine")
-    with pytest.raises(UserError, match=r"holds another data\.csv\. Choose another folder"):
+    (tmp_path / "other" / "data.parquet").write_text("mine")
+    with pytest.raises(UserError, match=r"holds another data\.parquet\. Choose another folder"):
         Forecaster.auto(table(), horizon=H, output=tmp_path / "other")
-    assert (tmp_path / "other" / "data.csv").read_text() == "mine"
+    assert (tmp_path / "other" / "data.parquet").read_text() == "mine"
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_fit_leaves_the_run_folder_of_the_command_with_the_same_bits(table, fitt
         assert fitted.metrics[part] == by_command[part]
     runs = (fitted.folder, tmp_path / "run")
     left, expected = ({str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} for run in runs)
-    assert {name for name in left - expected if "events" not in name} == {"data.csv"}
+    assert {name for name in left - expected if "events" not in name} == {"data.parquet"}
     configs = [OmegaConf.load(folder / ".hydra" / "config.yaml") for folder in runs]
     for config in configs:
         config.data.path = None
@@ -197,18 +197,18 @@ def test_another_horizon_is_answered_with_the_training_for_it(fitted):
         fitted.predict(pred_len=12)
     words = shlex.split(str(error.value).split("train a model of its own: ")[1])
     assert words[:2] == ["forecast", "train"] and words[-1] == "pred_len=12"
-    assert f"data.path={fitted.folder}/data.csv" in words and "data.time_column=when" in words
+    assert f"data.path={fitted.folder}/data.parquet" in words and "data.time_column=when" in words
     with pytest.raises(UserError, match=r"'horizon' is no key of the config\. Did you mean 'pred_len'\?"):
         Forecaster(overrides=["horizon=12"]).fit()
 
 
 def test_a_table_of_the_users_in_the_run_folder_stays(table, tmp_path):
-    (tmp_path / "data.csv").write_text("mine")
+    (tmp_path / "data.parquet").write_text("mine")
     with pytest.raises(
-        UserError, match=r"/data\.csv is there and is not a file of a training: there is no run\.json\. Nothing"
+        UserError, match=r"/data\.parquet is there and is not a file of a training: there is no run\.json\. Nothing"
     ):
         Forecaster(overrides=[*OWN, f"hydra.run.dir={tmp_path}"]).fit(table)
-    assert (tmp_path / "data.csv").read_text() == "mine"
+    assert (tmp_path / "data.parquet").read_text() == "mine"
 
 
 def test_extra_columns_are_not_read_and_their_order_does_not_matter(table, fitted):

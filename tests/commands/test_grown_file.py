@@ -1,10 +1,12 @@
 """A file that has got rows since it was trained on: the new ones are evaluated, and a refusal says what to do."""
 
+import functools
 import json
 import re
 import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
 from checkpoints import LENGTHS, SIZES, write_untrained
 from commands.files import LAYOUT, write_csv
@@ -80,20 +82,19 @@ def test_a_last_line_that_had_no_end_has_got_one(tmp_path, lines):
     assert evaluated(tmp_path, checkpoint)["new"]["windows"] == MORE - P + 1
 
 
-def test_a_file_written_anew_with_the_same_train_rows_is_evaluated_with_a_warning(trained, tmp_path, lines, caplog):
+def test_a_file_written_anew_has_grown_where_its_rows_are_the_same(trained, tmp_path, lines):
+    """Times and values count, not bytes."""
     text = "".join(lines[: 1 + ROWS + MORE])
     (tmp_path / "own.csv").write_text(text.replace("\n", "\r\n"), newline="")
     assert evaluated(tmp_path, trained)["new"]["windows"] == MORE - P + 1
-    log = (tmp_path / "new" / "evaluate.log").read_text()
-    assert "does not begin with the bytes that were trained on" in log and "cannot be told" in log
 
 
 def without_first_row(lines):
     return [lines[0], *lines[2:]]
 
 
-def with_another_value(lines):
-    return [*lines[:30], lines[30].split(";")[0] + ";1,0;2,0\n", *lines[31:]]
+def with_another_value(lines, *, row=30):
+    return [*lines[:row], lines[row].split(";")[0] + ";1,0;2,0\n", *lines[row + 1 :]]
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,20 @@ def with_another_value(lines):
             lambda lines: lines[: 1 + ROWS + P - 1], "has 4 rows after .* when 1 more are there", id="too few"
         ),
         pytest.param(
-            without_first_row, "row 210, the last train row, is now at 2021-03-03 04:30:00", id="rows removed"
+            without_first_row,
+            "begins at 2021-03-01 00:15:00, and not with the rows trained on: this is another file",
+            id="rows removed",
         ),
-        pytest.param(with_another_value, "column 'load' has the mean .* and had", id="another value"),
+        pytest.param(
+            with_another_value,
+            "in the train rows column 'load' has the mean .* and had .*split=all",
+            id="another value",
+        ),
+        pytest.param(
+            functools.partial(with_another_value, row=290),
+            r"holds other values than those trained on\. Restore it, or evaluate it as another file: data.path=",
+            id="another value of the test rows",
+        ),
     ],
 )
 def test_a_file_without_new_rows_or_with_other_old_ones_is_refused(trained, lines, capsys, written, message):
@@ -176,3 +188,65 @@ def test_a_grown_copy_that_a_training_is_to_go_on_with_is_named_in_the_commands(
     commands = [shlex.split(line)[1:] for line in text.splitlines()[-3:]]
     assert all(f"data.path={tmp_path}/copy.csv" in words for words in commands), text
     call(*commands[2], f"output={tmp_path}/f.csv")
+
+
+SHOPS = "a", "=b", "c"
+PANEL = [*LENGTHS, "data=csv", "data.id_column=shop", "data.target=load", "data/split=shares", "data.season=7"]
+
+
+def panel(rows, *, of=SHOPS):
+    """So many rows of each shop, which do not begin at the same time."""
+    parts = []
+    for number, name in enumerate(of):
+        values = np.random.default_rng(number).normal(size=ROWS + 40).round(3)
+        dates = pd.date_range("2021-03-01", periods=ROWS + 40, freq="h") + pd.Timedelta(days=number)
+        parts.append(pd.DataFrame({"shop": name, "date": dates, "load": values})[: rows[number]])
+    return pd.concat(parts)
+
+
+@pytest.fixture
+def of_panel(tmp_path):
+    panel([ROWS, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "own.csv", index=False)
+    return write_untrained(tmp_path / "best.ckpt", *PANEL, f"data.path={tmp_path}/own.csv")
+
+
+def test_the_new_rows_of_each_series_of_a_panel_are_evaluated(of_panel, tmp_path, capsys):
+    """Some have many, one too few for a window, one none; of a new one all rows are."""
+    table = panel([ROWS + 11, ROWS - 30 + 3, ROWS - 60, 60], of=(*SHOPS, "new"))
+    table.to_csv(tmp_path / "own.csv", index=False)
+    metrics = evaluated(tmp_path, of_panel)
+    seq_len = load_checkpoint(of_panel).config.seq_len
+    assert metrics["new"]["windows"] == 11 - P + 1 + 60 - seq_len - P + 1
+    assert metrics["evaluated_from"] == str(table["date"][table["shop"] == "new"].iloc[seq_len])
+    assert f"split=new: the {11 + 3 + 60} rows from" in capsys.readouterr().out
+
+
+def test_their_error_is_that_of_the_forecasts_after_each_row_of_a_panel(of_panel, tmp_path):
+    whole, squared = panel([ROWS + 11, ROWS - 30, ROWS - 60]), []
+    whole.to_csv(tmp_path / "own.csv", index=False)
+    forecaster, truth = Forecaster.load(of_panel), whole["load"][whole["shop"] == "a"].to_numpy()
+    for k in range(11 - P + 1):
+        panel([ROWS + k, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "part.csv", index=False)
+        table = forecaster.predict(tmp_path / "part.csv")
+        squared.append((table["load"][table["shop"] == "a"] - truth[ROWS + k : ROWS + k + P]) ** 2)
+    mse = evaluated(tmp_path, of_panel)["new"]["columns"]["load"]["original"]["mse"]
+    assert mse == pytest.approx(np.mean(squared), rel=1e-4)
+
+
+def test_a_panel_with_another_past_is_refused_by_the_name_of_a_series(of_panel, tmp_path, capsys):
+    table = panel([ROWS + 11, ROWS - 30 + 3, ROWS - 60])
+    table.iloc[ROWS + 11 + 5, 2] += 1
+    table.to_csv(tmp_path / "own.csv", index=False)
+    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", "split=new", f"hydra.run.dir={tmp_path}/r")
+    assert re.search("own.csv, series '=b' holds other values than those trained on: in the train rows", text)
+    panel([ROWS, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "own.csv", index=False)
+    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", "split=new", f"hydra.run.dir={tmp_path}/r")
+    assert "own.csv, series 'a' has 0 rows after" in text and "Evaluate when 5 more are there" in text
+
+
+def test_a_panel_that_has_grown_is_told_so(of_panel, tmp_path, capsys):
+    panel([ROWS + 11, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "own.csv", index=False)
+    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", f"hydra.run.dir={tmp_path}/r")
+    assert f"{tmp_path}/own.csv has grown since the model was trained on it" in text and "split=new" in text
+    text = refusal(capsys, "train", f"ckpt_path={of_panel}", f"hydra.run.dir={tmp_path}/r")
+    assert "own.csv has grown since" in text

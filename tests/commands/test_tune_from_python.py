@@ -37,7 +37,7 @@ def test_it_runs_the_trials_of_the_command_and_trains_the_best_to_its_validation
     seed = 3  # another than without a word
     untuned = dlinear(seed=seed)
     best = untuned.tune(frame, output="study", minutes=None, trials=3, space=SPACE)
-    path = tmp_path / "study" / "data.csv"
+    path = tmp_path / "study" / "data.parquet"
     of_file = [*OWN, "model=dlinear", "data=csv", f"data.path={path}", f"seed={seed}", AS_TYPED]
     call("tune", *of_file, "tune.minutes=null", "tune.trials=3", f"hydra.run.dir={tmp_path / 'typed'}")
     assert drawn(best.study) == drawn(read(tmp_path / "typed")) == drawn(read(tmp_path / "study"))
@@ -57,7 +57,7 @@ def test_the_same_call_goes_on_and_the_settings_fit_another_table(frame):
     again = more.fit(frame.iloc[:360])
     config = more.study["best"]["config"]
     assert {f"loss={config['loss']}", f"model.kernel_size={config['model.kernel_size']}"} <= set(again.overrides)
-    with pytest.raises(UserError, match=r"study' holds another data\.csv\. Choose another folder"):
+    with pytest.raises(UserError, match=r"study' holds another data\.parquet\. Choose another folder"):
         dlinear().tune(frame.iloc[:360], trials=3, **keys)
 
 
@@ -103,12 +103,12 @@ def test_bad_input_is_refused_and_leaves_no_table_in_the_way_of_the_next_call(fr
     with pytest.raises(UserError, match=message) as refused:
         dlinear().tune(**{**usual, **keys}, output="study")
     assert len(str(refused.value).splitlines()) <= 2
-    assert not (tmp_path / "study" / "data.csv").exists()
+    assert not (tmp_path / "study" / "data.parquet").exists()
 
 
 def test_a_strangers_data_are_kept(frame, tmp_path):
     (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "data.csv").write_text("mine")
-    with pytest.raises(UserError, match=r"holds another data\.csv"):
+    (tmp_path / "study" / "data.parquet").write_text("mine")
+    with pytest.raises(UserError, match=r"holds another data\.parquet"):
         dlinear().tune(frame, output="study", minutes=None, trials=1, space=SPACE)
-    assert (tmp_path / "study" / "data.csv").read_text() == "mine"
+    assert (tmp_path / "study" / "data.parquet").read_text() == "mine"

@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import write_untrained
-from commands.updates import DAY, RIDGE, SPLIT, TRAINED, files_of, series, trained, updated, words, write
+from commands.updates import DAY, TRAINED, files_of, series, trained, updated, words, write
 from program import refusal
 
 TABLE = series()
@@ -180,9 +179,9 @@ def test_the_updates_of_another_checkpoint_other_levels_and_a_damaged_state(run,
     (folder / "state.npz").write_bytes(content)
     with np.load(folder / "state.npz") as file:
         arrays = dict(file)
-    former = json.loads(str(arrays["meta"])) | {"format": 1, "latest": ["../../../x", "mine"]}  # it named its file
+    former = json.loads(str(arrays["meta"])) | {"format": 2, "latest": ["../../../x", "mine"]}  # it named its file
     np.savez(folder / "state.npz", **{**arrays, "meta": np.array(json.dumps(former))})
-    assert "format: must be 2" in refusal(capsys, "update", *words(run, path, folder))
+    assert "format: must be 3" in refusal(capsys, "update", *words(run, path, folder))
     assert not (folder / "forecasts/../../../x").exists()
 
 
@@ -196,12 +195,3 @@ def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_p
     path.rename(tmp_path / "u/latest.csv")
     text = refusal(capsys, "update", *words(run, tmp_path / "u/latest.csv", tmp_path / "u"))
     assert "latest.csv is the history itself (data.path) and would be overwritten" in text
-
-
-def test_a_panel(tmp_path, capsys):
-    table = pd.concat([TABLE[: 40 * DAY].assign(shop=name) for name in "ab"])
-    path, best = write(tmp_path / "trained.csv", table, last=10_000), tmp_path / "run/checkpoints/best.ckpt"
-    best.parent.mkdir(parents=True)
-    write_untrained(best, *RIDGE[2:-1], *SPLIT, f"data.path={path}", "data.id_column=shop", "data.target=load")
-    text = refusal(capsys, "update", *words(tmp_path / "run", path, tmp_path / "u"))
-    assert "was trained on a panel, and an update is of one series. Forecast it with forecast predict" in text

@@ -126,7 +126,10 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
         "'HUFLL' ... HUFL, OT ... call the column 'HUFL' so in line 1, or add it",
         {"columns": ["HUFLL"]},
     ),
-    "a short row": (table(HOURS) + "2016-07-01 11:00:00,7\n", "line 13, column 'b': the value is missing"),
+    "a short row": (
+        table(HOURS) + "2016-07-01 11:00:00,7\n2016-07-01 12:00:00,7,8\n",
+        "line 13, column 'b': the value is missing",
+    ),
     "unequal steps": (steps("2016-07-01", "2016-07-02", "2016-07-05"), "line 4: ... 'D' expects 2016-07-03"),
     # found among the damaged files: the step from any day of a quarter leads to its end, so that every row follows
     "a first row within a quarter": (

@@ -70,11 +70,11 @@ def test_forward_fill_repeats_the_last_value(path):
 
 
 def test_mask_keeps_every_row_and_any_finite_number_stands_in_it(path):
-    write(path, HOURS[:5], [",1", "1,", "2,2", "3,3", ",4"])
+    write(path, HOURS[:6], ["0,0", ",1", "1,", "2,2", "3,", "4,4"])
     frame = read_frame(path, gaps="mask")
     assert np.isfinite(frame.values).all()
-    assert frame.values[[2, 3]].tolist() == [[2, 2], [3, 3]]
-    assert frame.filled.tolist() == [True, True, False, False, True]
+    assert frame.values[[0, 3, 5]].tolist() == [[0, 0], [2, 2], [4, 4]]
+    assert frame.filled.tolist() == [False, True, True, False, True, False]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -105,8 +105,8 @@ def test_every_word_for_a_missing_value_is_a_gap(path, word):
 
 
 def test_a_row_that_ends_early_lacks_its_last_cells(path):
-    write(path, HOURS[:6], ["0,0", "1,1", "2,2", "3,3", "4,4", "5"])
-    assert read_frame(path, gaps="forward_fill").values[-1].tolist() == [5, 4]
+    write(path, HOURS[:7], ["0,0", "1,1", "2,2", "3,3", "4,4", "5", "6,6"])
+    assert read_frame(path, gaps="forward_fill").values[-2].tolist() == [5, 4]
 
 
 @pytest.mark.parametrize("missing", [[11], [5, 6, 7, 23], [*range(3, 40, 3)]], ids=["one", "few", "every third"])
@@ -177,27 +177,31 @@ def test_years_of_missing_nanoseconds_are_counted_and_not_listed(path):
         read_frame(path, gaps="mask")
 
 
-@pytest.mark.parametrize(
-    ("policy", "row", "other"),
-    [("interpolate", 0, "mask"), ("interpolate", 12, "forward_fill"), ("forward_fill", 0, "mask")],
-)
-def test_a_gap_without_a_neighbour_to_fill_it_from_is_refused_with_the_rules_that_can(path, policy, row, other):
+@pytest.mark.parametrize("policy", [*POLICIES, "refuse"])
+@pytest.mark.parametrize("row", [0, 12])
+def test_rows_at_an_end_that_lack_a_value_are_left_out_and_said(path, policy, row, caplog):
+    caplog.set_level("INFO")
     cells = list(ONES)
     cells[row] = "1,"
-    write(path, HOURS, cells)
-    where = "before it" if row == 0 else "behind it"
-    says = rf"my.csv: line {row + 2}, column 'b': .*{where} from which data.gaps={policy}.*Cut the file.*gaps={other}"
-    with pytest.raises(UserError, match=says):
-        read_frame(path, gaps=policy)
-    assert read_frame(path, gaps=other).repair.cells_filled == 1
+    write(path, HOURS[::-1], cells[::-1])
+    frame = read_frame(path, gaps=policy)
+    assert frame.timestamps.tolist() == HOURS.delete(row).tolist() and frame.missing is None
+    first, last = (1, 0) if row == 0 else (0, 1)
+    assert f"the first {first} and the last {last} rows lack a value in a column and are left out." in caplog.text
+
+
+def test_rows_of_which_none_is_whole_are_refused(path):
+    write(path, HOURS[:12], ["1,", ",1"] * 6)
+    with pytest.raises(UserError, match=r"my.csv: no row has a value in each of the columns a, b\. Name columns"):
+        read_frame(path, gaps="forward_fill")
 
 
 def test_a_refused_gap_names_the_rules_that_fill_it(path):
     write(path, HOURS.delete(7))
     with pytest.raises(UserError, match=r"line 9: .*2021-03-01 08:00:00 follows.*or set data.gaps=interpolate, forw"):
         read_frame(path)
-    write(path, HOURS, [*ONES[1:], "1,"])
-    with pytest.raises(UserError, match=r"line 14, column 'b': the value is missing.*or set data.gaps=interpolate"):
+    write(path, HOURS, [*ONES[2:], "1,", "1,1"])
+    with pytest.raises(UserError, match=r"line 13, column 'b': the value is missing.*or set data.gaps=interpolate"):
         read_frame(path)
 
 

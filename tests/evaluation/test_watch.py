@@ -12,23 +12,46 @@ DAYS, STEPS = 60, 3
 RUNS = 400
 
 
-def first_alarm(draws, *, val, shift, at, rho=0.0):
+NOTHING = np.full((1, len(CHARTS)), np.nan)
+
+
+def one_day(steps, mae, baseline_mae, coverage=None):
+    """The day of one series."""
+    return Day(
+        steps=steps,
+        mae=np.array([mae]),
+        baseline_mae=np.array([baseline_mae]),
+        coverage=None if coverage is None else np.array([coverage]),
+    )
+
+
+def said_of(totals, row=0):
+    """The charts that are above their limits, of all series, or of one."""
+    return alarms({name: total for name, total in zip(CHARTS, totals[row], strict=True) if np.isfinite(total)})
+
+
+def first_alarm(draws, *, val, shift, at, rho=0.0, series=1, common=0.0, shifted=None, left=None):
     """The day of the first alarm of errors in DAYS + 7 days, the first being 1; inf for none.
 
-    Logarithms of the errors of days follow each other with the correlation rho; from day `at` on they are `shift`
-    standard deviations larger. val: days of validation, before them.
+    Logarithms of the errors of days follow each other with the correlation rho; of the series they are correlated by
+    `common`. From day `at` on they are `shift` standard deviations larger, of the first `shifted` series, None: of all.
+    val: days of validation, before them. left: so many series have rows on the days, None: all.
     """
-    noise = draws.normal(size=val + DAYS + 7)
+    noise = np.sqrt(1 - common) * draws.normal(size=(val + DAYS + 7, series))
+    noise += np.sqrt(common) * draws.normal(size=(len(noise), 1))
     for i in range(1, len(noise)):
         noise[i] = rho * noise[i - 1] + math.sqrt(1 - rho**2) * noise[i]
-    noise[val + at :] += shift
-    errors = np.exp(0.4 * noise)[:, None].repeat(STEPS, axis=1)
+    noise[val + at :, :shifted] += shift
+    errors = np.exp(0.4 * noise + np.linspace(-1, 1, series))  # some are harder than others
     rows = np.repeat(errors[:val], STEPS, axis=0)  # windows begin at each row
-    expected = Expected.of(rows, rows * 0.9, np.array([]), np.zeros((0, *rows.shape)))
-    totals = {}
-    for day, error in enumerate(errors[val:, 0], start=1):
+    windows = np.repeat(rows.T.reshape(-1, 1), STEPS, axis=1)
+    of = {"series": np.repeat(np.arange(series), len(rows)), "times": np.tile(np.arange(len(rows)), series)}
+    expected = Expected.of(windows, windows * 0.9, np.array([]), np.zeros((0, *windows.shape)), **of)
+    totals = np.full((1 + series, len(CHARTS)), np.nan)
+    errors[val:, series if left is None else left :] = np.nan
+    for day, error in enumerate(errors[val:], start=1):
         totals = watched(totals, expected.scores(Day(steps=STEPS, mae=error, baseline_mae=2 * error), None))
-        if "errors" in alarms(totals):
+        if "errors" in said_of(totals):
             return day
     return math.inf
 
@@ -38,6 +61,64 @@ def test_sixty_days_without_a_break_seldom_raise_an_alarm(val, rho, most):
     draws = np.random.default_rng(1)
     false = np.mean([first_alarm(draws, val=val, shift=0.0, at=0, rho=rho) <= DAYS for _ in range(RUNS)])
     assert false <= most
+
+
+MANY = {
+    "independent": {},
+    "that err together": {"common": 0.5},
+    "of which a half is left": {"common": 0.5, "left": 15},
+    "of which one is left": {"left": 1},
+}
+TOGETHER = {"val": 20, "most": 0.17, "common": 0.5, "rho": 0.3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "of",
+    [*({"val": val, "most": most, **of} for of in MANY.values() for val, most in [(10, 0.08), (50, 0.03)]), TOGETHER],
+    ids=[*(f"{val} days, {name}" for name in MANY for val in (10, 50)), "that err together from day to day"],
+)
+def test_many_series_raise_no_more_false_alarms_than_one(of):
+    draws, most = np.random.default_rng(3), of["most"]
+    of = {"shift": 0.0, "at": 0, "series": 30, **{key: value for key, value in of.items() if key != "most"}}
+    assert np.mean([first_alarm(draws, **of) <= DAYS for _ in range(RUNS)]) <= most
+
+
+@pytest.mark.parametrize(
+    ("of", "least"), [({"common": 0.5, "shift": 3.0}, 0.95), ({"common": 0.2, "shift": 3.0, "shifted": 20}, 0.7)]
+)
+def test_a_break_of_most_of_many_series_is_said_within_a_week(of, least):
+    draws = np.random.default_rng(4)
+    days = np.array([first_alarm(draws, val=20, at=30, series=30, **of) for _ in range(100)])
+    quiet = days > 30
+    assert np.mean(days[quiet] <= 37) >= least and quiet.mean() > 0.9
+
+
+def test_a_break_of_one_of_many_series_is_its_own():
+    errors = np.exp(0.3 * np.random.default_rng(5).normal(size=(40, 20)))
+    windows, of = np.repeat(errors[:30].T.reshape(-1, 1), STEPS, axis=1), np.arange(20)
+    times = {"series": np.repeat(of, 30), "times": np.tile(np.arange(30), 20)}
+    expected = Expected.of(windows, windows, np.array([]), np.zeros((0, *windows.shape)), **times)
+    errors[30:, 7] *= 10
+    totals = np.full((21, len(CHARTS)), np.nan)
+    for error in errors[30:]:
+        totals = watched(totals, expected.scores(Day(steps=STEPS, mae=error, baseline_mae=error), None))
+    assert [row for row in range(21) if said_of(totals, row)] == [8]
+
+
+def test_a_panel_of_one_is_judged_as_its_series():
+    draws = np.random.default_rng(6)
+    rows, naive, held = draws.gamma(2.0, size=(41, 5)), draws.gamma(2.0, size=(41, 5)), draws.uniform(size=(1, 41, 5))
+    expected = Expected.of(rows, naive, np.array([80.0]), held)
+    scores = expected.scores(one_day(4, 3.1, 2.2, 0.6), 80.0)
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-12)
+
+
+def test_of_a_series_that_no_window_of_validation_has_nothing_is_expected():
+    expected = Expected.of(np.full((9, 3), 1.0), np.full((9, 3), 1.0), np.array([]), np.zeros((0, 9, 3))).with_series(2)
+    day = Day(steps=3, mae=np.array([1.0, 9.0]), baseline_mae=np.array([1.0, 9.0]))
+    scores = expected.scores(day, None)
+    assert np.isnan(scores[2]).all() and scores[0, 0] == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(("shift", "least"), [(2.0, 0.7), (3.0, 0.95), (5.0, 1.0)])
@@ -50,18 +131,18 @@ def test_a_break_of_some_deviations_is_said_within_a_week(shift, least):
 
 def test_one_dreadful_day_says_nothing_and_a_lasting_one_is_said_on_the_third():
     expected = Expected.of(np.full((60, 3), 1.0), np.full((60, 3), 1.0), np.array([]), np.zeros((0, 60, 3)))
-    bad, good = (Day(steps=3, mae=mae, baseline_mae=mae) for mae in (1e6, 1.0))
-    totals = watched({}, expected.scores(bad, None))
-    assert alarms(totals) == [] and totals["errors"] == pytest.approx(2.0)
+    bad, good = (one_day(3, mae, mae) for mae in (1e6, 1.0))
+    totals = watched(NOTHING.repeat(2, axis=0), expected.scores(bad, None))
+    assert said_of(totals) == [] and totals[0, 0] == pytest.approx(2.0)
     for _ in range(2):
         totals = watched(totals, expected.scores(good, None))
-    assert totals["errors"] == 0.0
+    assert totals[0, 0] == 0.0
     said = []
     for _ in range(20):
         totals = watched(totals, expected.scores(bad, None))
-        said.append(alarms(totals))
+        said.append(said_of(totals))
     assert said[:3] == [[], [], ["errors"]]
-    assert alarms(watched(totals, expected.scores(good, None))) == []  # a day as expected ends it
+    assert said_of(watched(totals, expected.scores(good, None))) == []  # a day as expected ends it
 
 
 def test_what_is_expected_of_the_first_steps_are_running_means_of_the_windows():
@@ -74,28 +155,27 @@ def test_what_is_expected_of_the_first_steps_are_running_means_of_the_windows():
     found = Expected.of(errors, naive, np.array([80.0, 95.0]), held.astype(float), every=3)
     for n in range(1, 6):
         means = [window[:n].mean() for window in errors]
-        assert found.mae[n - 1] == pytest.approx(np.mean(means))
-        assert found.log_std[n - 1] == pytest.approx(np.std(np.log(means)))
-        assert found.worse_std[n - 1] == pytest.approx(
+        assert found.mae[0, n - 1] == pytest.approx(np.mean(means))
+        assert found.log_std[0, n - 1] == pytest.approx(np.std(np.log(means)))
+        assert found.worse_std[0, n - 1] == pytest.approx(
             np.std([a[:n].mean() - b[:n].mean() for a, b in zip(errors, naive, strict=True)])
         )
-        assert found.coverage[1, n - 1] == pytest.approx(held[1, :, :n].mean())
-    assert found.windows == 93
+        assert found.coverage[1, 0, n - 1] == pytest.approx(held[1, :, :n].mean())
+    assert found.windows.tolist() == [93, 93]
     again = Expected(**found.arrays())
-    assert again.windows == 93 and (again.coverage_std == found.coverage_std).all()
+    assert (again.windows == 93).all() and (again.coverage_std == found.coverage_std).all()
 
 
 def test_each_chart_measures_what_its_name_says():
     expected = Expected.of(np.full((60, 3), 1.0), np.full((60, 3), 1.0), np.array([80.0]), np.full((1, 60, 3), 0.8))
-    usual = Day(steps=3, mae=1.0, baseline_mae=1.0, coverage={80.0: 0.8})
-    assert expected.scores(usual, 80.0) == pytest.approx(dict.fromkeys(CHARTS, 0.0))
+    assert expected.scores(one_day(3, 1.0, 1.0, 0.8), 80.0)[0] == pytest.approx(np.zeros(len(CHARTS)))
     for name, day in {
-        "errors": Day(steps=3, mae=9.0, baseline_mae=9.0, coverage={80.0: 0.8}),
-        "coverage": Day(steps=3, mae=1.0, baseline_mae=1.0, coverage={80.0: 0.4}),
-        "baseline": Day(steps=3, mae=1.0, baseline_mae=0.5, coverage={80.0: 0.8}),
+        "errors": one_day(3, 9.0, 9.0, 0.8),
+        "coverage": one_day(3, 1.0, 1.0, 0.4),
+        "baseline": one_day(3, 1.0, 0.5, 0.8),
     }.items():
-        scores = expected.scores(day, 80.0)
-        assert [chart for chart, score in scores.items() if score > 3] == [name]
+        scores = expected.scores(day, 80.0)[0]
+        assert [chart for chart, score in zip(CHARTS, scores, strict=True) if score > 3] == [name]
 
 
 @pytest.mark.parametrize("count", [2, 5, 20, 1000])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from laws.test_one_series_is_a_panel_of_one import CELL, FLOAT32, POLICIES, not_yet
+from laws.test_one_series_is_a_panel_of_one import CELL, FLOAT32, POLICIES
 from laws.twins import File, long_file, same, series_file
 from program import call
 
@@ -268,12 +268,34 @@ def test_evaluations_of_a_whole_file(trained):
     assert answers == [False, False]
 
 
-@not_yet(6, "an update is of one series")
+def grown(path, rows):
+    """A copy of a file with so many more rows, each like the first ones."""
+    table = pd.read_csv(path, parse_dates=["date"])
+    more = table.head(rows).assign(date=pd.date_range(table["date"].iloc[-1], periods=rows + 1, freq="D")[1:])
+    pd.concat([table, more]).to_csv(path.with_name("more.csv"), index=False)
+    return path.with_name("more.csv")
+
+
 def test_updates(trained):
-    assert [
-        refused("update", f, f"data.path={f.parent}/rows.csv", f"hydra.run.dir={f.parent}/update")
-        for f in trained(WHOLE)
-    ] == [False, False]
+    made = []
+    for folder in trained(WHOLE):
+        home = folder.parent
+        for path in (home / "rows.csv", grown(home / "rows.csv", 4)):
+            call("update", f"ckpt_path={folder}/checkpoints/best.ckpt", f"data.path={path}", f"hydra.run.dir={home}/u")
+        made.append((cells(home / "u/latest.csv"), cells(home / "u/log.csv")))
+    of_file, of_ids = ([{key: part[key] for key in made[0][i]} for i, part in enumerate(one)] for one in made)
+    same(of_file, of_ids, within=1e-3)  # as many digits as a log has
+
+
+def test_evaluations_of_new_rows(trained):
+    made = []
+    for folder in trained(WHOLE):
+        home = folder.parent
+        path = [f"data.path={grown(home / 'rows.csv', 9)}", f"hydra.run.dir={home}/new"]
+        call("evaluate", f"ckpt_path={folder}/checkpoints/best.ckpt", "split=new", *path)
+        blocks = metrics(home / "new")
+        made.append({key: value for key, value in leaves(blocks["new"]).items() if isinstance(value, int | float)})
+    same(made[0], {key: made[1][key] for key in made[0]}, within=ROUNDED)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

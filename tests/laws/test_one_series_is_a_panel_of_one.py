@@ -226,14 +226,12 @@ def test_windows_of_a_padded_file():
     same_made(all_windows, *both(File().with_keys(short="pad")), within=FLOAT32)
 
 
-@not_yet(7, "a cell without a value at an end: a panel leaves it out, a series is refused or fills it")
 @pytest.mark.parametrize("policy", ["refuse", *POLICIES])
 @pytest.mark.parametrize("row", [0, 96], ids=["first row", "last row"])
 def test_windows_of_a_gap_at_an_end(row, policy):
     same_made(all_windows, *both(with_policy(File(empty=((row, 0),)), policy)), within=FLOAT32)
 
 
-@not_yet(7, "data.resample is refused of a long panel")
 def test_windows_of_a_resampled_file():
     same_made(all_windows, *both(File(rows=400).with_keys(resample="W-MON", aggregate="mean")), within=FLOAT32)
 

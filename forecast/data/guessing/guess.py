@@ -48,7 +48,7 @@ class Opened:
     @property
     def kind(self) -> str:
         """What the file is, if it is no text."""
-        return "" if self.text.content is None else self.text.content.kind
+        return "" if self.text.table is None else self.text.table.kind
 
     @property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ def open_file(path: str, given: Given, findings: Findings) -> Opened:
     """The file and its first rows; UserError for one that is no text, or empty."""
     text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
     text.check_types(columns_named(given))
-    if given.get("separator") is None and not text.is_typed:
+    if given.get("separator") is None and text.table is None:
         with text.whole() as file:
             text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
     header = text.header((), Findings(path, strict=False))
@@ -83,7 +83,7 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     if "separator" not in given and opened.text.separator != ",":
         guess.reasons.append(f"data.separator: {opened.text.separator!r} cuts the header and the rows alike")
     candidates = _candidates(opened, given, guess)
-    if len(candidates) == 1 and len(candidates[0]) == 1 and not guess.ids:
+    if opened.text.table is None and len(candidates) == 1 and len(candidates[0]) == 1 and not guess.ids:
         decimal, reason = _decimal(opened, candidates[0][0], guess, given)
         plain = _plain_table(opened, candidates[0], replace(guess.layout, decimal=decimal), findings)
         if plain is not None and plain.table is not None:

@@ -1,53 +1,76 @@
 """Parquet and Feather files of a long panel, of any size, as one array on disk: some rows in memory at a time."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from forecast.data import catalog
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import Findings
 from forecast.data.panel.assembly import frame_of, taken_series, times_are_counted
 from forecast.data.panel.cache import Unfinished
-from forecast.data.panel.columnar_cells import Joint, Times
-from forecast.data.panel.columnar_files import columnar_kind
-from forecast.data.panel.columnar_rows import ColumnarFile, joint_names, of_rows, opened, time_name
+from forecast.data.panel.csv_rows import rows_of
 from forecast.data.panel.grid import panel_grid
-from forecast.data.panel.names import check_ids
+from forecast.data.panel.names import JOINT, check_ids, known_time, layout_of
 from forecast.data.panel.regular import Regular, regular
 from forecast.data.panel.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.reading.codebook import Codebook
+from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
+from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
+from forecast.errors import UserError
 
 _TIMES, _ROWS = "times.i64", "rows.f32"  # in the order of series, until they are regular
+
+
+CELLS = 1 << 20  # read at a time, about
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
     """A file that was looked through once.
 
-    ids, timing: what it has shown. counts (S,): the rows of each series. bare: the panel without its rows.
+    source: that reads it, its columns named. codes: of the ids the numbers of their series; counts (S,): the rows of
+    each. bare: the panel without its rows.
     """
 
-    file: ColumnarFile
-    ids: Joint
-    timing: Times
+    path: Path
+    source: CsvSource
+    codes: dict[str, int]
     counts: IntArray
     bare: PanelRows
 
 
 def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
-    """Whether all files hold typed columns and rows of a long panel with their times."""
-    return (
-        source.panel_form == "long"
-        and not source.has_facts
-        and source.time_column is not None
-        and source.since is None
-        and source.until is None
-        and all(columnar_kind(path) is not None for path in files)
-    )
+    """Whether all files hold typed columns and rows of a long panel with times of one type; the parts of others do not
+    tell what they mean alone.
+    """
+    if source.panel_form != "long" or source.has_facts or source.where or source.time_format is not None:
+        return False
+    if any(key is not None for key in (source.since, source.until, source.resample)) or source.time_column is None:
+        return False
+    if any(columnar_kind(path) is None for path in files):
+        return False
+    for path in files:
+        with _opened(path) as file:
+            names = known_time(layout_of(source), list(file.kinds)).time_columns
+            if len(names) != 1 or not is_time(file.kinds.get(names[0], pa.null())):
+                return False
+    return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[ColumnarFile]:
+    kind = columnar_kind(path)
+    assert kind is not None
+    with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as file:
+        yield ColumnarFile(file, kind)
 
 
 def convert_columnar(
@@ -59,9 +82,9 @@ def convert_columnar(
     """
     name = str(source.path)
     parts = [_counted(path, source, book) for path in files]
-    whole = joined([(str(part.file.path), part.bare) for part in parts])
+    whole = joined([(str(part.path), part.bare) for part in parts])
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))]).astype(np.int64)
-    rows = _sorted(_placed(_read(parts), home.folder, offsets, whole, name), source, whole)
+    rows = _sorted(_placed(_read(parts, book), home.folder, offsets, whole, name), source, whole)
     grid = panel_grid(rows, stepped=whole.stepped, trained_on=freq)
     found: list[Regular] = []
     for first, block in rows.blocks():
@@ -77,48 +100,56 @@ def convert_columnar(
 
 
 def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
-    """The first reading, of ids and times alone."""
-    kind = columnar_kind(path)
-    assert kind is not None
+    """The first reading, which tells the columns and counts the rows of each series."""
     findings = Findings(str(path), strict=True)
-    file = opened(path, kind, source, findings, book)
-    ids, timing, counts = Joint(len(file.ids)), file.timing(), np.zeros(0, dtype=np.int64)
-    for batch in file.batches([*file.ids, *file.layout.time_columns]):
-        codes = file.id_codes(batch, ids)
-        file.times(batch, timing)
-        more = np.bincount(codes, minlength=len(counts))
+    codes: dict[str, int] = {}
+    counts, bare = np.zeros(0, dtype=np.int64), None
+    for rows in _rows(path, source, book, findings):
+        if bare is None:
+            with _opened(path) as file:
+                source = replace(source, columns=_columns(rows, file, source))
+            bare = replace(rows.take(np.zeros(0, dtype=np.int64)), checksum=catalog.file_md5(path))
+        series = _numbered(rows, codes)
+        more = np.bincount(series, minlength=len(codes))
         more[: len(counts)] += counts
         counts = more
-    file.check_rows(int(counts.sum()))
-    timing.decide(findings)
-    names = joint_names(ids)
-    check_ids(names, int(counts.sum()), file.ids, str(path))
-    none = np.zeros(0, dtype=np.int64)
-    bare = PanelRows(
-        series=none,
-        times=none,
-        values=np.zeros((0, len(file.values))),
-        ids=names,
-        columns=file.values,
-        stepped=timing.stepped,
-        where=lambda _: str(path),
-        id_column="/".join(file.ids),
-        time_column=time_name(file.layout),
-        checksum=catalog.file_md5(path),
-        time_format=timing.time_format,
-    )
-    return Counted(file, ids, timing, counts, bare)
+    if bare is None:
+        raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
+    check_ids(list(codes), int(counts.sum()), bare.id_column.split(JOINT), str(path))
+    return Counted(path, source, codes, counts, replace(bare, ids=list(codes), columns=tuple(source.columns or ())))
 
 
-def _read(parts: Sequence[Counted]) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
+    """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
+    aside = {*rows.id_column.split(JOINT), *source.drop, rows.time_column, *file.index}
+    numbers = {name for name, kind in file.kinds.items() if is_number(kind)}
+    return [name for name in file.kinds if name in rows.columns or (name in numbers and name not in aside)]
+
+
+def _rows(path: Path, source: CsvSource, book: Codebook, findings: Findings) -> Iterator[PanelRows]:
+    """The rows of a file, some at a time. UserError as `csv_rows.rows_of`."""
+    with _opened(path) as file:
+        for table in file.tables(max(1, CELLS // len(file.kinds))):
+            if len(table.lines):
+                text = CsvText(path, ",", FileBytes(path, 0, "", 0, True, None, table=table))
+                yield rows_of(text, table.names, source, book, findings)
+
+
+def _numbered(rows: PanelRows, codes: dict[str, int]) -> IntArray:
+    """The series (N,) of rows, by the numbers that their ids have in `codes`, where new ones are added."""
+    numbers = np.array([codes.setdefault(name, len(codes)) for name in rows.ids], dtype=np.int64)
+    series: IntArray = numbers[rows.series]
+    return series
+
+
+def _read(parts: Sequence[Counted], book: Codebook) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """The second reading: series, times and values of all rows in the order of the files, some at a time."""
     before = 0
     for part in parts:
-        file = part.file
-        for batch in file.batches([*file.ids, *file.layout.time_columns, *file.values]):
-            times = part.timing.times(file.times(batch, part.timing), of_rows(file.where, batch.rows))
-            yield file.id_codes(batch, part.ids) + before, times, file.numbers(batch)
-        before += len(part.counts)
+        quiet = Findings(str(part.path), strict=False)  # what there is to say the first reading has said
+        for rows in _rows(part.path, part.source, book, quiet):
+            yield _numbered(rows, part.codes) + before, rows.times, rows.values
+        before += len(part.codes)
 
 
 def _placed(

@@ -12,12 +12,13 @@ import pandas as pd
 from forecast.data.cells import IntArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
-from forecast.data.panel.names import nanoseconds, whole_numbers
+from forecast.data.panel.names import whole_numbers
+from forecast.data.panel.rows import nanoseconds
 from forecast.data.reading.cells import LEFT_OUT
 from forecast.data.reading.csv_columns import DROPS, ROUNDS
-from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import RawColumns
+from forecast.data.reading.raw_columns import BLANKS, RawColumns
 from forecast.data.reading.table import TableSpec
 from forecast.data.reading.timestamps import TimeReading, read_timestamps
 from forecast.errors import UserError
@@ -75,7 +76,7 @@ def quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fin
 
     ids: the places of the id columns in the header.
     """
-    if not spec.is_plain or spec.style.decimal == text.separator or text.quoting:
+    if text.table is not None or not spec.is_plain or spec.style.decimal == text.separator or text.quoting:
         return None
     try:
         return _quick_long(text, spec, ids, findings)

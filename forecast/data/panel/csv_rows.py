@@ -13,22 +13,21 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.near_grid import stamps_on_grid
 from forecast.data.panel.csv_quick import LongColumns, quick_long
 from forecast.data.panel.names import (
+    JOINT,
     check_ids,
     counted_times,
     id_columns,
     joint_ids,
     known_time,
     layout_of,
-    nanoseconds,
     whole_numbers,
 )
-from forecast.data.panel.rows import PanelRows, finite_values, said
+from forecast.data.panel.rows import PanelRows, finite_values, nanoseconds, said
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
-from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
@@ -48,10 +47,17 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
 def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of a long panel; UserError as `read_frame` for what is wrong in the text."""
     text, findings, names = opened(path, source)
+    rows = rows_of(text, names, source, book, findings)
+    check_ids(rows.ids, len(rows), rows.id_column.split(JOINT), str(path))
+    return rows
+
+
+def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebook, findings: Findings) -> PanelRows:
+    """The rows of a long panel in a verified text. names: in its header, as they stand there."""
+    path = text.path
     ids = id_columns(source, names, str(path)) if names else ()
     layout = known_time(layout_of(source), names)
     layout.check()
-    _refuse_resampling(layout)
     header = text.header(layout.time_columns, findings)
     for name in ids:
         if name in layout.time_columns:
@@ -62,7 +68,6 @@ def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     places = [header.index(name) for name in ids]
     quick = quick_long(text, spec, places, findings) or _slow_long(text, spec, places, ids, findings)
     series, names_of_series = joint_ids(quick.ids)
-    check_ids(names_of_series, len(series), ids, str(path))
     return PanelRows(
         series=series,
         times=quick.times if layout.time_columns else counted_times(layout, series),
@@ -140,16 +145,10 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         if moved is not None:
             findings.say(moved.note(len(regular)))
             table = replace(table, timestamps=regular)
-    if layout.resample is not None and layout.aggregate is not None:
-        _refuse_resampling(layout, stepped=times is not None)
-        rows = resampled(
-            merged(Rows(table.timestamps, table.values), layout.duplicates), layout.resample, layout.aggregate
-        )
-        table = replace(table, timestamps=rows.timestamps, values=rows.values, origin=rows.origin)
     where = line_of(table)
     stamps = nanoseconds(table.timestamps) if times is None else times
     again = pd.Series(stamps).duplicated()
-    if layout.duplicates == "error" and again.any():
+    if layout.duplicates == "error" and layout.resample is None and again.any():
         raise UserError(
             f"{where(int(again.argmax()))}: the time {said(int(stamps[again.argmax()]), stepped=times is not None)} "
             "stands in a line before, and in a panel of columns each has one line. For a row for each series and time "
@@ -174,7 +173,7 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
 
 def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
     """The times (N,) of a file as whole numbers that no calendar counts, as weeks 40, 41; None where it has dates."""
-    if len(spec.times) != 1 or spec.layout.time_format is not None:
+    if len(spec.times) != 1 or spec.layout.time_format is not None or raw.columns[spec.times[0]].is_time:
         return None
     column = raw.columns[spec.times[0]]
     if not whole_numbers(column.words, spec.layout):
@@ -202,14 +201,6 @@ def _untimed(spec: TableSpec) -> TableSpec:
 
 def _time_name(layout: Layout) -> str:
     return layout.time_column if isinstance(layout.time_column, str) else "step" if layout.freq == STEPS else "date"
-
-
-def _refuse_resampling(layout: Layout, *, stepped: bool = True) -> None:
-    if layout.resample is not None and stepped:
-        raise UserError(
-            f"data.resample={layout.resample} is for one series, and for dates with a column a series. Leave it out, "
-            "or resample the file."
-        )
 
 
 def _refuse_nameless(

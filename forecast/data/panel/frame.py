@@ -117,11 +117,22 @@ class PanelFrame:
         calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
         return calendar
 
+    def times(self, more: int = 0) -> IntArray:
+        """Of each step of the calendar: nanoseconds, or its number in the file where that counts steps."""
+        stamps = self.calendar(more).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        first, unit = self.numbers
+        return first + unit * (stamps // 1_000_000) if self.freq == STEP_FREQ else stamps
+
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
         steps = int(self.steps[series])
         timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
         return timestamps
+
+    def end(self, series: int) -> str:
+        """The time of the last row of one series, in words."""
+        last = int(self.steps[series] + self.lengths[series]) - 1
+        return f"step {self.times()[last]}" if self.without_calendar else str(self.calendar()[last])
 
     def rows(self, series: int) -> FloatArray:
         """The values (n, C) of one series."""
@@ -130,6 +141,36 @@ class PanelFrame:
     def of_series(self, series: int) -> str:
         """Of series 'ID', for a message; nothing where the file has no ids."""
         return "" if self.id_column is None else f" of series '{label(str(self.ids[series]))}'"
+
+    def named(self, series: int) -> str:
+        """The file, and which of its series, for a message."""
+        return self.name if self.id_column is None else f"{self.name}, series '{label(str(self.ids[series]))}'"
+
+    def cut(self, series: IntArray, first: IntArray, stop: IntArray) -> "PanelFrame":
+        """The rows first[i] to stop[i] of this array, of each of these series (M,)."""
+        counts = stop - first
+        rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        steps = self.steps[series] + first - self.offsets[:-1][series]
+        earliest = int(steps.min(initial=len(self.calendar()) - 1))
+        return replace(
+            self,
+            values=self.values[rows],
+            measured=None if self.measured is None else self.measured[rows],
+            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            steps=steps - earliest,
+            first=self.calendar()[earliest],
+            ids=self.ids[series],
+            facts=None if self.facts is None else self.facts.of(series),
+        )
+
+    def tail(self, rows: int) -> "PanelFrame":
+        """The last rows alone of each series."""
+        first = np.maximum(self.offsets[:-1], self.offsets[1:] - rows)
+        return self.cut(np.arange(len(self)), first, self.offsets[1:])
+
+    def take(self, series: IntArray) -> "PanelFrame":
+        """Some series alone (M,)."""
+        return self.cut(series, self.offsets[:-1][series], self.offsets[1:][series])
 
     def between(self, first: int, stop: int) -> "PanelFrame":
         """Some series alone, whose rows are the same memory."""

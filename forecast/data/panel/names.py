@@ -12,7 +12,7 @@ import pandas as pd
 from forecast.data.cells import IntArray
 from forecast.data.findings import counted, quoted
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.rows import LONGEST_ID
+from forecast.data.panel.rows import LONGEST_ID, nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS
@@ -125,8 +125,3 @@ def whole_numbers(words: Sequence[str], layout: Layout) -> bool:
         return False
     read = read_timestamps({"": words}, missing=MISSING_SPELLINGS)
     return bool(read.faults) or bool(read.stamps.hasnans)
-
-
-def nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
-    """Timestamps (N,) as nanoseconds since 1970."""
-    return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)

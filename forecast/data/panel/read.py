@@ -9,8 +9,6 @@ import pandas as pd
 from forecast.data.catalog import file_md5
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
-from forecast.data.panel.columnar_files import columnar_kind
-from forecast.data.panel.columnar_rows import columnar_rows
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
 from forecast.data.panel.csv_rows import long_rows, wide_rows
 from forecast.data.panel.facts import facts_of
@@ -18,23 +16,25 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.panel.grid import panel_grid
 from forecast.data.panel.line_rows import line_rows
 from forecast.data.panel.regular import regular
-from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined
+from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
 
-def read_panel(source: CsvSource, *, freq: str | None = None, book: Codebook | None = None) -> PanelFrame:
+def read_panel(
+    source: CsvSource, *, freq: str | None = None, book: Codebook | None = None, leave_out: bool = False
+) -> PanelFrame:
     """All series of a source whose `panel_form` is set, in the order of their ids' first appearance.
 
     freq: that of a training, which the series must have; None infers it, one for all. book: which columns hold
-    categories; None: those of the source. UserError, naming file, line,
-    column, value and fix, for a file that is no such panel.
+    categories; None: those of the source. leave_out: whether a series with a gap is left out where data.gaps=refuse,
+    in place of all. UserError, naming file, line, column, value and fix, for a file that is no such panel.
     """
     files, book = panel_files(source), book or source.codebook()
-    if source.cache is None or not all(path.is_file() for path in files):  # which is refused with a reason
-        return _read(source, files, freq, book)
+    if leave_out or source.cache is None or not all(path.is_file() for path in files):  # refused with a reason
+        return _read(source, files, freq, book, leave_out=leave_out)
     return cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
 
 
@@ -68,9 +68,14 @@ def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows
     return rows if chosen is None else rows.take(chosen)
 
 
-def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook) -> PanelFrame:
+def _read(
+    source: CsvSource, files: list[Path], freq: str | None, book: Codebook, *, leave_out: bool = False
+) -> PanelFrame:
     rows, name = _all_rows(source, files, book), str(source.path)
-    ordered = in_order(rows, source.duplicates, name)
+    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
+    ordered = in_order(rows, None if again else source.duplicates, name)
+    if source.resample is not None and source.aggregate is not None:
+        ordered = resampled(ordered, source.resample, source.aggregate, stepped=rows.stepped)
     facts = None
     if source.has_facts:
         facts, ordered = facts_of(source, rows, ordered, book)
@@ -78,7 +83,7 @@ def _read(source: CsvSource, files: list[Path], freq: str | None, book: Codebook
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
     grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
-    found = regular(ordered, grid, source.gaps)
+    found = regular(ordered, grid, source.gaps, leave_out=leave_out)
     frame = frame_of(found, rows, grid, name, counted=times_are_counted(source))
     facts = None if facts is None else facts.of(found.kept)
     return replace(frame, categories=book.words(frame.columns), facts=facts)
@@ -103,5 +108,4 @@ def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
-    kind = columnar_kind(path)
-    return long_rows(path, source, book) if kind is None else columnar_rows(path, kind, source, book)
+    return long_rows(path, source, book)

@@ -20,6 +20,7 @@ Flags = npt.NDArray[np.bool_]
 _NAMED = 8  # series named in a line
 _FIX = "data.gaps=interpolate, data.gaps=forward_fill, data.gaps=mask or data.gaps=zero"
 NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
+HOLE = f"a hole, and data.gaps=refuse. Fill it, or set {_FIX}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,12 +40,12 @@ class Regular:
     left_out: dict[str, IntArray]
 
 
-def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
+def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = False) -> Regular:
     """Every series from its first to its last whole row, without gaps.
 
     mask and forward_fill fill with the value before, interpolate on the line in time between neighbours; with zero a
     row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole.
-    UserError, naming the first gap, where `policy` is refuse.
+    UserError, naming the first gap, where `policy` is refuse; leave_out: such series are left out in place of that.
     """
     missing: Flags = np.isnan(rows.values)
     holes = bool(missing.any())
@@ -57,11 +58,16 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps) -> Regular:
     counts = np.where(held, last - first + 1, 0)
     empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
     gaps = (lengths - counts) * len(rows.columns) + empty
-    if policy == "refuse" and gaps.any():
+    holed = (gaps > 0) & (policy == "refuse")
+    if holed.any() and not leave_out:
         raise _gap(rows, grid, gaps, first, last)
-    sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero")
-    kept = np.flatnonzero(held & ~sparse)
-    reasons = {NO_VALUE: np.flatnonzero(~held), MOSTLY_MISSING: np.flatnonzero(held & sparse)}
+    sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero") & ~holed
+    kept = np.flatnonzero(held & ~sparse & ~holed)
+    reasons = {
+        NO_VALUE: np.flatnonzero(~held),
+        MOSTLY_MISSING: np.flatnonzero(held & sparse),
+        HOLE: np.flatnonzero(holed),
+    }
     left_out = {reason: series for reason, series in reasons.items() if series.size}
     values = _placed(rows, positions, first[kept], counts[kept], lengths[kept])
     absent = int((lengths - counts)[kept].sum())

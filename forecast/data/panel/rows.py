@@ -1,6 +1,7 @@
 """The rows of several series as files hold them, and in the order of series and time, each time once."""
 
 import hashlib
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +14,12 @@ import pandas as pd
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.findings import counted, quoted
 from forecast.data.near_grid import Moved, on_grid
-from forecast.data.reading.layout import Duplicates
+from forecast.data.reading.layout import Aggregate, Duplicates
+from forecast.data.reading.rows import known_frequency
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
+_log = logging.getLogger(__name__)
 BLOCK_CELLS = 1 << 22  # looked at at a time
 LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
 LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
@@ -52,6 +55,11 @@ class PanelRows:
         """Some rows alone."""
         series, times, values = self.series[rows], self.times[rows], self.values[rows]
         return replace(self, series=series, times=times, values=values, where=lambda row: self.where(int(rows[row])))
+
+
+def nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
+    """Timestamps (N,) as nanoseconds since 1970."""
+    return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
 
 
 def said(time: int, *, stepped: bool) -> str:
@@ -170,11 +178,11 @@ class SortedRows:
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
 
-def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
+def in_order(rows: PanelRows, how: Duplicates | None, name: str) -> SortedRows:
     """Rows sorted by series and time, repeated ones made one as `rows.merged` does for a single series.
 
     Times near a grid are moved onto it, as `near_grid.on_grid` does.
-    name: of the panel. UserError for repeated rows where `how` is error.
+    name: of the panel. how: None keeps repeated rows. UserError for these where it is error.
     """
     if not _is_sorted(rows):
         rows = _taken(rows, _order(rows))
@@ -182,7 +190,7 @@ def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
     times, moved = (rows.times, None) if rows.stepped else on_grid(rows.times, np.diff(rows.times)[inside])
     rows = rows if moved is None else replace(rows, times=times)
     again = np.concatenate([[False], inside & (rows.times[1:] == rows.times[:-1])])
-    if again.any():
+    if how is not None and again.any():
         if how == "error":
             raise _repeated(rows, int(again.argmax()), int(again.sum()))
         starts = np.flatnonzero(~again)
@@ -199,6 +207,36 @@ def in_order(rows: PanelRows, how: Duplicates, name: str) -> SortedRows:
         columns=rows.columns,
         name=name,
         moved=moved,
+    )
+
+
+def resampled(rows: SortedRows, freq: str, aggregate: Aggregate, *, stepped: bool) -> SortedRows:
+    """The rows of each series brought to a frequency, as `reading.rows.resampled` does for a single series.
+
+    UserError for times that are steps, a frequency that pandas does not know, and one that leaves fewer than 3 steps.
+    """
+    if stepped:
+        raise UserError(f"{rows.name}: data.resample={freq} is for dates, and the rows count steps. Leave it out.")
+    times, places = np.unique(rows.times, return_inverse=True)
+    stamps = pd.DatetimeIndex(times.view("datetime64[ns]"))
+    counts = pd.Series(0, index=stamps).resample(known_frequency(freq, "data.resample")).count()
+    if len(counts) < 3:
+        raise UserError(
+            f"{rows.name}: data.resample={freq} leaves {counted(len(counts), 'row')} of {len(times)}, from {stamps[0]} "
+            f"to {stamps[-1]}. Choose a finer frequency, as data.resample=h."
+        )
+    steps = np.repeat(np.arange(len(counts)), counts.to_numpy())[places]
+    series = np.repeat(np.arange(len(rows.ids)), rows.lengths)
+    starts = np.flatnonzero((np.diff(steps, prepend=-1) != 0) | (np.diff(series, prepend=-1) != 0))
+    what = f"data.resample={freq} made {len(starts)} rows of {len(rows.times)}, by their {aggregate}."
+    _log.info("%s: %s", rows.name, what)
+    where, lengths = rows.where, np.bincount(series[starts], minlength=len(rows.ids))
+    return replace(
+        rows,
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        times=nanoseconds(pd.DatetimeIndex(counts.index))[steps[starts]],
+        values=_made_one(rows.values, starts, aggregate),
+        where=lambda row: where(int(starts[row])),
     )
 
 
@@ -234,9 +272,12 @@ def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
     return lambda row: where(row + begin)
 
 
-def _made_one(values: FloatArray, starts: IntArray, how: Duplicates) -> FloatArray:
-    """The mean or sum of the rows from each start to the next; a missing value counts in none."""
+def _made_one(values: FloatArray, starts: IntArray, how: Duplicates | Aggregate) -> FloatArray:
+    """The mean, the sum or the last value of the rows from each start to the next; a missing value counts in none."""
     known = ~np.isnan(values)
+    if how == "last":
+        rows = np.maximum.reduceat(np.where(known, np.arange(len(values))[:, None], -1), starts)
+        return np.where(rows < starts[:, None], np.nan, np.take_along_axis(values, np.maximum(rows, 0), axis=0))
     sums = np.add.reduceat(np.where(known, values, 0), starts)
     counts = np.add.reduceat(known.astype(np.int64), starts)
     made = sums / np.maximum(counts, 1) if how == "mean" else sums

@@ -1,7 +1,7 @@
 """The scale of the series of a training as a checkpoint keeps it, and what it gives for those of another file."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict, get_args
@@ -56,7 +56,7 @@ class SavedScale:
 
     def state(self) -> ScaleState:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
-        text = "\n".join(_escaped(str(name)) for name in self.ids).encode()
+        text = ids_text(self.ids)
         return {
             "how": self.how,
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
@@ -73,11 +73,7 @@ class SavedScale:
             raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
         if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
             raise ValueError("must hold ids of uint8, mean and std of float64")
-        try:
-            text = state["ids"].numpy().tobytes().decode()
-        except UnicodeDecodeError:
-            raise ValueError("holds ids that are no UTF-8") from None
-        ids = np.array([_unescaped(name) for name in text.split("\n")], dtype=np.str_)
+        ids = ids_of(state["ids"].numpy().tobytes())
         mean, std = state["mean"].numpy(), state["std"].numpy()
         rows = len(ids) if state["how"] in EACH else 1
         if mean.shape != std.shape or mean.shape != (rows, n_columns):
@@ -104,13 +100,18 @@ class SavedScale:
         index: pd.Index = pd.Index(self.ids.astype(object))
         return index
 
+    def places(self, ids: npt.NDArray[np.str_]) -> IntArray:
+        """The numbers here of series; -1: it was not trained on."""
+        places: IntArray = self._index.get_indexer(pd.Index(ids.astype(object)))
+        return places
+
     def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
         """Which of the series were not trained on."""
-        return np.asarray(self._index.get_indexer(pd.Index(ids.astype(object))) < 0)
+        return np.asarray(self.places(ids) < 0)
 
     def naive_errors(self, other: SeasonalDifferences, ids: npt.NDArray[np.str_]) -> SeasonalDifferences:
         """Those of series `ids` over their train rows; of one that was not trained on what `other` has."""
-        places = self._index.get_indexer(pd.Index(ids.astype(object)))
+        places = self.places(ids)
         seen = (places >= 0)[:, None]
         absolute = np.where(seen, self.naive.absolute[places], other.absolute)
         squared = np.where(seen, self.naive.squared[places], other.squared)
@@ -127,7 +128,7 @@ class SavedScale:
         if self.how not in EACH:
             mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
             return Scales(self.how, mean, std, np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_))
-        places = self._index.get_indexer(pd.Index(frame.ids.astype(object)))
+        places = self.places(frame.ids)
         mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
         if own.any():
             begin, end = frame.offsets[:-1], frame.offsets[1:]
@@ -164,6 +165,19 @@ class ScaleInParts:
                 scaler = self._found(self.frame.between(first, stop))
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
                 self.how = scaler.how
+
+
+def ids_text(ids: Iterable[str]) -> bytes:
+    """Ids as one text, a line each."""
+    return "\n".join(_escaped(str(name)) for name in ids).encode()
+
+
+def ids_of(text: bytes) -> npt.NDArray[np.str_]:
+    """The ids (S,) of which this is the text. ValueError, with the second half of a sentence, where it is none."""
+    try:
+        return np.array([_unescaped(name) for name in text.decode().split("\n")], dtype=np.str_)
+    except UnicodeDecodeError:
+        raise ValueError("holds ids that are no UTF-8") from None
 
 
 def _escaped(name: str) -> str:

@@ -14,11 +14,12 @@ from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, quoted
 from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
-from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.columnar import TimeColumn
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in, read_numbers
-from forecast.data.reading.raw_columns import RawColumn, RawColumns
-from forecast.data.reading.rows import known_frequency
+from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
+from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
+from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
@@ -42,8 +43,8 @@ class RawFile:
     text: CsvText
     header: Sequence[str]
     columns: list[RawColumn]
-    lines: list[int]
-    surplus: list[tuple[int, int]]
+    lines: Sequence[int]
+    surplus: Sequence[tuple[int, int]]
 
 
 def read_cells(text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool) -> Table:
@@ -60,6 +61,12 @@ def read_raw(
     text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int], unclosed: bool = False
 ) -> RawFile:
     """All cells of a file; words: the places of columns whose cells are kept as they are written."""
+    if text.table is not None:
+        columns = [
+            column.as_words() if place in words else column.with_numbers()
+            for place, column in enumerate(text.table.columns)
+        ]
+        return RawFile(text, spec.header, columns, text.table.lines, text.table.surplus)
     read = RawColumns(spec.header, text=words)
     lines: list[int] = []
     surplus, width = [], len(spec.header)
@@ -82,14 +89,22 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
         columns = [column.take(origin) for column in columns]
         lines = [lines[row] for row in origin]
     coded = coded_places(columns, spec)
-    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded)
+    index = () if raw.text.table is None else raw.text.table.index
+    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded, index)
     values = np.empty((len(lines), len(places)), order="F")
     for number, place in enumerate(places):
         if place in coded:
-            values[:, number] = _codes(columns[place], place, lines, spec, faults)
+            values[:, number] = _codes(columns[place], spec)
         else:
             values[:, number] = _values(columns[place], place, lines, spec, faults)
     stamps, written = _timestamps(columns, lines, spec, faults, findings)
+    if spec.gaps == "refuse" and (gone := np.isnan(values)).any():
+        order = np.argsort(stamps.to_numpy(), kind="stable")
+        if spec.cut:
+            gone[order] &= between_whole(values[order])[:, None]
+        for number, place in enumerate(places):
+            for row in np.flatnonzero(gone[:, number]).tolist():
+                faults.add("missing", place, lines[row], columns[place].cells([row])[0])
     faults.report(len(lines), findings)
     names = tuple(spec.header[place] for place in places)
     return Table(raw.text, names, places, stamps, values, origin, **written)
@@ -140,9 +155,10 @@ def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclose
 def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Rows | None:
     """The rows whose cells are what `data.where` asks for; None for all. UserError when there are none."""
     chosen: npt.NDArray[np.bool_] | None = None
+    style = spec.style if text.table is None else NumberStyle()
     for name, value in (spec.layout.where or {}).items():
         column = columns[spec.header.index(name)]
-        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, spec)]
+        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, style)]
         same = np.isin(column.codes, codes)
         if not isinstance(value, str):
             same |= (column.codes == 0) & (column.numbers == value)
@@ -162,15 +178,19 @@ def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Ro
     return np.flatnonzero(chosen)
 
 
-def _is(word: str, value: str | float, spec: TableSpec) -> bool:
+def _is(word: str, value: str | float, style: NumberStyle) -> bool:
     """Whether a cell is what is asked for: a number by its value, text letter by letter."""
     if isinstance(value, str):
         return word == value
-    return number_in(word, spec.style.decimal, spec.style.thousands) == value
+    return number_in(word, style.decimal, style.thousands) == value
 
 
-def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int]) -> list[int]:
+def _numeric(
+    columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int], index: Collection[str]
+) -> list[int]:
     """The columns that hold numbers, or categories (coded); the others are named in one sentence.
+
+    index: those that number the rows.
 
     UserError when there are none.
     """
@@ -178,6 +198,7 @@ def _numeric(columns: list[RawColumn], spec: TableSpec, findings: Findings, code
         place: "numbers" if place in coded else column_kind(columns[place], spec.style, first=place == 0)
         for place in spec.candidates
     }
+    kinds |= {place: "index" for place in kinds if spec.header[place] in index and place not in coded}
     out = say_left_out([(spec.header[place], kind) for place, kind in kinds.items()], findings)
     places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
     if not places:
@@ -194,16 +215,13 @@ def coded_places(columns: list[RawColumn], spec: TableSpec) -> set[int]:
     return {*spec.named(), *words}
 
 
-def _codes(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+def _codes(column: RawColumn, spec: TableSpec) -> FloatArray:
     """The numbers (N,) of categories, NaN for a missing cell."""
     values = np.full(len(column), np.nan)
     is_word = column.codes > 0
     values[is_word] = spec.codebook.codes(column.name, column.words)[column.codes[is_word] - 1]
     numbers = np.flatnonzero(~is_word)
     values[numbers] = spec.codebook.codes(column.name, column.cells(numbers.tolist()))
-    if spec.gaps == "refuse":
-        for row in np.flatnonzero(np.isnan(values)).tolist():
-            faults.add("missing", place, lines[row], column.cells([row])[0])
     return values
 
 
@@ -215,20 +233,17 @@ def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:
     return out
 
 
-def _values(column: RawColumn, place: int, lines: list[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
+def _values(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
     """(N,): NaN for a missing cell, inf for a faulty one."""
     read = read_numbers(column, spec.style)
-    found = dict(read.faults)
-    if spec.gaps == "refuse":
-        found["missing"] = np.flatnonzero(np.isnan(read.values))
-    for kind, rows in found.items():
+    for kind, rows in read.faults.items():
         for row, cell in zip(rows.tolist(), column.cells(rows), strict=True):
             faults.add(kind, place, lines[row], cell)
     return read.values
 
 
 def _timestamps(
-    columns: list[RawColumn], lines: list[int], spec: TableSpec, faults: CellFaults, findings: Findings
+    columns: list[RawColumn], lines: Sequence[int], spec: TableSpec, faults: CellFaults, findings: Findings
 ) -> tuple[pd.DatetimeIndex, dict[str, str | None]]:
     """(N,), NaT for an unreadable one; how they were read, as a `Table` has it."""
     layout = spec.layout
@@ -236,15 +251,21 @@ def _timestamps(
         return counted_stamps(layout, len(lines)), {}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
-    parts = {name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)}
+    column = columns[spec.times[0]]
     try:
-        read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
+        if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
+            read = column.reading(layout.time_zone)
+        else:
+            parts = {
+                name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)
+            }
+            read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
     except AmbiguousTime as error:
         raise AmbiguousTime(f"{findings.path}: {error}", error.candidates) from error
     except UserError as error:
         raise UserError(f"{findings.path}: {error}") from error
     for row, kind in read.faults.items():
-        cell = " ".join(cells[row] for cells in parts.values())
+        cell = " ".join(columns[place].cells([row])[0] for place in spec.times)
         faults.add(kind, spec.times[0], lines[row], cell)
     if read.how:
         findings.say(f"The time is read as {read.how}.")

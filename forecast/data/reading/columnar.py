@@ -1,92 +1,201 @@
-"""Parquet and Feather files as the text of a CSV file: typed columns become cells that read back as the same values."""
+"""Parquet and Feather files: their columns of numbers, text and times, and what is to be said of others."""
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import IO
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import available_timezones
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
+from forecast.data.reading.raw_columns import RawColumn, TypedTable
+from forecast.data.reading.timestamps import TimeReading, read_timestamps, typed_timestamps
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
-_ROWS = 4096  # written at a time: a small file can say one long text a million times
+_CELL = 8  # bytes
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _LONGEST = 40  # characters of the name of a type
 UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
-_LINE_ENDS = r"[\r\n]+"
 
 
-class ColumnarText:
-    """A file of typed columns that can be sought in, as CSV.
+def columnar_kind(path: Path) -> bytes | None:
+    """The first bytes of a Parquet or Feather file; None for others, and for what cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            beginning = file.read(8)
+    except OSError:
+        return None
+    return next((kind for kind in KINDS if beginning.startswith(kind)), None)
 
-    unread: of columns that hold neither numbers, text nor times what a message says of them, by their names; these are
-    left out of the text. left_out: a line that says so, "" without any. What pyarrow raises for a damaged file.
+
+class ColumnarFile:
+    """A file of typed columns.
+
+    kinds: the types of its columns by the names under which they are read, the index of a DataFrame first; one of times
+    without a name is called as the time column is by default, one of row numbers is left out. index, unread: see
+    `TypedTable`.
+    What pyarrow raises for a damaged file, here and in `tables`.
     """
 
-    def __init__(self, file: IO[bytes], first_bytes: bytes) -> None:
+    def __init__(self, file: pa.NativeFile, first_bytes: bytes) -> None:
+        self._file, self._kind = file, first_bytes
+        self._stored = pa.parquet.ParquetFile(file) if first_bytes == PARQUET else pa.ipc.open_file(file)
+        self._schema = self._stored.schema_arrow if first_bytes == PARQUET else self._stored.schema
+        names, places = columns_of(self._schema)
+        self.kinds = {name: self._schema.field(place).type for name, place in zip(names, places, strict=True)}
+        self.unread = {name: what for name, kind in self.kinds.items() if (what := unread_type(kind))}
+        self.index = index_columns(self._schema)
+        self._places = {name: place for name, place in zip(names, places, strict=True) if name not in self.unread}
 
-        self._file: pa.parquet.ParquetFile | pa.RecordBatchFileReader
-        if first_bytes.startswith(PARQUET):
-            self._file = pa.parquet.ParquetFile(file)
-            schema, self._rows = self._file.schema_arrow, self._file.metadata.num_rows
-        else:
-            self._file = pa.ipc.open_file(file)
-            schema, self._rows = self._file.schema, 0
-        self._names, self._places = columns_of(schema)
-        kinds = [schema.field(place).type for place in self._places]
-        columns = list(zip(self._names, self._places, kinds, strict=True))
-        self.unread = {name: what for name, _, kind in columns if (what := unread_type(kind))}
-        of_bytes = {place: name for name, place, kind in columns if name not in self.unread and holds_bytes(kind)}
-        self.unread |= self._not_text(of_bytes)
-        types = ", ".join(f"{label(name)} ({type_name(kind)})" for name, _, kind in columns if name in self.unread)
-        self.left_out = f"Left out, as they hold neither numbers, text nor times: {types}." if types else ""
-
-    def _not_text(self, names: dict[int, str]) -> dict[str, str]:
-        """Those of some columns of bytes that hold other bytes than text. names: by place."""
-        found: dict[str, str] = {}
-        row = 0
-        for batch in self._batches() if names else ():
-            for place, name in names.items():
+    def tables(self, rows: int | None = None, largest: int = sys.maxsize) -> Iterator[TypedTable]:
+        """Its cells, so many rows at a time, None: all; ValueError for more than `largest` bytes of them at a time."""
+        first = 2
+        for part in self._parts(rows, largest // _CELL // max(1, len(self._places))):
+            read, unread = [], dict(self.unread)
+            for name, column in zip(self._places, part.columns, strict=True):
                 try:
-                    plain(batch.column(place))
+                    read.append(raw_column(name, column))
                 except NotText as error:
-                    found.setdefault(name, not_text(batch.column(place).type, row + error.cell))
-            row += batch.num_rows
-        return found
+                    unread[name] = not_text(self.kinds[name], error.cell)
+            lines = range(first, first + part.num_rows)
+            yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=unread).without_blank_rows()
+            first += part.num_rows
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        if hasattr(self._file, "iter_batches"):
-            return iter(self._file.iter_batches(batch_size=_ROWS, use_threads=False))
-        return _checked(self._file)
+    def _parts(self, rows: int | None, most: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns that can be read, some rows at a time; most: rows that may be at a time."""
+        places = list(self._places.values())
+        if self._kind == PARQUET:
+            names = {self._schema.names[place] for place in places}
+            stored = [place for place, name in enumerate(self._schema.names) if name in names]
+            wanted = list(dict.fromkeys(self._schema.names[place] for place in stored))
+            _check_rows(rows or self._stored.metadata.num_rows, most, len(places))
+            # One text may stand in a million rows: it is held once.
+            texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if has_text(kind)]
+            parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
+            parts = [parquet.read(wanted)] if rows is None else parquet.iter_batches(rows, columns=wanted)
+            places = [stored.index(place) for place in places]
+        else:
+            batches = self._batches(most)
+            parts = (
+                [pa.Table.from_batches(batches, self._schema)]
+                if rows is None
+                else (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
+            )
+        yield from (part.select(places) for part in parts)
 
-    def csv(self, largest: int) -> Iterator[bytes]:
-        """A header and a line for each row.
+    def _batches(self, most: int) -> Iterator[pa.RecordBatch]:
+        """Those of a Feather file."""
+        rows = 0
+        for number in range(self._stored.num_record_batches):
+            batch = self._stored.get_batch(number)
+            batch.validate(full=True)  # its offsets are those of a stranger
+            rows += batch.num_rows
+            _check_rows(rows, most, len(self._places))
+            yield batch
 
-        The index of a DataFrame stands first; one of times without a name is called as the time column is by default,
-        one of row numbers is left out. Numbers are exact and have no decimal sign, times are ISO 8601 in UTC where they
-        have a zone. What pyarrow raises for a damaged file, also while it is read; ValueError for more cells than
-        `largest` bytes of text can have.
-        """
-        read = [(n, place) for n, place in zip(self._names, self._places, strict=True) if n not in self.unread]
-        names, places = [name for name, _ in read], [place for _, place in read]
-        if self._rows * len(places) > largest:  # as many separators
-            raise ValueError(f"it claims {self._rows} rows of {len(places)} columns")
-        yield _line(names)
-        without_header = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
-        for batch in self._batches():
-            texts = [texts_of(batch.column(place)) for place in places]
-            written = io.BytesIO()
-            pa.csv.write_csv(pa.RecordBatch.from_arrays(texts, names=list(map(str, places))), written, without_header)
-            yield written.getvalue()
+
+def _check_rows(rows: int, most: int, columns: int) -> None:
+    if rows > most:
+        raise ValueError(f"it claims {rows} rows of {columns} columns")
+
+
+def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
+    """The cells of a column, as a `TypedTable` has them. Raises NotText."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    column = plain(column)
+    if isinstance(column, pa.ExtensionArray) and column.type.extension_name != "pandas.period":
+        column = plain(column.storage)
+    if isinstance(column, pa.DictionaryArray) and not is_text(column.type.value_type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if is_time(kind):
+        return TimeColumn(name, column)
+    whole = [abs(end or 0) for end in pc.min_max(column).as_py().values()] if types.is_integer(kind) else []
+    if types.is_floating(kind) or (whole and max(whole) <= 1 << 53):  # of which each is a float
+        return RawColumn.of_numbers(name, column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    if types.is_decimal(kind):  # a cast would not be right to the last bit
+        return RawColumn.of_numbers(name, column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return _of_words(name, column)
+
+
+def _of_words(name: str, column: pa.Array) -> RawColumn:
+    if not isinstance(column, pa.DictionaryArray):
+        simple = texts_of(column) if isinstance(column, pa.ExtensionArray) else column
+        column = pc.dictionary_encode(simple)
+    words = [word or "" for word in texts_of(column.dictionary).to_pylist()]
+    codes = pc.fill_null(column.indices.cast(pa.int64()), len(words)).to_numpy(zero_copy_only=False)
+    return RawColumn.of_words(name, codes, [*words, ""])
+
+
+class TimeColumn(RawColumn):
+    """A column of dates or timestamps, of pyarrow; they are text as soon as someone asks for it."""
+
+    times: pa.Array
+
+    def __init__(self, name: str, times: pa.Array) -> None:
+        vars(self).update(name=name, times=times)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getattr__(self, key: str) -> object:
+        if key not in ("numbers", "decimals", "commas", "codes", "words"):
+            raise AttributeError(key)
+        vars(self).update(vars(_of_words(self.name, self.times)))
+        return vars(self)[key]
+
+    @property
+    def is_time(self) -> bool:
+        """True."""
+        return True
+
+    def reading(self, time_zone: str | None) -> TimeReading:
+        """Its times, as `read_timestamps` reads their text."""
+        times = self.times.cast(pa.timestamp("s")) if types.is_date(self.times.type) else self.times
+        if times.type.tz is None:
+            return typed_timestamps(pd.DatetimeIndex(times.to_numpy(zero_copy_only=False)), time_zone)
+        read = read_timestamps({self.name: self.words}, missing=[""], time_zone=time_zone)  # each different one once
+        bad = np.flatnonzero(np.isin(self.codes - 1, list(read.faults)))
+        faults = {row: read.faults[int(self.codes[row]) - 1] for row in bad.tolist()}
+        settings = dict(read.settings)
+        if time_zone is None and settings.get("data.time_zone") != "UTC" and times.type.tz in available_timezones():
+            settings["data.time_zone"] = times.type.tz  # of which the times may show a part of the year alone
+        return replace(read, stamps=read.stamps[self.codes - 1], faults=faults, settings=settings)
+
+    @property
+    def blank(self) -> npt.NDArray[np.bool_]:
+        """(N,) or (): which times are missing."""
+        return np.asarray(self.times.is_null() if self.times.null_count else False)
+
+    def cells(self, rows: Iterable[int]) -> list[str]:
+        """Some times as text in ISO 8601, with the offset from UTC that a zone has then."""
+        return [text or "" for text in texts_of(self.times.take(pa.array(rows, pa.int64()))).to_pylist()]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "TimeColumn":
+        """Some rows alone."""
+        return TimeColumn(self.name, self.times.take(pa.array(rows)))
+
+    def with_numbers(self) -> RawColumn:
+        """Itself: times are no numbers."""
+        return self
+
+    def as_words(self) -> RawColumn:
+        """Itself: all times are words."""
+        return self
 
 
 class NotText(ValueError):
@@ -104,9 +213,7 @@ def unread_type(kind: pa.DataType) -> str | None:
         inner = inner.storage_type
     if types.is_dictionary(inner):
         inner = inner.value_type
-    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    times = (types.is_timestamp, types.is_date, types.is_time)
-    if is_text(inner) or is_bytes(inner) or any(check(inner) for check in (*numbers, *times)):
+    if has_text(inner) or is_number(inner) or is_time(inner) or types.is_time(inner):
         return None
     return f"is of the type {type_name(kind)}, which holds neither numbers, text nor times"
 
@@ -128,9 +235,24 @@ def unread_column(path: object, name: str, what: str) -> UserError:
     )
 
 
+def is_time(kind: pa.DataType) -> bool:
+    """Whether a type is one of dates or timestamps."""
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is one of numbers, or of true and false."""
+    return any(check(kind) for check in _NUMBERS)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is one of text."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def has_text(kind: pa.DataType) -> bool:
+    """Whether a column of a type holds text, or bytes that may be text."""
+    return is_text(kind) or is_bytes(kind)
 
 
 def is_bytes(kind: pa.DataType) -> bool:
@@ -175,15 +297,6 @@ def _is_text(cell: bytes | None) -> bool:
         return False
 
 
-def _checked(ipc: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
-    """The batches of a Feather file, some rows at a time; their offsets are those of a stranger."""
-    for number in range(ipc.num_record_batches):
-        batch = ipc.get_batch(number)
-        batch.validate(full=True)
-        for start in range(0, batch.num_rows, _ROWS):
-            yield batch.slice(start, _ROWS)
-
-
 def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
     """The names of the columns to read and their places, those of the index first."""
     index, all_names = {*index_columns(schema)}, schema.names  # a list that Arrow makes anew each time
@@ -194,7 +307,8 @@ def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
         if name in index and UNNAMED.fullmatch(name):
             if pa.types.is_integer(kind):
                 continue
-            name = "" if "date" in all_names else "date"  # as data.time_column has it
+            others = {"date"} if is_time(kind) else {"date", "ds", "timestamp"}
+            name = "" if others.intersection(all_names) else "date"  # as data.time_column has it
         names.append(name)
         places.append(place)
     return names, places
@@ -207,12 +321,6 @@ def index_columns(schema: pa.Schema) -> list[str]:
         return [name for name in stored if isinstance(name, str)]  # a range is no column
     except (ValueError, LookupError, TypeError, RecursionError):
         return []
-
-
-def _line(names: Sequence[str]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([re.sub(_LINE_ENDS, " ", name) for name in names])
-    return line.getvalue().encode()
 
 
 def texts_of(column: pa.Array) -> pa.Array:
@@ -228,10 +336,8 @@ def texts_of(column: pa.Array) -> pa.Array:
     if pa.types.is_temporal(kind):
         return _times(column)
     if is_text(kind):
-        return pc.replace_substring_regex(pc.cast(column, pa.large_string()), _LINE_ENDS, " ")
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _exact(pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string()))
-    return pc.cast(column, pa.string())
+        return pc.replace_substring_regex(pc.cast(column, pa.large_string()), r"[\r\n]+", " ")
+    return pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string())
 
 
 def _times(column: pa.Array) -> pa.Array:
@@ -269,24 +375,3 @@ def _shortest(column: pa.Array, kinds: Sequence[pa.DataType]) -> pa.Array:
         except pa.ArrowInvalid:  # it would lose digits
             continue
     return pc.cast(pc.cast(column, kinds[-1]), pa.string())
-
-
-def _exact(texts: pa.Array) -> pa.Array:
-    """Numbers without a decimal sign: 1.25 as 125e-2, which says the same whatever sign the file's texts have."""
-    point = pc.find_substring(texts, ".")
-    decimals = pc.subtract(pc.subtract(pc.utf8_length(texts), point), 1)
-    digits = pc.replace_substring(texts, ".", "")
-    plain = pc.binary_join_element_wise(digits, pc.cast(decimals, pa.string()), "e-")
-    moved = pc.if_else(pc.less(point, 0), texts, plain)
-    powers = pc.and_(pc.greater_equal(point, 0), pc.match_substring_regex(texts, "[eE]"))
-    if not pc.any(powers).as_py():
-        return moved
-    rare = [without_sign(text) for text in pc.filter(texts, powers).to_pylist()]
-    return pc.replace_with_mask(moved, pc.fill_null(powers, False), pa.array(rare, pa.string()))
-
-
-def without_sign(number: str) -> str:
-    """A decimal number without a sign before its decimals: 1.5e-7 as 15e-8."""
-    mantissa, _, power = number.lower().partition("e")
-    whole, point, decimals = mantissa.partition(".")
-    return f"{whole}{decimals}e{int(power or 0) - len(decimals)}" if point else number

@@ -15,9 +15,9 @@ from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
 from forecast.data.reading.cells import read_cells, say_left_out
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.csv_text import BLANKS, CsvText
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.numbers import FLAGS, MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import CLOCK, YEARS, is_year_and_number
 from forecast.errors import UserError
@@ -57,7 +57,7 @@ def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
 
 def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
     """Errors for a decimal sign that separates cells, and for NUL."""
-    if spec.style.decimal == text.separator and not text.is_typed:
+    if spec.style.decimal == text.separator and text.table is None:
         findings.error(
             f"data.decimal and data.separator are both {spec.style.decimal!r}. Set them to different characters, or "
             "write the file with another separator."
@@ -67,7 +67,7 @@ def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
 
 def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     """A plain file, and the columns of words in it; see `QuickRead`."""
-    if not spec.is_plain or spec.style.decimal == text.separator:
+    if text.table is not None or not spec.is_plain or spec.style.decimal == text.separator:
         return QuickRead(None)
     try:
         return _quick_table(text, spec)

@@ -17,6 +17,7 @@ from forecast.data.findings import MAX_QUOTED, Findings, quoted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
 from forecast.data.reading.file_bytes import LONGEST_LINE, FileBytes, without_waiting
+from forecast.data.reading.raw_columns import BLANKS, TypedTable
 from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
 from forecast.data.reading.workbook import ABOVE, header_place
 from forecast.data.reading.workbook import KIND as WORKBOOK
@@ -24,7 +25,6 @@ from forecast.errors import UserError, closest, closest_file
 from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
-BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
 _BEGINNING = 1 << 20  # bytes that tell what kind of file it is
 _SAMPLE = 100  # lines that separators are tried on
@@ -63,15 +63,15 @@ class CsvText:
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 
     @property
-    def is_typed(self) -> bool:
-        """Whether the file is a table that knows its cells and numbers, of which this text was made."""
-        return self.content is not None and bool(self.content.kind)
+    def table(self) -> TypedTable | None:
+        """What the file is where it is no text, but knows its cells and numbers."""
+        return None if self.content is None else self.content.table
 
     @cached_property
     def above(self) -> int:
         """How many lines stand above the header: titles, and what a program says of itself."""
         with self.whole() as file:
-            return 0 if self.is_typed else header_line(file.read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
+            return header_line(file.read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
 
     @contextmanager
     def open(self) -> Iterator[TextIO]:
@@ -95,6 +95,9 @@ class CsvText:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
+        if self.table is not None:
+            yield from self.table.records()
+            return
         with self.open() as file:
             reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
             line = 1 + self.above
@@ -116,12 +119,16 @@ class CsvText:
     def records_of(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line, cells) of some data rows, read in one go."""
         numbers = set(rows)
+        if self.table is not None:
+            return {row: self.table.record(row) for row in numbers}
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
 
     def all_full(self, width: int, rows: int) -> bool:
         """Whether the number of separators shows that no row is short of cells, none of `rows` having over `width`."""
         assert self.content is not None
+        if self.table is not None:
+            return True
         quotes, separators = self.content.count(b'"', self.separator.encode())
         return not quotes and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
 
@@ -147,19 +154,18 @@ class CsvText:
         """
         beginning = self._beginning()
         try:
-            content = unpacked(FileBytes.of(self.path), beginning, sheet, findings)
+            content = unpacked(self.path, beginning, sheet, findings)
             if content.packed is not None:
                 with content.open() as file:
                     beginning = file.read(_BEGINNING)
         except OSError as error:
             raise self._not_readable(error) from error
         text = replace(self, content=content)
-        text.check_lines()
-        if sheet is not None and content.kind != WORKBOOK:
+        if sheet is not None and (text.table is None or text.table.kind != WORKBOOK):
             findings.say(f"data.sheet={hydra_value(sheet)} chooses nothing: this file is no Excel workbook.")
-        if text.is_typed:
-            text.check_nul()
+        if text.table is not None:
             return replace(text, separator=",")
+        text.check_lines()
         for first_bytes, what, fix in _NOT_CSV:
             if beginning.startswith(first_bytes):
                 raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")
@@ -207,7 +213,7 @@ class CsvText:
         number, header = next(records, (0, []))
         if not header:
             raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
-        if self.above:
+        if self.table is None and self.above:
             findings.say(ABOVE.format(number))
         where = f"{self.path}: line {number}"
         header = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
@@ -230,7 +236,7 @@ class CsvText:
 
     def check_types(self, names: Iterable[str]) -> None:
         """UserError for the first of these columns that the file has, but with nothing in it that can be read."""
-        unread = (self.content.unread if self.content is not None else None) or {}
+        unread = {} if self.table is None else self.table.unread
         for name in names:
             if name in unread:
                 raise unread_column(self.path, name, unread[name])

@@ -8,8 +8,8 @@ import pandas as pd
 
 from forecast.data.findings import Findings
 from forecast.data.guessing.train_command import typed
-from forecast.data.reading.csv_text import BLANKS
 from forecast.data.reading.layout import Layout
+from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import possible_formats, read_cells, spread
 from forecast.errors import UserError

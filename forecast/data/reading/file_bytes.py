@@ -5,12 +5,12 @@ import hashlib
 import io
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from typing_extensions import Buffer
 
+from forecast.data.reading.raw_columns import TypedTable
 from forecast.errors import UserError
 
 _BLOCK = 1 << 20  # bytes of a file held at a time
@@ -22,7 +22,7 @@ class FileBytes:
     """How many bytes a file held, their MD5, their lines (line ends of any kind, and one), whether a line end is last.
 
     nul_line: the line of the first NUL byte, None without one. utf8: whether they are UTF-8 text. packed: the file out
-    of which these bytes were unpacked; kind: what that is in words when it is a table and no text, else "".
+    of which these bytes were unpacked; table: what they are where they are no text, whose lines are then not counted.
     endless: whether a line is longer than LONGEST_LINE.
     """
 
@@ -34,19 +34,11 @@ class FileBytes:
     nul_line: int | None
     utf8: bool = True
     packed: "FileBytes | None" = None
-    kind: str = ""
-    unread: Mapping[str, str] | None = None
     endless: bool = False
+    table: TypedTable | None = None
 
     @classmethod
-    def of(
-        cls,
-        path: Path,
-        *,
-        packed: "FileBytes | None" = None,
-        kind: str = "",
-        unread: Mapping[str, str] | None = None,
-    ) -> "FileBytes":
+    def of(cls, path: Path, *, packed: "FileBytes | None" = None) -> "FileBytes":
         """Of the file as it is now; OSError when it cannot be read."""
         md5, size, feeds, returns, nul_line, last = hashlib.md5(usedforsecurity=False), 0, 0, 0, None, b""
         unbroken, endless = 0, False
@@ -63,7 +55,7 @@ class FileBytes:
                 endless = endless or unbroken > LONGEST_LINE
         utf8 = utf8 and _decodes(decoder, b"", final=True)
         lines, ended = 1 + feeds + returns, last in b"\r\n"
-        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, kind, unread, endless)
+        return cls(path, size, md5.hexdigest(), lines, ended, nul_line, utf8, packed, endless)
 
     @property
     def checksum(self) -> str:
@@ -93,19 +85,6 @@ class FileBytes:
 def without_waiting(path: str, flags: int) -> int:
     """Opens a file whose reading never waits: /proc/kmsg and others look like files, and wait for what may come."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def begins_with(path: Path, md5: str) -> bool:
-    """Whether the whole file, or some first lines of it, have this MD5; OSError when it cannot be read."""
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        for line in file:
-            text = line.rstrip(b"\r\n")
-            for part in (text, line[len(text) :]):  # the last line of then may have had no end
-                digest.update(part)
-                if digest.hexdigest() == md5:
-                    return True
-    return False
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:

@@ -109,15 +109,14 @@ def read_numbers(column: RawColumn, style: NumberStyle) -> Numbers:
     if flags:
         read = [(FLAGS[word] if kind else np.nan, None) for word, (_, kind) in zip(column.words, read, strict=True)]
     values, faults = _read_plain(column, style)
-    if read:
-        rows = np.flatnonzero(column.codes)
-        codes = column.codes[rows] - 1
+    if read and (rows := np.flatnonzero(column.codes)).size:
+        values, codes = np.array(values), column.codes[rows] - 1
         values[rows] = np.array([value for value, _ in read])[codes]
         for kind in {kind for _, kind in read if kind}:
             found = rows[np.array([other == kind for _, other in read])[codes]]
             faults[kind] = np.sort(np.append(faults.get(kind, found[:0]), found))
     if numbers:
-        values[np.isin(values, numbers) & np.isfinite(values)] = np.nan
+        values = np.where(np.isin(values, numbers) & np.isfinite(values), np.nan, values)
     return Numbers(values, faults, flags)
 
 
@@ -165,11 +164,11 @@ def fault_words(kind: str, cell: str, style: NumberStyle) -> tuple[str, str]:
 
 def _read_plain(column: RawColumn, style: NumberStyle) -> tuple[FloatArray, dict[str, RowArray]]:
     """The values of the cells with one sign at most, and which of them have a wrong one."""
-    values = column.numbers.copy()
-    wrong = (column.decimals >= 0) & (column.commas != (style.decimal == ","))
-    rows = np.flatnonzero(wrong)
+    rows = np.flatnonzero(column.decimals >= 0)
+    rows = rows[column.commas[rows] != (style.decimal == ",")]
     if not rows.size:
-        return values, {}
+        return column.numbers, {}
+    values = column.numbers.copy()
     grouped = in_threes(values[rows], column.decimals[rows])
     if style.thousands == ("." if style.decimal == "," else ","):
         values[rows[grouped]] = np.rint(values[rows[grouped]] * 1000)

@@ -2,8 +2,8 @@
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress, repeat
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.cells import FloatArray
-from forecast.data.reading.csv_text import BLANKS
 
+BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 IntArray = npt.NDArray[np.int32]
 _Parts = tuple[npt.NDArray[Any], ...]  # numbers, decimals, commas, as in RawColumn
 
@@ -21,6 +21,8 @@ _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 _LETTERS = b"+-.,eE0123456789"  # float() also takes 1_000, nan, inf and digits of other scripts
 _END = "\0"  # no cell holds it: CsvText.max_rows refuses it
 _EXACT = 15  # decimal digits that a float keeps
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_ROWS = 16  # of a typed table made text at a time: often just the first is needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,16 @@ class RawColumn:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it holds times that are no text."""
+        return False
+
+    @property
+    def blank(self) -> npt.NDArray[np.bool_]:
+        """(N,) or (): in which cells nothing stands."""
+        return np.asarray(self.codes == self.words.index("") + 1 if "" in self.words else False)
+
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some cells as text, for messages; of a number plus signs, leading zeros and exponents may be lost."""
         return [self.words[self.codes[row] - 1] if self.codes[row] else self._number(row) for row in rows]
@@ -51,6 +63,52 @@ class RawColumn:
         parts = {key: getattr(self, key)[rows] for key in ("numbers", "decimals", "commas", "codes")}
         return replace(self, **parts)
 
+    @classmethod
+    def of_numbers(cls, name: str, values: FloatArray) -> "RawColumn":
+        """A column that holds numbers (N,), NaN where one is missing."""
+        size, gone = len(values), np.isnan(values)
+        decimals, commas = np.broadcast_to(np.int8(-1), size), np.broadcast_to(np.False_, size)
+        codes = gone.astype(np.int32) if gone.any() else np.broadcast_to(np.int32(0), size)
+        column = cls(name, values, decimals, commas, codes, [""] if gone.any() else [])
+        if (endless := np.isinf(values)).any():
+            column = replace(column, codes=codes + (endless * (len(column.words) + 1)).astype(np.int32))
+            column = replace(column, words=[*column.words, "inf"], numbers=np.where(endless, np.nan, values))
+        return column
+
+    @classmethod
+    def of_words(cls, name: str, codes: npt.NDArray[np.intp], words: Sequence[str]) -> "RawColumn":
+        """A column of words, by the places (N,) of the cells in `words`; blanks around and line ends in them go."""
+        bare = np.array([_LINE_ENDS.sub(" ", word).strip(BLANKS) for word in words], dtype=object)
+        used, places = np.unique(bare[np.unique(codes)], return_inverse=True)
+        numbers = np.zeros(len(words), dtype=np.int32)
+        numbers[np.unique(codes)] = places + 1
+        size = len(codes)
+        none = np.broadcast_to(np.float64(np.nan), size), np.broadcast_to(np.int8(-1), size)
+        return cls(name, *none, np.broadcast_to(np.False_, size), numbers[codes], used.tolist())
+
+    def with_numbers(self) -> "RawColumn":
+        """The same where words that are written as numbers are numbers."""
+        read = RawColumns([self.name])
+        read.add([[word] for word in self.words])
+        (different,) = read.columns()
+        if different.codes.all():
+            return self
+        words = different.take(np.maximum(self.codes, 1) - 1)
+        own = self.codes == 0
+        numbers, codes = np.where(own, self.numbers, words.numbers), np.where(own, 0, words.codes).astype(np.int32)
+        decimals = np.where(own, self.decimals, words.decimals)
+        return RawColumn(self.name, numbers, decimals, words.commas & ~own, codes, words.words)
+
+    def as_words(self) -> "RawColumn":
+        """The same where all cells are words."""
+        if self.codes.all():
+            return self
+        values, places = np.unique(self.numbers[rows := np.flatnonzero(self.codes == 0)], return_inverse=True)
+        words = RawColumn.of_numbers(self.name, values).cells(range(len(values)))
+        codes = np.array(self.codes)
+        codes[rows] = places + len(self.words) + 1
+        return replace(self, codes=codes, words=[*self.words, *words])
+
     def _number(self, row: int) -> str:
         value, decimals = float(self.numbers[row]), int(self.decimals[row])
         if 0 < decimals <= _EXACT:
@@ -58,6 +116,56 @@ class RawColumn:
         else:
             text = f"{value:.0f}" if value.is_integer() and abs(value) < 10**_EXACT else repr(value)
         return text.replace(".", ",") if self.commas[row] else text
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable:
+    """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
+
+    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. surplus: (line,
+    cells) of rows with more cells than there are names. index: the columns that number the rows. unread: of columns
+    with nothing in them that can be read what a message says of them, by their names; these are none of the columns.
+    """
+
+    kind: str
+    columns: Sequence[RawColumn]
+    lines: Sequence[int]
+    header: int = 1
+    surplus: Sequence[tuple[int, int]] = ()
+    index: Collection[str] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Those of the columns."""
+        return [_LINE_ENDS.sub(" ", column.name) for column in self.columns]
+
+    def record(self, row: int) -> tuple[int, list[str]]:
+        """(line, cells) of a row."""
+        return self.lines[row], [column.cells([row])[0] for column in self.columns]
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of the header and of every row."""
+        if self.columns:
+            yield self.header, self.names
+        for first in range(0, len(self.lines), _ROWS):
+            rows = range(first, min(first + _ROWS, len(self.lines)))
+            cells = zip(*(column.cells(rows) for column in self.columns), strict=True)
+            yield from zip(self.lines[first : rows.stop], map(list, cells), strict=True)
+
+    def without_blank_rows(self) -> "TypedTable":
+        """The same without rows in which nothing stands."""
+        blank: npt.NDArray[np.bool_] = np.ones(len(self.lines), dtype=bool)
+        for column in self.columns:
+            blank &= column.blank
+            if not blank.any():
+                return self
+        rows = np.flatnonzero(~blank)
+        return replace(
+            self,
+            columns=[column.take(rows) for column in self.columns],
+            lines=[self.lines[row] for row in rows.tolist()],
+        )
 
 
 class RawColumns:
@@ -69,8 +177,11 @@ class RawColumns:
     def __init__(self, names: Sequence[str], text: Collection[int] = ()) -> None:
         self._columns = [_Growing(name, text=place in text) for place, name in enumerate(names)]
 
-    def add(self, rows: Sequence[Sequence[str]]) -> None:
-        """Appends rows of cells; what a short row lacks is '', what a long one has too much is left out."""
+    def add(self, rows: Sequence[Sequence[str | float]]) -> None:
+        """Appends rows of cells; what a short row lacks is '', what a long one has too much is left out.
+
+        Numbers may stand in columns of text alone.
+        """
         width = len(self._columns)
         whole = [row if len(row) == width else [*row, *[""] * width][:width] for row in rows]
         for place, growing in enumerate(self._columns):
@@ -92,24 +203,26 @@ class _Growing:
         self._codes = array("i")
         self._words: dict[str, int] = {}
 
-    def add(self, cells: list[str]) -> None:
+    def add(self, cells: Sequence[str | float]) -> None:
         """Appends cells: float() takes all at once that are no known words; where it may not, new words are told."""
-        text = _END.join(cells)
-        if any(blank in text for blank in BLANKS):
-            cells = [cell.strip(BLANKS) for cell in cells]
-        words = self._words
+        words, texts = self._words, [cell.strip(BLANKS) for cell in cells if isinstance(cell, str)]
         if self._text:
-            codes, parts = np.array([words.setdefault(cell, len(words) + 1) for cell in cells], np.int32), _numbers([])
+            of_texts = iter([words.setdefault(cell, len(words) + 1) for cell in texts])
+            codes = np.array([next(of_texts) if isinstance(cell, str) else 0 for cell in cells], np.int32)
+            numbers = RawColumn.of_numbers(
+                "", np.array([cell for cell in cells if not isinstance(cell, str)], np.float64)
+            )
+            parts: _Parts | None = (numbers.numbers, numbers.decimals, numbers.commas)
         else:
-            codes, parts = self._split(cells)
+            codes, parts = self._split(texts)
         if parts is None:
-            for cell in dict.fromkeys(cells):
+            for cell in dict.fromkeys(texts):
                 if cell not in words and not _is_number(cell):
                     words[cell] = len(words) + 1
-            codes, parts = self._split(cells)
+            codes, parts = self._split(texts)
         assert parts is not None
         for grown, part, of_word in zip(self._grown, parts, (np.nan, -1, 0), strict=True):
-            whole = np.full(len(cells), of_word, dtype=part.dtype)
+            whole = np.full(len(codes), of_word, dtype=part.dtype)
             whole[codes == 0] = part
             grown.frombytes(whole.tobytes())
         self._codes.frombytes(codes.tobytes())

@@ -31,6 +31,8 @@ def merged(rows: Rows, how: Duplicates) -> Rows:
     A missing value counts in no mean and no sum. "error" leaves repeated rows to whoever refuses them.
     """
     stamps, values, notes, origin = rows
+    if stamps.is_monotonic_increasing and stamps.is_unique:
+        return rows
     order = np.argsort(stamps.to_numpy(), kind="stable")  # NaT last
     if (np.diff(order) < 0).any():
         notes += (f"The rows were sorted by time: {counted(int((np.diff(order) < 0).sum()), 'step')} went back.",)
@@ -47,6 +49,13 @@ def merged(rows: Rows, how: Duplicates) -> Rows:
         stamps, values = pd.DatetimeIndex(table.index), table.to_numpy()
     what = f"data.duplicates={how} made {counted(int(repeats.sum()), 'repeated row')} one with the row before."
     return Rows(stamps, values, (*notes, what), origin)
+
+
+def between_whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which rows (N,) lie from the first to the last one with a value in each column."""
+    whole = ~np.logical_or.reduce(np.isnan(values), axis=1)
+    inside: npt.NDArray[np.bool_] = np.maximum.accumulate(whole) & np.maximum.accumulate(whole[::-1])[::-1]
+    return inside
 
 
 def resampled(rows: Rows, freq: str, aggregate: Aggregate) -> Rows:
@@ -82,6 +91,8 @@ def within(stamps: pd.DatetimeIndex, layout: Layout, path: str) -> npt.NDArray[n
 
     A row whose time is NaT stays.
     """
+    if layout.since is None and layout.until is None:
+        return None
     chosen = np.ones(len(stamps), dtype=bool)
     for key, text in (("since", layout.since), ("until", layout.until)):
         if text is not None:

@@ -31,14 +31,15 @@ class TableSpec:
     """Which columns of a file to read, by their places in the header, and how.
 
     times: those that make the time. numbers: None for all others that hold numbers. gaps: unless refuse, rows and
-    numbers may be missing. freq: the pandas alias that a model was trained on, or None. codebook: which of them hold
-    categories, and their words.
+    numbers may be missing. cut: whether rows at the ends are left out that lack a number. freq: the pandas alias that a
+    model was trained on, or None. codebook: which of them hold categories, and their words.
     """
 
     header: Sequence[str]
     layout: Layout
     numbers: Sequence[int] | None = None
     gaps: Gaps = "refuse"
+    cut: bool = False
     freq: str | None = None
     codebook: Codebook = field(default_factory=Codebook)
 
@@ -148,7 +149,7 @@ class Table:
     def ordered(self) -> pd.DatetimeIndex:
         """The readable timestamps, increasing, each once."""
         stamps = self.timestamps
-        if not stamps.hasnans and bool((stamps[1:] > stamps[:-1]).all()):  # no copy of millions of rows
+        if not stamps.hasnans and stamps.is_monotonic_increasing and stamps.is_unique:  # no copy of millions of rows
             return stamps
         once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
         return once

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.csv_text import BLANKS
+from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_formats import MONTH_NUMBERS
 from forecast.errors import UserError
 

@@ -129,6 +129,18 @@ def read_timestamps(
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
 
 
+def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeReading:
+    """The timestamps (N,) of a column that holds nothing else, NaT where one is missing, as `read_timestamps`."""
+    _zone(time_zone)
+    faults = dict.fromkeys(np.flatnonzero(stamps.isna()).tolist() if stamps.hasnans else (), "no timestamp")
+    if len(stamps) and {stamps.min().year, stamps.max().year} - set(YEARS):
+        years = stamps.year
+        outside = np.flatnonzero((years < YEARS[0]) | (years > YEARS[-1]))
+        faults |= dict.fromkeys(outside.tolist(), "year")
+        stamps = pd.DatetimeIndex(stamps.where(~np.isin(np.arange(len(stamps)), outside)))
+    return TimeReading(stamps, "", {}, faults, _without_effect(time_zone))
+
+
 def _plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
     texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)

@@ -1,22 +1,27 @@
 """The text inside a file that is none itself, written once, and never more of it than a disk can bear."""
 
 import gzip
+import hashlib
 import lzma
 import os
 import re
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile, mkstemp
 from typing import IO
 
+import pyarrow as pa
+
 from forecast.data.findings import Findings
 from forecast.data.reading import workbook
-from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, ColumnarText
+from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, ColumnarFile, type_name
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.errors import UserError
 from forecast.text.program import install
@@ -29,48 +34,49 @@ _LONGEST_REASON = 200  # characters of what another library says
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError, ValueError)
 
 
-def unpacked(packed: FileBytes, first_bytes: bytes, sheet: str | None, findings: Findings) -> FileBytes:
-    """The content of a gzip or zip file, or a table that is no text, as CSV; any other file as it is.
+def unpacked(path: Path, first_bytes: bytes, sheet: str | None, findings: Findings) -> FileBytes:
+    """The content of a gzip or zip file, a table that is no text, or any other file as it is.
 
     Its checksum stays that of the file. sheet: of a workbook, None for the only one with data. UserError for a file
     that is damaged or encrypted, an archive of several files, more than `LARGEST` bytes, a package that is not
     installed; SeveralSheets.
     """
     known = next((known for known in (GZIP, ZIP, PARQUET, FEATHER) if first_bytes.startswith(known)), None)
-    if known is None:
-        return packed
+    if known in KINDS:
+        stored = path.read_bytes()
+        with ThreadPoolExecutor(1) as beside, damaged(path, KINDS[known]):
+            md5 = beside.submit(hashlib.md5, stored, usedforsecurity=False)
+            columnar = ColumnarFile(pa.BufferReader(stored), known)
+            (table,) = columnar.tables(largest=LARGEST)
+        unread = [f"{label(name)} ({type_name(kind)})" for name, kind in columnar.kinds.items() if name in table.unread]
+        if unread:
+            findings.say(f"Left out, as they hold neither numbers, text nor times: {', '.join(unread)}.")
+        return FileBytes(path, len(stored), md5.result().hexdigest(), 0, True, None, table=table)
+    packed = FileBytes.of(path)
     if known == GZIP:
         with _unpacking(packed, "compressed with gzip"), packed.open() as file, gzip.GzipFile(fileobj=file) as content:
             return _written(_blocks(content), packed)
-    with TemporaryFile() as seekable:
-        with packed.open() as file:
-            seekable.writelines(_blocks(file))
-        seekable.seek(0)
-        if known == ZIP:
-            return _from_archive(seekable, packed, sheet, findings)
-        with damaged(packed.path, KINDS[known]):
-            columns = ColumnarText(seekable, known)
-        if columns.left_out:
-            findings.say(columns.left_out)
-        blocks = _readable(columns.csv(LARGEST), packed, KINDS[known])
-        return _written(blocks, packed, KINDS[known], columns.unread)
+    return _from_archive(packed, sheet, findings) if known == ZIP else packed
 
 
-def _from_archive(file: IO[bytes], packed: FileBytes, sheet: str | None, findings: Findings) -> FileBytes:
-    with _unpacking(packed, "a zip archive or an Excel workbook"), zipfile.ZipFile(file) as archive:
-        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-        if workbook.MEMBER not in names:
-            if len(names) != 1:
-                some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-                raise UserError(
-                    f"{packed.path} is a zip archive of {len(names)} files ({some or 'none'}). Unpack it, and name one "
-                    "file."
-                )
-            with archive.open(names[0]) as content:
-                return _written(_blocks(content), packed)
-    _check_installed(packed.path)
-    blocks = workbook.csv_of_sheet(file, sheet, findings)
-    return _written(_readable(blocks, packed, workbook.KIND), packed, workbook.KIND)
+def _from_archive(packed: FileBytes, sheet: str | None, findings: Findings) -> FileBytes:
+    with TemporaryFile() as file, _unpacking(packed, "a zip archive or an Excel workbook"):
+        with packed.open() as content:
+            file.writelines(_blocks(content))
+        with zipfile.ZipFile(file) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            if workbook.MEMBER not in names:
+                if len(names) != 1:
+                    some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                    raise UserError(
+                        f"{packed.path} is a zip archive of {len(names)} files ({some or 'none'}). Unpack it, and name "
+                        "one file."
+                    )
+                with archive.open(names[0]) as content:
+                    return _written(_blocks(content), packed)
+        _check_installed(packed.path)
+        with damaged(packed.path, workbook.KIND):
+            return replace(packed, nul_line=None, table=workbook.sheet_table(file, sheet, findings))
 
 
 @contextmanager
@@ -86,12 +92,6 @@ def _unpacking(packed: FileBytes, what: str) -> Iterator[None]:
             f"{packed.path} is {what}, and cannot be unpacked: {reason}. Copy it again, or save its content as CSV, "
             "and name that."
         ) from error
-
-
-def _readable(blocks: Iterable[bytes], packed: FileBytes, kind: str) -> Iterator[bytes]:
-    """The same blocks; UserError for a damaged file."""
-    with damaged(packed.path, kind):
-        yield from blocks
 
 
 @contextmanager
@@ -123,9 +123,7 @@ def _blocks(content: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         yield block
 
 
-def _written(
-    blocks: Iterable[bytes], packed: FileBytes, kind: str = "", unread: Mapping[str, str] | None = None
-) -> FileBytes:
+def _written(blocks: Iterable[bytes], packed: FileBytes) -> FileBytes:
     """The text as a file that is there as long as what is returned."""
     number, name = mkstemp(prefix="forecast-", suffix=".csv")
     os.close(number)
@@ -139,7 +137,7 @@ def _written(
                         "meant, and name the CSV file."
                     )
                 file.write(block)
-        written = FileBytes.of(path, packed=packed, kind=kind, unread=unread)
+        written = FileBytes.of(path, packed=packed)
     except BaseException:
         path.unlink()
         raise

@@ -1,18 +1,19 @@
-"""Sheets of an Excel workbook as the text of a CSV file, row by row: row 7 of the sheet is line 7 of the text."""
+"""Sheets of an Excel workbook: their numbers, and all else as words; row 7 of the sheet is line 7 in messages."""
 
-import csv
 import datetime
-import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from statistics import median_low
 from typing import IO, Protocol
 from zipfile import ZipFile
 
+import numpy as np
+
 from forecast.data.findings import Findings
-from forecast.data.reading.columnar import without_sign
+from forecast.data.reading.raw_columns import RawColumns, TypedTable
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -23,7 +24,7 @@ ABOVE = "The names of the columns stand in line {}; what stands above them is le
 _MOST_ROWS = 1 << 20  # of a sheet, by the format
 _SAMPLE = 100  # rows that tell where a table begins
 _FEWEST = 3  # rows with a number or a date, in a sheet of data
-_TOGETHER = 1_000  # rows written at a time
+_TOGETHER = 1_000  # rows kept at a time
 
 Row = Sequence[object]
 
@@ -49,12 +50,11 @@ class SeveralSheets(UserError):
         self.sheets = sheets
 
 
-def csv_of_sheet(file: IO[bytes], sheet: str | None, findings: Findings) -> Iterator[bytes]:
-    """The lines of a sheet, by its name, or of the only one that holds data.
+def sheet_table(file: IO[bytes], sheet: str | None, findings: Findings) -> TypedTable:
+    """The cells of a sheet, by its name, or of the only one that holds data.
 
-    Lines above the header are empty. Numbers are exact and have no decimal sign, dates are ISO 8601; of a formula its
-    last value is taken. SeveralSheets; UserError for no such sheet, none with data, and parts of more than
-    `LARGEST_UNPACKED` bytes. Whatever openpyxl raises for a damaged file, also while it is read.
+    Dates are ISO 8601; of a formula its last value is taken. SeveralSheets; UserError for no such sheet, none with
+    data, and parts of more than `LARGEST_UNPACKED` bytes. Whatever openpyxl raises for a damaged file.
     """
     import openpyxl
 
@@ -67,7 +67,7 @@ def csv_of_sheet(file: IO[bytes], sheet: str | None, findings: Findings) -> Iter
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it leaves out
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        yield from _lines(_chosen(book.worksheets, sheet, findings), findings)
+        return _table(_chosen(book.worksheets, sheet, findings), findings)
 
 
 def _chosen(sheets: Sequence[Sheet], name: str | None, findings: Findings) -> Sheet:
@@ -106,18 +106,28 @@ def _holds_data(sheet: Sheet) -> bool:
     return sum(any(isinstance(cell, int | float | datetime.date) for cell in row) for row in rows) >= _FEWEST
 
 
-def _lines(sheet: Sheet, findings: Findings) -> Iterator[bytes]:
+def _table(sheet: Sheet, findings: Findings) -> TypedTable:
     rows = _rows(sheet)
     sample = list(islice(rows, _SAMPLE))
     place = header_place(sample)
     if any(any(_filled(cell) for cell in row) for row in sample[:place]):
         findings.say(ABOVE.format(place + 1))
-    header = [_plain(cell) for cell in sample[place]] if sample else []
-    width = _extent(header)
-    yield b"\n" * place + _csv([header[:width]])
-    rest = chain(sample[place + 1 :], rows)
-    while some := list(islice(rest, _TOGETHER)):
-        yield _csv([_padded([_cell(cell) for cell in row], width) for row in some])
+    header = [_text(cell) for cell in sample[place]] if sample else []
+    names = header[: _extent(header)]
+    read, lines, surplus = RawColumns(names, text=range(len(names))), [], []
+    numbered = enumerate(chain(sample[place + 1 :], rows), start=place + 2)
+    while some := list(islice(numbered, _TOGETHER)):
+        whole = [(line, row, extent) for line, row in some if (extent := _extent(row))]
+        read.add([[_cell(value) for value in row[: len(names)]] for _, row, _ in whole])
+        lines += [line for line, _, _ in whole]
+        surplus += [(line, extent) for line, _, extent in whole if extent > len(names)]
+    columns = []
+    for column in read.columns():
+        words = sorted(column.words)
+        places = {word: place for place, word in enumerate(words, start=1)}
+        codes = np.array([0, *(places[word] for word in column.words)], dtype=np.int32)[column.codes]
+        columns.append(replace(column, codes=codes, words=words))
+    return TypedTable(KIND, columns, lines, place + 1, surplus).without_blank_rows()
 
 
 def header_place(rows: Sequence[Row]) -> int:
@@ -136,30 +146,16 @@ def _filled(cell: object) -> bool:
     return cell is not None and cell != ""
 
 
-def _padded(cells: list[str], width: int) -> list[str]:
-    """The cells of a row up to its last, or as many as the header has; none for an empty row."""
-    extent = _extent(cells)
-    return [] if not extent else cells[: max(extent, width)] + [""] * (width - len(cells))
+def _cell(value: object) -> str | float:
+    exact = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1 << 53
+    return float(value) if exact else _text(value)  # type: ignore[arg-type]
 
 
-def _cell(value: object) -> str:
-    """A cell as it reads back whatever decimal sign the texts of the sheet have."""
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else without_sign(repr(value))
-    return _plain(value)
-
-
-def _plain(value: object) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.datetime):
         return str(value.date() if value.time() == datetime.time() else value)
-    return re.sub(r"[\r\n\0]+", " ", str(value))
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows(rows)
-    return lines.getvalue().encode(errors="replace")
+    return re.sub(r"[\r\n\0]+", " ", str(value)).encode(errors="replace").decode()

@@ -12,7 +12,7 @@ from data.panel.panel_files import Series, held, long_table, planted, read, refu
 from mutations import texts
 
 from forecast.data.panel import cache as cache_module
-from forecast.data.panel import columnar_rows, conversion, rows
+from forecast.data.panel import conversion, rows
 
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
 
@@ -28,7 +28,7 @@ def gappy():
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few rows are read and looked at at a time."""
-    monkeypatch.setattr(columnar_rows, "CELLS", 17)
+    monkeypatch.setattr(conversion, "CELLS", 17)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
 
 
@@ -77,7 +77,7 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
 
 
 def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(columnar_rows, "CELLS", 1 << 14)
+    monkeypatch.setattr(conversion, "CELLS", 1 << 14)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 14)
     series, length, names = 400, 500, [f"y{number}" for number in range(32)]
     table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
@@ -192,7 +192,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes(tmp_path, monkeypatch, place):
-    monkeypatch.setattr(columnar_rows, "CELLS", PART)
+    monkeypatch.setattr(conversion, "CELLS", PART)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     path = in_row_groups(tmp_path)
     read(path, cache=str(tmp_path / "whole"), **KEYS)

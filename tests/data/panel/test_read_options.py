@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from data.panel.panel_files import held, long_table, planted, read, truth
+from data.panel.panel_files import held, long_table, planted, read, refusal, truth
 
 from forecast.data.panel import csv_rows
 
@@ -101,3 +101,34 @@ def test_pandas_reads_a_plain_file_as_it_is_read_cell_by_cell(tmp_path, monkeypa
         assert getattr(quick, part).tolist() == getattr(slow, part).tolist()
     for part in ("first", "freq", "columns", "repair", "left_out", "checksum", "time_format", "time_column"):
         assert getattr(quick, part) == getattr(slow, part), part
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("aggregate", ["mean", "sum", "last"])
+def test_rows_are_brought_to_a_frequency_series_by_series_as_pandas_does_it(tmp_path, kind, aggregate):
+    rng, parts = np.random.default_rng(3), []
+    for name, first in (("b", "2021-03-01 05:10"), ("a", "2021-03-02 11:00"), ("c", "2021-03-01")):
+        times = pd.Timestamp(first) + pd.to_timedelta(np.cumsum(rng.integers(0, 90, size=300)), unit="min")
+        parts.append(
+            pd.DataFrame({"unique_id": name, "ds": times, "x": rng.normal(size=300), "y": rng.normal(size=300)})
+        )
+    table = pd.concat(parts).sample(frac=1, random_state=1)
+    table.iloc[::9, 2] = np.nan
+    path = tmp_path / f"my.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+    frame = read(path, resample="6h", aggregate=aggregate, gaps="zero")
+    assert frame.ids.tolist() == list(dict.fromkeys(table["unique_id"])) and frame.freq == "6h"
+    for number, name in enumerate(frame.ids):
+        mine = table[table["unique_id"] == name].sort_values("ds", kind="stable").set_index("ds")[["x", "y"]]
+        steps = mine.resample("6h")
+        expected = steps.sum(min_count=1) if aggregate == "sum" else getattr(steps, aggregate)()
+        rows = slice(*frame.offsets[number : number + 2])
+        assert frame.timestamps(number).tolist() == expected.index.tolist()
+        np.testing.assert_allclose(frame.values[rows], expected.fillna(0.0), rtol=1e-12, atol=1e-12)
+
+
+def test_steps_are_not_resampled(tmp_path):
+    rows = [f"{name},{step},{step % 5}" for name in "ab" for step in range(9)]
+    (tmp_path / "my.csv").write_text("\n".join(["unique_id,ds,y", *rows]))
+    text = refusal(tmp_path / "my.csv", resample="D", aggregate="mean", id_column="unique_id", time_column="ds")
+    assert "data.resample=D is for dates, and the rows count steps. Leave it out." in text

@@ -211,7 +211,7 @@ def test_keys_that_do_not_go_with_a_form(tmp_path):
     assert "data.columns=['x'] chooses among columns" in refusal(path, panel="rows", columns=["x"])
     hourly("a", range(9)).to_csv(path, index=False)
     text = refusal(path, resample="D", aggregate="mean", **LONG)
-    assert "data.resample=D is for one series" in text
+    assert "data.resample=D leaves 1 row of 9, from 2021-03-01 00:00:00 to" in text
 
 
 def test_a_damaged_parquet_file(tmp_path):

@@ -1,0 +1,113 @@
+"""Which rows a training had, by a number of their times and values: what changes it, and what does not."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from forecast.data.gaps import Repair
+from forecast.data.panel.frame import PanelFrame
+from forecast.data.recorded_rows import RecordedRows, row_hashes
+from forecast.data.target_rows import TargetRows
+
+LENGTHS = np.array([11, 7, 13])
+
+
+def panel(lengths=LENGTHS, *, columns=2, seed=0, **changes):
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    frame = PanelFrame(
+        values=np.random.default_rng(seed).normal(size=(offsets[-1], columns)),
+        offsets=offsets,
+        steps=np.arange(len(lengths)),
+        ids=np.array([f"s{i}" for i in range(len(lengths))]),
+        first=pd.Timestamp("2025-01-01"),
+        freq="D",
+        columns=tuple("abc"[:columns]),
+        name="p.csv",
+    )
+    return replace(frame, **changes)
+
+
+def whole(frame):
+    return row_hashes(frame, frame.offsets[:-1], frame.offsets[1:])
+
+
+def splits(frame):
+    begin, end = frame.offsets[:-1], frame.offsets[1:]
+    return {
+        "train": TargetRows(begin, begin + 4),
+        "val": TargetRows(begin + 4, begin + 5),
+        "test": TargetRows(end - 2, end),
+    }
+
+
+def one_value(values, row):
+    values = values.copy()
+    values[row, 1] += 1e-12
+    return values
+
+
+def test_each_value_each_time_and_their_order_count():
+    frame = panel()
+    changed = {
+        "a value": replace(frame, values=one_value(frame.values, 12)),
+        "an order": replace(frame, values=frame.values[[*range(11), 12, 11, *range(13, 31)]]),
+        "columns": replace(frame, values=np.ascontiguousarray(frame.values[:, ::-1])),
+        "times": replace(frame, steps=frame.steps + np.array([0, 1, 0])),
+        "a gap": replace(frame, measured=np.arange(62).reshape(31, 2) != 25),
+    }
+    for name, other in changed.items():
+        same = (whole(other) == whole(frame)).tolist()
+        assert same == ([False] * 3 if name == "columns" else [True, False, True]), name
+
+
+def test_what_was_made_up_does_not_count_and_a_zero_has_no_sign():
+    measured = np.ones((31, 2), bool)
+    measured[12, 1] = False
+    frame = panel(measured=measured, repair=Repair("forward_fill"))
+    np.testing.assert_array_equal(whole(frame), whole(replace(frame, values=one_value(frame.values, 12))))
+    zeros = panel(values=np.zeros((31, 2)))
+    np.testing.assert_array_equal(whole(zeros), whole(replace(zeros, values=-zeros.values)))
+
+
+def test_rows_before_and_behind_those_recorded_and_other_series_change_nothing():
+    long = panel(LENGTHS + 5)
+    frame = long.cut(np.arange(3), long.offsets[:-1] + 2, long.offsets[1:] - 3)
+    recorded = RecordedRows.of(frame, splits(frame))
+    other = long.take(np.array([2, 0, 1]))
+    places = np.array([2, 0, 1])
+    assert recorded.same(other, places).all()
+    placed = recorded.placed(other, places)
+    np.testing.assert_array_equal(placed["train"].first, other.offsets[:-1] + 2)
+    np.testing.assert_array_equal(placed["test"].stop, other.offsets[1:] - 3)
+    assert not recorded.same(frame.cut(np.arange(3), frame.offsets[:-1] + 1, frame.offsets[1:]), np.arange(3)).any()
+    short = frame.cut(np.arange(3), frame.offsets[:-1], frame.offsets[1:] - 1)
+    assert not recorded.same(short, np.arange(3)).any() and recorded.same(short, np.arange(3), "val").all()
+
+
+def test_it_comes_back_from_a_checkpoint_and_anything_else_is_refused():
+    frame = panel()
+    recorded = RecordedRows.of(frame, splits(frame))
+    state = recorded.state()
+    again = RecordedRows.from_state(state, 3)
+    assert again.same(frame, np.arange(3)).all() and again.ends.tolist() == LENGTHS.tolist()
+    for changes, count in (
+        ({}, 2),
+        ({"first": state["first"].float()}, 3),
+        ({"train": state["train"][:, :2]}, 3),
+        ({"train": -state["train"]}, 3),
+    ):
+        with pytest.raises(ValueError, match=r"is not of|must hold"):
+            RecordedRows.from_state({**state, **changes}, count)
+
+
+@pytest.mark.slow
+def test_ten_thousand_series_take_a_fraction_of_a_second():
+    frame = panel(np.full(10_000, 100), columns=1)
+    begun = time.process_time()
+    whole(frame)
+    assert time.process_time() - begun < 1.0
+    assert torch.from_numpy(whole(frame).view(np.int64)).unique().numel() == 10_000
