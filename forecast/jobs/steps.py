@@ -71,10 +71,10 @@ def run_step(
                 process.join(GRACE)
                 return ended
     finally:
-        process.terminate()
-        process.join(GRACE)
-        process.kill()
-        process.join()
+        for stop in (process.terminate, process.kill):
+            if process.is_alive():  # else its number may be another one's
+                stop()
+                process.join(GRACE)
     return Ended(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 
 

@@ -202,7 +202,10 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
     ("outcome", "expected"),
     [
         (Ended(error="leakage check, borders: x changes"), "leakage check, borders: x changes"),
-        (Ended(error="leakage check, it is NaN", kind=NothingShown.__name__), "ridge: leakage check, it is NaN"),
+        (
+            Ended(error="leakage check: NaN", kind=NothingShown.__name__),
+            "Nothing could be trained. seasonal_naive: leakage check: NaN; ridge: leakage check: NaN",
+        ),
         (Ended(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
     ],
 )
@@ -212,6 +215,7 @@ def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_nex
     with mock.patch("forecast.commands.auto.run_step", return_value=outcome):
         message = refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
     assert expected in message and "report.html" not in message
+    assert ("Nothing could be trained" in message) == expected.startswith("Nothing")
     assert not any((tmp_path / "out").glob("*.*")) and not any((tmp_path / "out" / "members").glob("*.json"))
     assert begun(csv, tmp_path / "out", H + 1).budget.is_new
 
