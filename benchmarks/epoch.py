@@ -18,7 +18,7 @@ from benchmarks.peers import authors
 from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, print_now
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.commands.train import make_plan
-from forecast.commands.training_data import read_series
+from forecast.commands.training_data import read_data
 from forecast.config import entry
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
@@ -90,7 +90,7 @@ def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figu
         nonlocal started
         plan = make_plan(cfg)
         started = time.perf_counter()
-        data = read_series(plan.source, plan.config)
+        data = read_data(plan.source, plan.config)
         record = make_record(plan.config, plan.choices, plan.source, data, fit_baselines(data))
         fit(plan, data, record, FirstValidation())
 

@@ -74,10 +74,10 @@ def random_batch(sizes: Sizes, device: str) -> Batch:
 
 def prepared(csv: Path, sizes: Sizes) -> "Prepared":
     """An hourly ETT file as a training of these sizes reads it."""
-    from forecast.commands.training_data import read_series  # lightning: seconds in each process that measures
+    from forecast.commands.training_data import read_data  # lightning: seconds in each process that measures
 
     config = values(*overrides("informer2020", sizes, str(csv)))
-    return read_series(config.data.build(Source), config)
+    return read_data(config.data.build(Source), config)
 
 
 def series_file(setting: Setting) -> Path:

@@ -97,11 +97,6 @@ class Checkpoint(TrainedRoles):
         )
 
     @property
-    def has_ids(self) -> bool:
-        """Whether the training had a panel, of one series or of many."""
-        return self.record.series.id_column is not None
-
-    @property
     def refit(self) -> RefitRecord | None:
         """Of a refitted model the splits that it learned from and the held-out one's figures; see `training.refit`."""
         return self.record.refit

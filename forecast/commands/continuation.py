@@ -12,9 +12,8 @@ from pyarrow import types
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands.future import future_values
-from forecast.commands.inputs import read_source, rows_of
+from forecast.commands.inputs import read_source, rows_of, trained_columns
 from forecast.commands.intervals import forecast_intervals
-from forecast.commands.panels import trained_columns
 from forecast.config.run_config import Plain
 from forecast.data.cells import FloatArray
 from forecast.data.panel.assembly import times_are_counted

@@ -9,9 +9,8 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.commands import Answer
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.growth import NEW_ROWS
-from forecast.commands.inputs import check_horizon, files_read
+from forecast.commands.inputs import check_horizon, files_read, first_forecast
 from forecast.commands.outputs import check_evaluation_folder
-from forecast.commands.panels import first_forecast
 from forecast.commands.refit import as_stored, stored_metrics
 from forecast.commands.results import write_results
 from forecast.config.build import build

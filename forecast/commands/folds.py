@@ -15,9 +15,9 @@ from forecast.commands.results import naive_of
 from forecast.commands.tables import in_zone
 from forecast.config.run_config import Plain
 from forecast.data.guessing.train_command import typed
-from forecast.data.panel.read import read_panel
+from forecast.data.panel.read import source_rows
 from forecast.data.prepare import Prepared
-from forecast.data.sources import CsvSource, Source
+from forecast.data.sources import Source
 from forecast.data.split import FoldSplit
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
@@ -31,20 +31,16 @@ TEST = "test"
 
 def check_length(source: Source, split: FoldSplit, *, seq_len: int) -> None:
     """UserError where the first fold has no window to learn from, with how many folds the data are long enough for."""
-    if isinstance(source, CsvSource) and source.panel_form:
-        panel = read_panel(source)
-        name, rows, of = panel.name, int(panel.lengths.max()), " in its longest series"
-    else:
-        frame = source.frame()
-        name, rows, of = frame.name, len(frame), ""
+    frame = source_rows(source)
+    rows, of = int(frame.lengths.max()), " in its longest series" if len(frame) > 1 else ""
     most = split.most_folds(rows, seq_len=seq_len)
     if most == split.folds:
         return
     needed = f"before the first there must be a window of {seq_len} + {split.horizon} rows to train on, and validation"
     fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set shorter seq_len and pred_len"
     raise UserError(
-        f"backtest.folds={split.folds}: longer than the data: {name} has {rows} rows{of}, the forecasts take the last "
-        f"{split.horizon + (split.folds - 1) * split.step}, and {needed}. {fix}."
+        f"backtest.folds={split.folds}: longer than the data: {frame.name} has {rows} rows{of}, the forecasts take "
+        f"the last {split.horizon + (split.folds - 1) * split.step}, and {needed}. {fix}."
     )
 
 
@@ -53,8 +49,8 @@ def checkpoint_folds(
 ) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
-    reading: as `history` takes it. Of a panel those folds of a series are left out that begin before the end of its
-    training rows. UserError where the folds overlap the rows that the model was trained on, train or val, or reach
+    reading: as `history` takes it. Those folds of a series are left out that begin before the end of its training rows.
+    UserError where the folds overlap the rows that the model was trained on, train or val, or reach
     before the first row.
     """
     checkpoint = forecaster.checkpoint
@@ -65,60 +61,37 @@ def checkpoint_folds(
             f"ckpt_path={checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, which would "
             f"flatter it. Look back with the held-out model: {held_out}"
         )
-    if checkpoint.has_ids:
-        if path is not None:
+    data = evaluated_data(checkpoint, source, path, split=TEST if path is None else WHOLE_FILE, reading=reading)
+    frame, begin = data.frame, data.frame.offsets[:-1]
+    if path is None:
+        seen = data.splits["val"].stop
+    else:
+        val, freq = checkpoint.record.series.rows.splits["val"], checkpoint.data["freq"]
+        more = int((val[:, 1] - val[:, 0]).max())  # rows after the last train row of any series, or a few fewer
+        until = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=freq)[-1]
+        last = frame.calendar().searchsorted(until, side="right")
+        seen = begin + np.clip(last - frame.steps, 0, frame.lengths)
+    longest = int(np.argmax(frame.offsets[1:] - seen))
+    rows, learned = int(frame.lengths[longest]), int((seen - begin)[longest])
+    room = rows - max(learned, checkpoint.config.seq_len) - split.horizon
+    if (most := 0 if room < 0 else room // split.step + 1) < split.folds:
+        fix = (
+            f"At most {most} do not: backtest.folds={most}"
+            if most
+            else f"No forecast fits behind them. To train for the backtest: {refitting(checkpoint, 'never')}"
+        )
+        if learned:
             raise UserError(
-                f"data.path={path}: a backtest of a panel's checkpoint looks back on the file that it was trained on. "
-                "Leave data.path out, or ckpt_path to train on this file."
+                f"backtest.folds={split.folds}: folds that overlap the training rows of {checkpoint.path}, which end "
+                f"at {frame.timestamps(longest)[learned - 1]}, would flatter it. {fix}"
             )
-        data = evaluated_data(checkpoint, source, None, split=TEST)
-        begin, end = data.frame.offsets[:-1], data.frame.offsets[1:]
-        first = np.maximum(split.cuts(data.frame.lengths).test + begin, data.splits["val"].stop)
-        seen = data.splits["val"].stop - begin
-        longest = int(np.argmax(data.frame.lengths - seen))
-        rows, learned = int(data.frame.lengths[longest]), int(seen[longest])
-        check_room(checkpoint, split, rows=rows, learned=learned, times=data.frame.timestamps(longest))
-        before = {name: data.splits[name] for name in ("train", "val")}
-        return data.but(splits={**before, TEST: TargetRows(first, np.maximum(first, end))})
-    one = evaluated_data(checkpoint, source, path, split=WHOLE_FILE if path else TEST, reading=reading)
-    times = one.frame.timestamps(0)
-    rows = len(times)
-    learned = int((times <= learned_until(checkpoint)).sum())
-    check_room(checkpoint, split, rows=rows, learned=learned, times=times)
-    learned_from = {name: part for name, part in one.splits.items() if name in ("train", "val")}
-    test = TargetRows(split.cuts(np.array([rows])).test, np.array([rows]))
-    return one.but(splits={**learned_from, TEST: test})
-
-
-def learned_until(checkpoint: Checkpoint) -> pd.Timestamp:
-    """The time of the last row that a checkpoint's training saw, of train or val."""
-    splits = checkpoint.data["splits"]
-    more = splits["val"][1] - splits["train"][1]
-    freq = checkpoint.data["freq"]
-    last: pd.Timestamp = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=freq)[-1]
-    return last
-
-
-def check_room(checkpoint: Checkpoint, split: FoldSplit, *, rows: int, learned: int, times: pd.DatetimeIndex) -> None:
-    """UserError unless the folds lie in the rows after those learned from, and a window before the first does."""
-    behind = max(learned, checkpoint.config.seq_len)
-    most = max(0, (rows - behind - split.horizon) // split.step + 1) if rows - behind >= split.horizon else 0
-    if most >= split.folds:
-        return
-    fix = (
-        f"At most {most} do not: backtest.folds={most}"
-        if most
-        else f"No forecast fits behind them. To train for the backtest: {refitting(checkpoint, 'never')}"
-    )
-    if not learned:
         raise UserError(
             f"backtest.folds={split.folds}: longer than the data, which have {rows} rows, and the model looks back on "
             f"{checkpoint.config.seq_len}. {fix.replace('do not', 'fit')}"
         )
-    raise UserError(
-        f"backtest.folds={split.folds}: folds that overlap the training rows of {checkpoint.path}, which end at "
-        f"{times[learned - 1]}, would flatter it. {fix}"
-    )
+    learned_from = {name: part for name, part in data.splits.items() if name in ("train", "val")}
+    first = np.maximum(split.cuts(frame.lengths).test + begin, seen)
+    return data.but(splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})
 
 
 def refitting(checkpoint: Checkpoint, refit: str) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.guessing.train_command import hydra_value, typed
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.prepare import HasPanel
 from forecast.data.sources import CsvSource, Source
-from forecast.data.target_rows import TargetRows
+from forecast.data.target_rows import ANYWHERE, TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.text.terminal import label, shell_word
@@ -31,21 +30,33 @@ def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
     return same and len(frame.values) > recorded.ends.sum()
 
 
-def check_unchanged(checkpoint: Checkpoint, source: Source, frame: HasPanel) -> None:
-    """Raises UserError when the data trained on are no longer what they were. frame: as they are now."""
-    panel = frame.as_panel()
-    now, expected, path = source.checksum_of(panel), checkpoint.data["checksum"], source.path_used()
-    if now == expected:
-        return
-    if has_grown(checkpoint, panel):
+def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> dict[str, TargetRows]:
+    """The splits of the training in the rows of the data trained on, as they are now.
+
+    Raises UserError when they are no longer what they were, and for a split that is missing or goes beyond them.
+    """
+    now, expected, path = source.checksum_of(frame), checkpoint.data["checksum"], source.path_used()
+    if now != expected and has_grown(checkpoint, frame):
         raise UserError(
             f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
             f"{what_now(checkpoint, path)}"
         )
-    raise UserError(
-        f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
-        f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
-    )
+    if now != expected:
+        raise UserError(
+            f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
+            f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
+        )
+    recorded = checkpoint.record.series.rows
+    problems = [f"it has no split {name}" for name in ANYWHERE if name not in recorded.splits]
+    splits = recorded.placed(frame, checkpoint.scale.places(frame.ids))
+    for name, rows in splits.items():
+        for s in np.flatnonzero(rows.stop > frame.offsets[1:])[:1].tolist():
+            problems.append(f"its split {name} goes beyond the {frame.lengths[s]} rows of {frame.named(s)}")
+    if problems:
+        raise UserError(
+            f"ckpt_path={checkpoint.path} was changed by other means: {problems[0]}. Use another checkpoint of its run."
+        )
+    return splits
 
 
 def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetRows]:

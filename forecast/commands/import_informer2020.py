@@ -13,7 +13,7 @@ from torch import Tensor
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.checkpoint.record import Record
 from forecast.commands.outputs import keep_inputs, keep_others
-from forecast.commands.training_data import read_series
+from forecast.commands.training_data import read_data
 from forecast.config import resolvers
 from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
@@ -56,7 +56,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
     source = config.data.build(FileSource)
     keep_inputs([arguments.output], [("the file of the data", source.path_used())], key="OUTPUT")
     check_target(arguments, source)
-    data = read_series(source, config)
+    data = read_data(source, config)
     check_columns(arguments, data)
     record = make_record(config, choices, source, data, fit_baselines(data))
     model = build_model(config, record.data)

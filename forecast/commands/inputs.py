@@ -11,20 +11,19 @@ import pandas as pd
 import torch
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, check_unchanged, grown_splits, train_again
-from forecast.commands.panels import evaluated_panel, panel_history, trained_columns
+from forecast.commands.growth import NEW_ROWS, WHOLE_FILE, grown_splits, train_again, trained_splits
 from forecast.commands.refit import check_later
 from forecast.config.run_config import DataRecipe, Plain
-from forecast.data.categories import with_categories
-from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.categories import told_facts, with_categories
+from forecast.data.frame import read_frame
 from forecast.data.gaps import Side
 from forecast.data.holidays import with_holidays
 from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.read import read_panel
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.scaling import Scales
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
-from forecast.data.split import recorded_splits, split_rows
+from forecast.data.target_rows import TargetRows, panel_cuts
 from forecast.errors import UserError, closest
 from forecast.evaluation.history import report_far
 from forecast.text.terminal import listed
@@ -113,8 +112,8 @@ def history(
     reading: Plain | None = None,
     *,
     open_ends: Collection[Side] = BOTH_ENDS,
-) -> SeriesFrame:
-    """The checkpoint's columns from another file, or, path None, from the data trained on as they are now.
+) -> PanelFrame:
+    """The checkpoint's columns of one series from another file, or, path None, from the data trained on.
 
     reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: see `gaps.fill`.
     UserError for a missing column and for another frequency than the one trained on.
@@ -122,7 +121,7 @@ def history(
     columns, read_columns = list(checkpoint.data["columns"]), checkpoint.read_columns
     book = checkpoint.codebook(source)
     if path is None and not isinstance(source, FileSource):
-        frame = source.frame()
+        frame = source.frame().as_panel()
         if list(frame.columns) != columns:
             raise UserError(
                 f"ckpt_path={checkpoint.path}: its columns {listed(columns)} are not those of {frame.name}, "
@@ -140,8 +139,8 @@ def history(
 
     read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
 
-    def made(layout: FileSource) -> SeriesFrame:
-        frame = with_holidays(read(layout, codebook=book), checkpoint.holidays)
+    def made(layout: FileSource) -> PanelFrame:
+        frame = with_holidays(read(layout, codebook=book).as_panel(), checkpoint.holidays)
         return with_categories(frame, checkpoint.categories)
 
     try:
@@ -160,14 +159,40 @@ def rows_of(
     path: Path | str | None = None,
     reading: Plain | None = None,
     *,
+    open_ends: Collection[Side] = BOTH_ENDS,
     leave_out: bool = False,
 ) -> PanelFrame:
-    """`history` of any number of series. leave_out: of many those with gaps, where gaps are refused."""
-    if not checkpoint.has_ids:
-        return replace(history(checkpoint, source, path, reading).as_panel(), time_column=source.time_name)
+    """The checkpoint's columns of all series of the data trained on or of another file, see `history`.
+
+    leave_out: of many series those with gaps, where gaps are refused. UserError for a column that is missing.
+    """
+    if checkpoint.record.series.id_column is None:
+        frame = history(checkpoint, source, path, reading, open_ends=open_ends)
+        return replace(frame, time_column=source.time_name)
     file = read_source(source, path, reading)
     assert isinstance(file, CsvSource)
-    return panel_history(checkpoint, trained_columns(checkpoint, file), leave_out=leave_out)
+    book = checkpoint.codebook(file)
+    file = trained_columns(checkpoint, file)
+    frame = read_panel(file, freq=checkpoint.data["freq"], book=book, leave_out=leave_out)
+    frame = with_holidays(frame, file.holidays)
+    for name in checkpoint.data["columns"]:
+        if name not in frame.columns:
+            raise UserError(
+                f"{frame.name}: there is no column '{name}' among {listed(frame.columns)}, which the model was trained "
+                f"on.{closest(name, frame.columns)}"
+            )
+    frame = with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
+    return frame if frame.facts is None else replace(frame, facts=told_facts(frame, checkpoint.categories))
+
+
+def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
+    """A source of which no other column is read than the model was trained on.
+
+    Only a long file has others: else a column, or a cell of a line, is no name of a target.
+    """
+    if source.panel_form != "long":
+        return source
+    return replace(source, columns=[*checkpoint.read_columns, *checkpoint.fact_columns], drop=())
 
 
 def evaluated_data(
@@ -178,68 +203,60 @@ def evaluated_data(
     split: str,
     reading: Plain | None = None,
 ) -> Prepared:
-    """The frame and the split to evaluate, scaled as in training. reading: as in `history`.
+    """The rows and the split to evaluate, scaled as in training. reading: as in `history`.
 
-    Raises UserError for a split that is not there, for splits that the data do not have, and when the trained file has
-    changed: its splits would have moved.
+    Raises UserError for a split that is not there, or holds no window, and when the trained file has changed: its
+    splits would have moved.
     """
-    if checkpoint.has_ids:
-        file = read_source(source, path, reading)
-        assert isinstance(file, CsvSource)
-        return evaluated_panel(checkpoint, trained_columns(checkpoint, file), split=split, other_file=path is not None)
-    frame = history(checkpoint, source, path, reading, open_ends=LAST_END)
-    seq_len, pred_len = checkpoint.config.seq_len, checkpoint.config.pred_len
-    pad = checkpoint.record.series.pad
-    lengths = {"seq_len": 1 if pad else seq_len, "pred_len": pred_len}
-    where = f"ckpt_path={checkpoint.path}"
+    frame, other_file = rows_of(checkpoint, source, path, reading, open_ends=LAST_END), path is not None
     if split == NEW_ROWS:
-        splits = {name: rows.alone for name, rows in grown_splits(checkpoint, frame.as_panel()).items()}
-    elif path and split == WHOLE_FILE:
-        splits = whole_file(frame, **lengths)
-    elif path:
-        splits = split_rows(frame, source.split, **lengths)
+        splits = grown_splits(checkpoint, frame)
+    elif other_file and split == WHOLE_FILE:
+        splits = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
+    elif other_file:
+        splits = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
     else:
-        check_unchanged(checkpoint, source, frame)
-        splits = recorded_splits(frame, checkpoint.data["splits"], where=where, **lengths)
+        splits = trained_splits(checkpoint, source, frame)
     if split not in splits:
-        valid = [*splits, NEW_ROWS, WHOLE_FILE] if path else [*splits, NEW_ROWS]
+        valid = [*splits, NEW_ROWS, WHOLE_FILE] if other_file else [*splits, NEW_ROWS]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)
         raise UserError(f"split={split}: {frame.name} has the splits {', '.join(valid)}.{hint}")
-    if path:
-        first = min(max(splits[split].start, lengths["seq_len"]), len(frame) - 1)  # the first that a window forecasts
-        check_later(checkpoint, split, frame.timestamps[first])
-    seen = (frame.timestamps <= pd.Timestamp(checkpoint.trained_until)).sum()
-    if path and seen > splits[split].start:
-        log.warning(
-            "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
-            "has seen its error is no forecast error.",
-            checkpoint.trained_until,
-        )
-    if path or split == NEW_ROWS:
-        lines = splits[split]
-        report_far(
-            frame.values[lines.start : lines.stop], checkpoint.scaler, where=f"{frame.name}, the rows of {split}"
-        )
+    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
+    if count := int(scaler.own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
     data = prepare(
         frame,
         splits=splits,
         targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
         encoding=checkpoint.encoding,
-        scaler=Scales.of(checkpoint.scaler),
         covariates=checkpoint.covariates,
         hidden=checkpoint.hidden,
-        pad=pad,
-        seq_len=seq_len,
-        pred_len=pred_len,
+        fact_scale=checkpoint.fact_scale,
+        pad=checkpoint.record.series.pad,
+        scaler=scaler,
+        season=checkpoint.data.get("season"),
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
     )
-    return replace(data, season=checkpoint.data.get("season"))
-
-
-def whole_file(frame: SeriesFrame, *, seq_len: int, pred_len: int) -> dict[str, range]:
-    """All windows of a file as one split."""
-    rows = len(frame.values)
-    if rows < seq_len + pred_len:
-        raise UserError(
-            f"{frame.name} has {rows} rows; one window needs seq_len + pred_len = {seq_len} + {pred_len} rows."
+    data.check_enough()
+    first = first_forecast(data, split)
+    if other_file:
+        check_later(checkpoint, split, first)
+    if other_file and first is not None and first <= pd.Timestamp(checkpoint.trained_until):
+        log.warning(
+            "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
+            "has seen its error is no forecast error.",
+            checkpoint.trained_until,
         )
-    return {WHOLE_FILE: range(rows)}
+    if len(frame) == 1 and (other_file or split == NEW_ROWS):
+        rows = splits[split].alone
+        values = frame.values[rows.start : rows.stop]
+        report_far(values, scaler.alone(frame.columns), where=f"{frame.name}, the rows of {split}")
+    return data
+
+
+def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:
+    """The time of the first row that any window of a split forecasts; None without a window."""
+    frame, origins = data.frame, data.origins(split)
+    steps = (origins.first - frame.offsets[:-1] + frame.steps)[origins.counts > 0]
+    return frame.calendar()[int(steps.min())] if len(steps) else None

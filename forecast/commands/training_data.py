@@ -10,20 +10,22 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
 from forecast.commands.growth import has_grown, what_now
 from forecast.commands.inputs import rows_of
-from forecast.commands.panels import prepared_for, training_panel
 from forecast.config.distributed import rank
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.categories import with_train_categories
 from forecast.data.guessing.train_command import typed
 from forecast.data.known_targets import known_targets
-from forecast.data.prepare import Prepared
+from forecast.data.panel.fact_scale import fitted_facts
+from forecast.data.panel.read import source_rows
+from forecast.data.prepare import Prepared, prepare
 from forecast.data.roles import names_roles
-from forecast.data.sources import CsvSource, Source
-from forecast.data.split import split_rows
-from forecast.data.target_rows import TargetRows
+from forecast.data.seasonality import seasonal_period
+from forecast.data.sources import Source
+from forecast.data.target_rows import panel_cuts
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, counted_windows
+from forecast.evaluation.fitting import train_season
 from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan
@@ -106,17 +108,26 @@ def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
 
 
 def read_data(source: Source, config: RunConfig) -> Prepared:
-    """The data of a training, scaled by their train rows."""
-    if isinstance(source, CsvSource) and source.panel_form:
-        return training_panel(source, config)
-    return read_series(source, config)
-
-
-def read_series(source: Source, config: RunConfig) -> Prepared:
-    """`read_data` of one series."""
-    frame = source.frame()
-    lengths, targets = config.lengths, source.target_columns(frame)
-    splits = split_rows(frame, source.split, **{**lengths, "seq_len": 1} if source.pad else lengths)
-    frame = with_train_categories(frame, splits["train"])
-    rows = {name: TargetRows.of(part) for name, part in splits.items()}
-    return prepared_for(source, frame.as_panel(), rows, targets=targets, encoding=config.encoding, **lengths)
+    """The data of a training, each series scaled by its train rows. UserError where a split holds no window."""
+    frame, pred_len = source_rows(source), config.pred_len
+    rows = panel_cuts(source.split, frame, pred_len=pred_len)
+    frame = with_train_categories(frame, rows["train"])
+    roles, targets = source.roles(frame), source.target_columns(frame)
+    period = source.season or train_season(frame, rows["train"], targets, pred_len=pred_len)
+    data = prepare(
+        frame,
+        splits=rows,
+        targets=targets,
+        encoding=config.encoding,
+        pad=source.pad,
+        scaling=source.scaling,
+        season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
+        fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
+        covariates=() if roles is None else roles.covariates,
+        hidden=() if roles is None else roles.hidden,
+        seq_len=config.seq_len,
+        pred_len=pred_len,
+    )
+    data = data.but(season=period)
+    data.check_enough()
+    return data

@@ -4,13 +4,12 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from forecast.data.cells import Cells
-from forecast.data.frame import SeriesFrame
 from forecast.data.panel.frame import Facts, PanelFrame
 from forecast.data.reading.codebook import Codebook, Words
 from forecast.data.target_rows import TargetRows
@@ -18,7 +17,6 @@ from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 Array = TypeVar("Array", npt.NDArray[np.float32], npt.NDArray[np.float64])
-Frame = TypeVar("Frame", SeriesFrame, PanelFrame)
 _NAMED = 5  # words that are listed
 _WHOLE = re.compile(r"\d+")
 
@@ -28,59 +26,44 @@ def in_order(words: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda word: (0, int(word), word) if _WHOLE.fullmatch(word) else (1, 0, word)))
 
 
-def seen(frame: Frame, train: npt.NDArray[np.bool_]) -> dict[str, tuple[str, ...]]:
-    """The words of each column of categories in the train rows (N,), sorted: what a model can learn."""
-    found = {}
-    for name, words in frame.categories.items():
-        column = frame.values[:, frame.columns.index(name)][train]
-        codes = np.unique(column[_held(frame, name)[train]]).astype(int)
-        found[name] = in_order([words[code - 1] for code in codes.tolist() if code > 0])
-    return found
-
-
-def with_categories(frame: Frame, categories: Mapping[str, Sequence[str]]) -> Frame:
+def with_categories(frame: PanelFrame, categories: Mapping[str, Sequence[str]]) -> PanelFrame:
     """The same with the numbers that these words have: 0 for any other, which is said, and for a missing cell.
 
     A cell that was filled in counts as known to be unknown: between two categories is none.
     """
     if not frame.categories:
         return frame
-    values, marks = np.array(frame.values), frame.missing if isinstance(frame, SeriesFrame) else frame.measured
-    marks = None if marks is None else marks.copy()
+    values, measured = np.array(frame.values), None if frame.measured is None else frame.measured.copy()
     for name, words in frame.categories.items():
         column, wanted = frame.columns.index(name), list(categories[name])
         numbers, unseen = renumbered(words, wanted)
         held = _held(frame, name)
         codes = np.where(held, frame.values[:, column], 0).astype(int)
         values[:, column] = numbers[codes]
-        if marks is not None:
-            marks[:, column] = not isinstance(frame, SeriesFrame)
+        if measured is not None:
+            measured[:, column] = True
         say_unseen(frame.name, name, unseen, int(np.isin(codes, list(unseen)).sum()), "rows")
-    changes: dict[str, Any] = {"missing" if isinstance(frame, SeriesFrame) else "measured": marks}
-    return replace(
-        frame, values=values, categories={name: tuple(categories[name]) for name in frame.categories}, **changes
-    )
+    known = {name: tuple(categories[name]) for name in frame.categories}
+    return replace(frame, values=values, categories=known, measured=measured)
 
 
-def with_train_categories(frame: Frame, rows: range | TargetRows) -> Frame:
-    """The same with the numbers of the words that the train rows, or series that have such rows, hold.
-
-    rows: of one series, or of each of a panel.
-    """
-    if isinstance(rows, range):
-        train = np.zeros(len(frame.values), dtype=np.bool_)
-        train[rows.start : rows.stop] = True
-        return with_categories(frame, seen(frame, train))
+def with_train_categories(frame: PanelFrame, rows: TargetRows) -> PanelFrame:
+    """The same with the numbers of the words that the train rows, or series that have such rows, hold."""
     edges = np.zeros(len(frame.values) + 1, dtype=np.int64)
     np.add.at(edges, rows.first, 1)
     np.add.at(edges, rows.stop, -1)
-    frame = with_categories(frame, seen(frame, np.cumsum(edges[:-1]) > 0))
-    if isinstance(frame, SeriesFrame) or frame.facts is None:
+    train, learnt = np.cumsum(edges[:-1]) > 0, dict[str, tuple[str, ...]]()
+    for name, words in frame.categories.items():
+        column = frame.values[:, frame.columns.index(name)][train]
+        codes = np.unique(column[_held(frame, name)[train]]).astype(int)
+        learnt[name] = in_order([words[code - 1] for code in codes.tolist() if code > 0])
+    frame = with_categories(frame, learnt)
+    if frame.facts is None:
         return frame
     facts, trained = frame.facts, rows.stop > rows.first
-    codes = {name: np.unique(facts.column(name)[trained]).astype(int).tolist() for name in facts.categories}
-    words = {name: in_order([facts.categories[name][code - 1] for code in found]) for name, found in codes.items()}
-    return replace(frame, facts=told_facts(frame, words))
+    of_facts = {name: np.unique(facts.column(name)[trained]).astype(int).tolist() for name in facts.categories}
+    kept = {name: in_order([facts.categories[name][code - 1] for code in part]) for name, part in of_facts.items()}
+    return replace(frame, facts=told_facts(frame, kept))
 
 
 def told_facts(frame: PanelFrame, categories: Mapping[str, Sequence[str]]) -> Facts:

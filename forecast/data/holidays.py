@@ -1,19 +1,15 @@
 """The public holidays of a country as a column that is known in advance."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.panel.frame import STEP_FREQ, PanelFrame
 from forecast.data.roles import HOLIDAY
 from forecast.errors import UserError, closest
 from forecast.text.program import install
-
-Frame = TypeVar("Frame", SeriesFrame, PanelFrame)
 
 
 def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.float64]:
@@ -37,7 +33,7 @@ def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.
     return flags
 
 
-def with_holidays(frame: Frame, country: str | None) -> Frame:
+def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
     """The same with a last column `holiday`, of the country whose holidays are asked for; UserError as above.
 
     UserError for rows that no calendar counts, and where the file has a column of that name.
@@ -55,11 +51,6 @@ def with_holidays(frame: Frame, country: str | None) -> Frame:
             f"data.holidays out and name it as data.known=[{HOLIDAY}], or leave it out: data.drop=[{HOLIDAY}]"
         )
     columns = (*frame.columns, HOLIDAY)
-    if isinstance(frame, SeriesFrame):
-        flags = holiday_flags(frame.timestamps, country)[:, None]
-        missing = None if frame.missing is None else np.pad(frame.missing, ((0, 0), (0, 1)))
-        values = np.concatenate([frame.values, flags], axis=1)
-        return replace(frame, values=values, columns=columns, missing=missing)
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
     made = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)

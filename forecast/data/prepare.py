@@ -17,7 +17,8 @@ from forecast.data.cells import FloatArray, IntArray
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales
-from forecast.data.target_rows import Origins, TargetRows, check_enough, usable_windows
+from forecast.data.split import PARTS
+from forecast.data.target_rows import TAIL, Origins, TargetRows, usable_windows
 from forecast.data.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
@@ -196,14 +197,29 @@ class Prepared:
 
     def check_enough(self) -> None:
         """UserError where a split other than the tail holds no window of any series."""
-        needs = "1 row before them, since data.short=pad," if self.pad else f"seq_len {self.seq_len}"
-        check_enough(
-            {name: self.origins(name) for name in self.splits},
-            self.frame,
-            needed=self.context + self.pred_len,
-            lengths=f"{needs} + pred_len {self.pred_len}",
-            pad=self.pad,
-        )
+        frame, pred_len = self.frame, self.pred_len
+        needed = self.context + pred_len
+        before = "1 row before them, since data.short=pad, + " if self.pad else f"seq_len {self.seq_len} + "
+        for name, rows in self.splits.items():
+            if name == TAIL or len(self.origins(name)):
+                continue
+            part, longest = PARTS.get(name, name), int(frame.lengths.argmax())
+            times, count = frame.timestamps(longest), int((rows.stop - rows.first)[longest])
+            if len(frame) > 1:
+                raise UserError(
+                    f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({before}pred_len "
+                    f"{pred_len}), and the longest of the {len(frame)} series, '{frame.ids[longest]}', has "
+                    f"{frame.lengths[longest]} in all. Set "
+                    f"{'a shorter' if self.pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another "
+                    "data/split."
+                )
+            if name != "train" and count < pred_len:  # what lies before them is in other splits
+                needed, before = pred_len, ""
+            raise UserError(
+                f"{frame.name}: of its {frame.lengths[0]} rows ({times[0]} to {times[-1]}) {count} are for {part}, but "
+                f"one window needs {needed} ({before}pred_len {pred_len}). Choose a shorter "
+                f"{'seq_len or ' * bool(before)}pred_len, another data.split, or evaluate with split=all."
+            )
 
     def left_out(self) -> dict[str, list[str]]:
         """The ids of series without a window, by the reason; those that the reader left out among them."""

@@ -15,7 +15,6 @@ from forecast.data import catalog, demo
 from forecast.data.cells import Cells
 from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
-from forecast.data.holidays import with_holidays
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
@@ -259,12 +258,8 @@ class CsvSource(Roles, FileSource):
         return Path(self.path or "")
 
     def frame(self) -> SeriesFrame:
-        """The series in the file, with roles in the order of `Columns`; errors as `read_frame`, and for roles."""
-        if not self.has_roles:
-            return super().frame()
-        frame = read_frame(self.path_used(), self, codebook=self.codebook())
-        frame = with_holidays(frame, self.holidays)
-        return frame.of(self.by_role(frame).all)
+        """The series in the file, with roles all columns of it; errors as `read_frame`."""
+        return read_frame(self.path_used(), self, codebook=self.codebook()) if self.has_roles else super().frame()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Which rows are forecast for training, for choosing a model, and for judging it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
@@ -190,27 +190,6 @@ def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int)
                 "evaluate with split=all."
             )
     return {name: part for name, part in rows.items() if name != "tail" or len(part) >= pred_len}
-
-
-def recorded_splits(
-    frame: SeriesFrame, recorded: Mapping[str, Sequence[int]], *, seq_len: int, pred_len: int, where: str
-) -> dict[str, range]:
-    """The splits (first row, end) that a checkpoint names, as `split_rows` gives them.
-
-    where: the checkpoint. UserError for one that is missing, that the frame does not hold, or that holds no window.
-    """
-    splits = {name: range(*rows) for name, rows in recorded.items()}
-    problems = [f"it has no split {name}" for name in ("train", "val", "test") if name not in splits]
-    for name, rows in splits.items():
-        split, needed = f"its split {name}, the rows {rows.start} to {rows.stop},", pred_len
-        needed += seq_len if name == "train" else 0
-        if rows.stop > len(frame):
-            problems.append(f"{split} goes beyond the {len(frame)} rows of {frame.name}")
-        elif len(rows) < needed:
-            problems.append(f"{split} holds no window: that takes {needed} rows")
-    if problems:
-        raise UserError(f"{where} was changed by other means: {problems[0]}. Use another checkpoint of its run.")
-    return splits
 
 
 def _stamp(key: str, value: str) -> pd.Timestamp:

@@ -1,6 +1,5 @@
 """Which rows of each series are forecast for training, for choosing a model, and for judging it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 
 from forecast.data.cells import IntArray
 from forecast.data.panel.frame import PanelFrame
-from forecast.data.split import PARTS, Split
+from forecast.data.split import Split
 from forecast.errors import UserError
 
 ANYWHERE = "train", "val", "test"
@@ -109,19 +108,3 @@ def usable_windows(
         of_ahead = np.concatenate([[0], np.cumsum(~frame.measured[:, -ahead:].all(axis=1))])
         shut |= of_ahead[rows + offset + pred_len] > of_ahead[rows + offset]
     return np.flatnonzero(~shut) if shut.any() else None
-
-
-def check_enough(origins: Mapping[str, Origins], frame: PanelFrame, *, needed: int, lengths: str, pad: bool) -> None:
-    """UserError where a split other than the tail has no window in any series.
-
-    needed: rows of one window. pad: whether windows may begin before their series.
-    """
-    for name in origins:
-        if name != TAIL and not len(origins[name]):
-            longest = int(frame.lengths.argmax())
-            part, first = PARTS.get(name, name), str(frame.ids[longest])
-            raise UserError(
-                f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({lengths}), and the "
-                f"longest of the {len(frame)} series, '{first}', has {frame.lengths[longest]} in all. Set "
-                f"{'a shorter' if pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another data/split."
-            )

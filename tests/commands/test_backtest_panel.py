@@ -51,5 +51,6 @@ def test_a_panels_checkpoint_forecasts_no_row_that_it_was_trained_on(panel_csv, 
     assert table.groupby("id")["fold"].nunique().to_dict() == {"[bold]": 9, "late": 6, "long": 9, "short": 1}
     text = refusal(capsys, "backtest", best, "backtest.folds=13", f"hydra.run.dir={tmp_path}/c")
     assert "folds that overlap the training rows" in text and "At most 12 do not: backtest.folds=12" in text
-    text = refusal(capsys, "backtest", best, f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/c")
-    assert "Leave data.path out" in text
+    other, _ = backtested(tmp_path / "d", best, f"data.path={panel_csv}", "backtest.folds=3")
+    until = pd.Timestamp("2021-01-01") + pd.Timedelta(hours=max(5 * s + row for s, row in enumerate(learned.values())))
+    assert other["time"].min() >= until  # of another file the rows after the last that the training saw

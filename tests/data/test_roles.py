@@ -9,7 +9,6 @@ import pytest
 import torch
 from config.composed import run_config
 
-from forecast.commands.panels import training_panel
 from forecast.commands.training_data import read_data
 from forecast.data.categories import with_categories
 from forecast.data.panel.read import read_panel
@@ -100,7 +99,7 @@ def test_observed_categories_are_hidden_at_the_steps_to_come(tmp_path):
 
 def test_observed_categories_of_a_panel_are_hidden_at_the_steps_to_come(tmp_path):
     keys = {"target": "sold", "past": ["promo"], "categorical": ["promo"], "id_column": "shop"}
-    data = training_panel(source(written(panel(), tmp_path, "csv"), **keys), CONFIG)
+    data = read_data(source(written(panel(), tmp_path, "csv"), **keys), CONFIG)
     assert data.hidden == ("promo",)
     windows = data.windows("train")
     batch = windows.__getitems__(range(len(windows)))
@@ -120,7 +119,7 @@ def test_gaps_in_categories_are_unknown_ones(tmp_path):
 def test_every_reader_gives_the_same_panel_with_categories_and_facts(tmp_path, kind):
     keys = {"target": "sold", "known": ["promo"], "static": ["size", "region", "number"], "categorical": ["number"]}
     read = source(written(panel(), tmp_path, kind), **keys, id_column="shop")
-    data = training_panel(read, CONFIG)
+    data = read_data(read, CONFIG)
     frame, facts = data.frame, data.frame.facts
     assert frame.columns == ("sold", "promo") and frame.categories == {"promo": ("no", "yes")}
     assert facts.categories == {"region": ("north", "south"), "number": ("1", "2", "3")}
@@ -144,10 +143,10 @@ def test_ids_and_another_file_are_facts(tmp_path):
     keys = {"target": "sold", "id_column": ["store", "brand"], "known": ["promo"], "static": ["brand", "area", "type"]}
     keys |= {"static_path": str(tmp_path / "shops.csv"), "static_on": {"store": "STORE"}}
     read = source(written(table, tmp_path, "csv"), **keys, columns=["sold", "promo"])
-    facts = training_panel(read, CONFIG).frame.facts
+    facts = read_data(read, CONFIG).frame.facts
     assert facts.categories == {"brand": ("x",), "type": ("p", "q")}
     np.testing.assert_array_equal(facts.values, [[1, 70.5, 1], [1, 80.5, 2], [1, 90.5, 1]])
-    every = training_panel(replace(read, static=[]), CONFIG).frame.facts
+    every = read_data(replace(read, static=[]), CONFIG).frame.facts
     assert every.names == ("area", "type")
 
 
@@ -163,7 +162,7 @@ def test_facts_come_back_from_a_cache(tmp_path):
 
 def test_a_category_of_another_file_has_the_number_of_the_training(tmp_path, caplog):
     read = source(written(series(), tmp_path, "csv"), known=["weather"])
-    frame = with_categories(read.frame(), {"weather": ["rain", "sun"]})
+    frame = with_categories(read.frame().as_panel(), {"weather": ["rain", "sun"]})
     table = series()
     expected = [{"rain": 1, "sun": 2}.get(word, 0) for word in table["weather"]]
     np.testing.assert_array_equal(frame.values[:, frame.columns.index("weather")], expected)
@@ -182,7 +181,7 @@ def test_holidays_are_known_in_advance(tmp_path):
     assert data.covariates == ("holiday",)
     assert [str(day.date()) for day in days] == ["2024-12-25", "2024-12-26", "2025-01-01"]
     many = source(written(panel(), tmp_path, "csv"), target="sold", id_column="shop", holidays="DE")
-    frame = training_panel(many, CONFIG).frame
+    frame = read_data(many, CONFIG).frame
     assert frame.values[:, frame.columns.index("holiday")].reshape(3, 40).tolist() == [[1] + [0] * 39] * 3
 
 
@@ -285,10 +284,10 @@ def test_facts_that_cannot_be_are_refused(tmp_path, case):
     keys = {key: str(tmp_path / "shops.csv") if value == "F" else value for key, value in keys.items()}
     path = written(change(panel()), tmp_path, "csv")
     with pytest.raises(UserError, match=match):
-        training_panel(source(path, target="sold", id_column="shop", **keys), CONFIG)
+        read_data(source(path, target="sold", id_column="shop", **keys), CONFIG)
 
 
 def test_the_end_of_each_series_is_cut_with_facts_too(tmp_path):
     read = source(written(panel(), tmp_path, "csv"), target="sold", id_column="shop", static=["size"])
-    data = training_panel(replace(read, split=LastSplit(val=1, test=1, horizon=3)), CONFIG)
+    data = read_data(replace(read, split=LastSplit(val=1, test=1, horizon=3)), CONFIG)
     assert len(data.windows("test")) == 3

@@ -17,8 +17,7 @@ from forecast.config.values import options
 from forecast.data.future import StepsAfter, read_future
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.train_command import hydra_value
-from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.read import read_panel
+from forecast.data.panel.read import read_panel, source_rows
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
@@ -206,20 +205,16 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
     The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
     """
     source = composed(words).config.data.build(Source)
-    several = isinstance(source, CsvSource) and source.panel_form
-    frame = read_panel(source) if isinstance(source, CsvSource) and several else source.frame()
+    frame = source_rows(source)
     pred_len = horizon or usual_pred_len(frame.freq)
     split = composed([*words, f"pred_len={pred_len}"]).config.data.build(Source).split  # one may be cut by horizons
-    if isinstance(frame, PanelFrame):
-        rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
-        cut = panel_cuts(split, frame, pred_len=pred_len)["train"]
-        train = range(int(cut.first[longest]), int(cut.stop[longest]))
-    else:
-        rows, train = len(frame), split.rows(frame)["train"]
+    rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
+    cut = panel_cuts(split, frame, pred_len=pred_len)["train"]
+    train = slice(int(cut.first[longest]), int(cut.stop[longest]))
     columns = list(source.target_columns(frame))
     if isinstance(source.target, str) and any(word.startswith("data.target=") for word in words):
         columns = [frame.columns.index(source.target)]
-    values = np.asarray(frame.values[train.start : train.stop], dtype=np.float64)[:, columns]
+    values = np.asarray(frame.values[train], dtype=np.float64)[:, columns]
     seasons = rank_seasons(values, frame.freq)
     lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
     if lengths is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from forecast.data.catalog import file_md5
+from forecast.data.holidays import with_holidays
 from forecast.data.panel.assembly import frame_of, times_are_counted
 from forecast.data.panel.cache import Unfinished, cached_panel
 from forecast.data.panel.conversion import can_be_converted, convert_columnar
@@ -19,7 +20,7 @@ from forecast.data.panel.regular import regular
 from forecast.data.panel.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
-from forecast.data.sources import CsvSource
+from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError
 
 
@@ -109,3 +110,20 @@ def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
     if source.panel_form == "rows":
         return line_rows(path, source)
     return long_rows(path, source, book)
+
+
+def source_rows(source: Source) -> PanelFrame:
+    """The rows of any source with the columns that a training uses; errors as it reads them.
+
+    Those are the target alone for data.features=S, else all, holidays among them; with roles in the order of `Columns`.
+    """
+    if not isinstance(source, CsvSource) or not source.panel_form:
+        frame = replace(source.frame().as_panel(), time_column=source.time_name)
+    else:
+        frame = read_panel(source)
+    if not isinstance(source, CsvSource):
+        return frame
+    frame = with_holidays(frame, source.holidays)
+    if source.has_roles:
+        return frame.of(source.by_role(frame).all)
+    return frame.of([frame.columns[i] for i in source.target_columns(frame)]) if source.features == "S" else frame
