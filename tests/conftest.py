@@ -35,6 +35,7 @@ NOT_CORE = (
     "config/test_odd_overrides.py",
     "checkpoint/test_hostile_weights.py",
     "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
+    "test_columns_that_are_months_are_told_to_be_one_series",
     "test_any_window_is_learned_from_and_forecast",
     "test_a_foreign_file_may_say_what_a_sweep_varies",
     "test_each_model_takes_a_role_or_names_those_that_do",

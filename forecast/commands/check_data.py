@@ -116,7 +116,8 @@ def findings(check: FileCheck) -> list[str]:
         if texts:
             lines += ["", heading]
             for text in texts[:MAX_FINDINGS]:
-                lines += wrapper.wrap(text)
+                sentence, _, command = text.partition("\n")  # which is typed as it stands
+                lines += [*wrapper.wrap(sentence), *([command] if command else [])]
         if len(texts) > MAX_FINDINGS:
             lines.append(f"  ... and {len(texts) - MAX_FINDINGS} more of this kind")
     return lines

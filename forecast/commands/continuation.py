@@ -170,25 +170,20 @@ def forecast_table(
     if frame.id_column is None:  # as the file has them; of many series all that a value has, which is quicker
         std = dict(zip(frame.columns, checkpoint.scale.std[0], strict=True))
         digits = [digits_of(std[name], writing.decimals.get(name)) for name in of_each(targets, levels)]
+    whole = []  # ids that stay numbers from one Parquet file to another
+    if frame.id_column is not None and columnar_kind(files_of(source)[0]) == PARQUET:
+        schema = pq.read_schema(files_of(source)[0])
+        whole = [str(column.name) for column in schema if types.is_integer(column.type)]
     return ForecastTable(
         frame=frame,
         targets=column_names(targets, levels),
         pred_len=checkpoint.config.pred_len,
         id_names=() if ids is None or isinstance(ids, str) else tuple(ids),
-        whole=_whole_numbers(source) if frame.id_column else (),
+        whole=whole,
         writing=writing,
         digits=digits,
         safe=safe,
     )
-
-
-def _whole_numbers(source: Source) -> list[str]:
-    """The columns of a Parquet file that hold whole numbers: as ids they stay numbers in another one."""
-    path = files_of(source)[0]
-    if columnar_kind(path) != PARQUET:
-        return []
-
-    return [str(field.name) for field in pq.read_schema(path) if types.is_integer(field.type)]
 
 
 def _writing(source: Source, frame: PanelFrame) -> Writing:

@@ -51,12 +51,18 @@ class Continued:
 
     def without(self, refused: dict[str, str]) -> "Continued":
         """The same without the new rows of further series, and why."""
+        if not refused:
+            return self
         whole, gone = self.whole, np.isin(self.whole.ids, list(refused))
         stop = whole.offsets[1:] - np.where(gone, self.new, 0)
         kept = np.flatnonzero(stop > whole.offsets[:-1])
         whole = whole.cut(kept, whole.offsets[:-1][kept], stop[kept])
         return replace(
-            self, whole=whole, new=np.where(gone, 0, self.new)[kept], refused={**self.refused, **refused}
+            self,
+            whole=whole,
+            new=np.where(gone, 0, self.new)[kept],
+            refused={**self.refused, **refused},
+            unseen=[name for name in self.unseen if name not in refused],
         ).checked()
 
 

@@ -14,8 +14,11 @@ from forecast.commands.intervals import levels_of, wanted
 from forecast.commands.results import naive_of
 from forecast.commands.tables import in_zone
 from forecast.config.run_config import Plain
+from forecast.data.cells import IntArray
 from forecast.data.guessing.train_command import typed
+from forecast.data.panel.frame import STEP_FREQ, PanelFrame
 from forecast.data.panel.read import source_rows
+from forecast.data.panel.rows import nanoseconds
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.data.split import FoldSplit
@@ -49,9 +52,9 @@ def checkpoint_folds(
 ) -> Prepared:
     """The data of a checkpoint, whose split `test` holds the folds alone. path: another file, None: that trained on.
 
-    reading: as `history` takes it. Those folds of a series are left out that begin before the end of its training rows.
-    UserError where the folds overlap the rows that the model was trained on, train or val, or reach
-    before the first row.
+    reading: as `history` takes it. Those folds of a series are left out that begin before the end of its training rows,
+    where another one has them all. UserError where the folds overlap the rows that the model was trained on, train or
+    val, or reach before the first row.
     """
     checkpoint = forecaster.checkpoint
     source = forecaster.source()
@@ -63,14 +66,7 @@ def checkpoint_folds(
         )
     data = evaluated_data(checkpoint, source, path, split=TEST if path is None else WHOLE_FILE, reading=reading)
     frame, begin = data.frame, data.frame.offsets[:-1]
-    if path is None:
-        seen = data.splits["val"].stop
-    else:
-        val, freq = checkpoint.record.series.rows.splits["val"], checkpoint.data["freq"]
-        more = int((val[:, 1] - val[:, 0]).max())  # rows after the last train row of any series, or a few fewer
-        until = pd.date_range(checkpoint.data["trained_until"], periods=more + 1, freq=freq)[-1]
-        last = frame.calendar().searchsorted(until, side="right")
-        seen = begin + np.clip(last - frame.steps, 0, frame.lengths)
+    seen = begin + learned_rows(checkpoint, frame)
     longest = int(np.argmax(frame.offsets[1:] - seen))
     rows, learned = int(frame.lengths[longest]), int((seen - begin)[longest])
     room = rows - max(learned, checkpoint.config.seq_len) - split.horizon
@@ -92,6 +88,19 @@ def checkpoint_folds(
     learned_from = {name: part for name, part in data.splits.items() if name in ("train", "val")}
     first = np.maximum(split.cuts(frame.lengths).test + begin, seen)
     return data.but(splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})
+
+
+def learned_rows(checkpoint: Checkpoint, frame: PanelFrame) -> IntArray:
+    """How many rows (S,) of each series are not later than the last that its training saw, of train or val."""
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
+    first, rows = recorded.first, np.maximum(recorded.splits["val"][:, 1], 1)
+    until = first + frame.numbers[1] * (rows - 1)
+    for start in np.unique(first).tolist() if frame.freq != STEP_FREQ else ():
+        own = first == start
+        dates = pd.date_range(pd.Timestamp(start), periods=int(rows[own].max()), freq=frame.freq)
+        until[own] = nanoseconds(dates)[rows[own] - 1]
+    learned = np.searchsorted(frame.times(), until[places], side="right") - frame.steps
+    return np.where(places < 0, 0, np.clip(learned, 0, frame.lengths))
 
 
 def refitting(checkpoint: Checkpoint, refit: str) -> str:

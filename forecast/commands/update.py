@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.commands import Answer
+from forecast.commands.continuation import files_of, history_source
 from forecast.commands.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.future import FUTURE
@@ -89,6 +90,8 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     source, key = forecaster.source(), f"hydra.run.dir={folder}"
     outputs = [folder / name for name in (LATEST, LOG, STATE)]
     keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    history = files_of(history_source(checkpoint, source, settings.data.path, settings.data.reading()))
+    keep += [("the history itself (data.path)", path) for path in history]
     keep_inputs(outputs, [*keep, (FUTURE, settings.future)], key=key)
     state = read_state(folder)
     if state is None:
@@ -183,7 +186,7 @@ def answer(given: Given, state: State, folder: Path) -> Answer:
     """Prints how it stands after an update, and gives the same as a document."""
     continued, line, latest = given.continued, state.log[-1], folder / LATEST
     *_, running = so_far(state.log)
-    new = int(continued.new[: len(continued.whole) - len(continued.unseen)].sum())
+    new = 0 if given.state is None else int(continued.new[: len(given.state.seen)].sum())
     many = "" if continued.whole.id_column is None else f" of {len(continued.whole)} series"
     sentences = []
     if refused := list(continued.refused.values()):
@@ -222,7 +225,7 @@ def answer(given: Given, state: State, folder: Path) -> Answer:
         "checkpoint": str(given.checkpoint.path),
         "output": str(latest),
         "time": line["time"],
-        "rows_new": new if given.state is not None else 0,
+        "rows_new": new,
         "updates": len(state.log),
         "baseline": state.reference.baseline,
         "last": {"values": line["values"], **figures(line)},

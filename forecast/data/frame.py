@@ -33,7 +33,7 @@ class SeriesFrame:
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
     which rule they were filled, see `gaps`. time_format, time_zone: see `Table`. checksum: the MD5 of the bytes it was
     read from, None for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0
-    is another.
+    is another. numbers: as `Table` has them.
     """
 
     values: npt.NDArray[np.float64]
@@ -46,6 +46,7 @@ class SeriesFrame:
     checksum: str | None = None
     time_format: str | None = None
     time_zone: str | None = None
+    numbers: tuple[int, int] | None = None
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,6 +88,8 @@ class SeriesFrame:
             ids=np.array([""]),
             first=self.timestamps[0],
             id_column=None,
+            stepped=self.numbers is not None,
+            numbers=self.numbers or (1, 1),
             **{
                 key: getattr(self, key)
                 for key in ("freq", "columns", "name", "repair", "checksum", "time_format", "time_zone")
@@ -108,15 +111,6 @@ class SeriesFrame:
         return replace(
             self, values=self.values[:, places], columns=tuple(columns), missing=missing, categories=categories
         )
-
-    def tail(self, rows: int) -> "SeriesFrame":
-        """The last rows alone."""
-        return self.cut(slice(-rows, None))
-
-    def cut(self, rows: slice) -> "SeriesFrame":
-        """Some rows alone."""
-        missing = None if self.missing is None else self.missing[rows]
-        return replace(self, values=self.values[rows], timestamps=self.timestamps[rows], missing=missing)
 
 
 def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
@@ -206,4 +200,5 @@ def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Si
     content, name = table.text.content, str(table.text.path)
     checksum = None if content is None else content.checksum
     frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
-    return replace(frame, checksum=checksum, time_format=table.time_format, time_zone=table.time_zone)
+    read = {key: getattr(table, key) for key in ("time_format", "time_zone", "numbers")}
+    return replace(frame, checksum=checksum, **read)

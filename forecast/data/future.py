@@ -133,10 +133,12 @@ def _rows_of_one(source: CsvSource, columns: Sequence[str], after: StepsAfter, b
         if {"data.time_format": history.time_format} not in error.candidates:
             raise
         table = _table(source.path_used(), replace(layout, time_format=history.time_format), columns, book)
-    rows = len(table.values)
+    rows, times = len(table.values), nanoseconds(table.timestamps)
+    if after.stepped and table.numbers is not None:
+        times = table.numbers[0] + table.numbers[1] * (times // 1_000_000)
     known = SortedRows(
         offsets=np.array([0, rows]),
-        times=np.arange(rows) if after.counted else nanoseconds(table.timestamps),
+        times=np.arange(rows) if after.counted else times,
         values=table.values,
         where=lambda row: f"{table.text.path}: line {table.line(row)}",
         ids=[""],

@@ -120,7 +120,10 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
     """
     with path.open("wb") as file:
         if ending == CSV:
-            _join_text(parts, file)
+            for number, (one, part) in enumerate(parts):
+                with one.open("rb") as rows:
+                    rows.seek(part.head if number else 0)
+                    shutil.copyfileobj(rows, file, 1 << 20)
         else:
             try:
                 _join_columns([path for path, _ in parts], file)
@@ -130,13 +133,6 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
                 raise UserError(
                     f"{named}: not all are Parquet files of one forecast: {reason}. Make them anew."
                 ) from error
-
-
-def _join_text(parts: Sequence[tuple[Path, Part]], file: IO[bytes]) -> None:
-    for number, (path, part) in enumerate(parts):
-        with path.open("rb") as rows:
-            rows.seek(part.head if number else 0)
-            shutil.copyfileobj(rows, file, 1 << 20)
 
 
 def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:

@@ -30,11 +30,13 @@ class RecordedRows:
     @classmethod
     def of(cls, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> "RecordedRows":
         """Of a frame that is cut."""
-        begin, recorded = frame.offsets[:-1], {}
-        for name, rows in splits.items():
-            hashes = row_hashes(frame, begin, rows.stop).view(np.int64)
-            recorded[name] = np.stack([rows.first - begin, rows.stop - begin, hashes], axis=1)
-        return cls(frame.times()[frame.steps], recorded)
+        begin, rows = frame.offsets[:-1], splits.values()
+        hashes = row_hashes(frame, begin, np.stack([part.stop for part in rows])).view(np.int64)
+        parts = [
+            np.stack([part.first - begin, part.stop - begin, numbers], axis=1)
+            for part, numbers in zip(rows, hashes, strict=True)
+        ]
+        return cls(frame.times()[frame.steps], dict(zip(splits, parts, strict=True)))
 
     @property
     def ends(self) -> IntArray:
@@ -90,8 +92,8 @@ class RecordedRows:
 
 
 def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> npt.NDArray[np.uint64]:
-    """A number of the times and the measured values in rows first[s] to stop[s] of each series -> (S,)."""
-    times, hashes = frame.times().view(np.uint64), np.zeros(len(frame), dtype=np.uint64)
+    """A number of the times and the measured values in rows first[s] to stop[..., s] of each series -> (..., S)."""
+    times, hashes = frame.times().view(np.uint64), np.zeros(stop.shape, dtype=np.uint64)
     columns = mixed(np.arange(len(frame.columns), dtype=np.uint64))
     for some in pieces(frame, CELLS):
         low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
@@ -102,7 +104,7 @@ def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> npt.NDArra
             cells = np.where(frame.measured[low:high], cells, columns)
         rows = mixed(mixed(cells ^ columns) + mixed(times[steps])[:, None]).sum(axis=1, dtype=np.uint64)
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(rows)])
-        hashes[some] = sums[np.maximum(first, stop)[some] - low] - sums[first[some] - low]
+        hashes[..., some] = sums[np.maximum(first, stop)[..., some] - low] - sums[first[some] - low]
     return hashes
 
 

@@ -72,7 +72,7 @@ def _check_order(table: Table, findings: Findings) -> None:
         return
     row = int(repeats.argmax())
     (first, _), (again, _) = table.records(rows[[int((stamps == stamps[row]).argmax()), row]].tolist()).values()
-    what = f"{table.text.path}: line {again}: the timestamp {stamps[row]} stands already in line {first}"
+    what = f"{table.text.path}: line {again}: the timestamp {table.words(stamps[row])} stands already in line {first}"
     some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
     if repeats.mean() > _MANY_REPEATS:
         findings.error(
@@ -100,12 +100,13 @@ def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Find
     row, usual, expected = first_deviation(ordered, over_gaps=gaps != "refuse")
     before, after = (int((table.timestamps == stamp).argmax()) for stamp in (ordered[row - 1], ordered[row]))
     records = table.records([before, after])
+    expected = expected if table.numbers is None else table.words(pd.Timestamp(expected))
     steps = np.diff(ordered.to_numpy())
     alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
     findings.error(
-        f"{path}: line {records[after][0]}: the timestamps are not regular: {ordered[row]} follows "
-        f"{ordered[row - 1]} (line {records[before][0]}), where the usual step '{usual}' expects {expected}; "
-        f"{alike:.0%} of the steps are alike. Fill the gap, or resample the file to one frequency"
+        f"{path}: line {records[after][0]}: the timestamps are not regular: {table.words(ordered[row])} follows "
+        f"{table.words(ordered[row - 1])} (line {records[before][0]}), where the usual step '{usual}' expects "
+        f"{expected}; {alike:.0%} of the steps are alike. Fill the gap, or resample the file to one frequency"
         f"{f', or set {GAPS_FIX}' if freq is not None else ''}."
     )
     return freq

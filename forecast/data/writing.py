@@ -130,7 +130,9 @@ class ForecastTable:
     @property
     def header(self) -> list[str]:
         """The names of the columns of a CSV."""
-        names = [*self._ids, *self._time_names, *self.writing.where, *self.targets]
+        times, own = self.writing.times, (self.frame.time_column,)
+        of_time = own if times is None or self.frame.without_calendar else times.names
+        names = [*self._ids, *of_time, *self.writing.where, *self.targets]
         return [as_cell(name) for name in names] if self.safe else names
 
     def header_text(self) -> str:
@@ -145,21 +147,22 @@ class ForecastTable:
         ids = [cells[series] for cells in self._ids.values()]
         if self.safe:
             ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
-        columns = list(values.reshape(-1, len(self.targets)).T)
+        numbers = list(values.reshape(-1, len(self.targets)).T)
         columns = [
             *(np.repeat(cells, self.pred_len) for cells in ids),
             *(texts[steps] for texts in self._times),
             *(number(cell, 15) if isinstance(cell, float) else str(cell) for cell in self.writing.where.values()),
-            *(columns if self.digits is None else self._rounded(columns, self.digits)),
+            *(
+                numbers
+                if self.digits is None
+                else ([number(x, n) for x in numbers[i]] for i, n in enumerate(self.digits))
+            ),
         ]
         table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
         lines: str = table.to_csv(
             header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
         )
         return lines
-
-    def _rounded(self, columns: Sequence[FloatArray], digits: Sequence[int]) -> list[list[str]]:
-        return [[self.writing.number(one, n) for one in cells] for cells, n in zip(columns, digits, strict=True)]
 
     def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
         """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
@@ -185,11 +188,6 @@ class ForecastTable:
         ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
         fields = [*ids, (self.frame.time_column, time)]
         return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
-
-    @property
-    def _time_names(self) -> tuple[str, ...]:
-        times = self.writing.times
-        return (self.frame.time_column,) if times is None or self.frame.without_calendar else times.names
 
     @cached_property
     def _ids(self) -> dict[str, npt.NDArray[Any]]:

@@ -23,7 +23,6 @@ from forecast.evaluation.history import is_far
 from forecast.evaluation.interval_columns import of_each, with_ends
 from forecast.evaluation.scored_intervals import Intervals
 from forecast.models.base import FittedModel, ForecastModel
-from forecast.text.terminal import label
 
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
 # many series are beside it.
@@ -100,13 +99,6 @@ class Continuation:
         """Mean and std (S, C) of `scale`, whose memory they share."""
         return torch.from_numpy(self.scale.mean), torch.from_numpy(self.scale.std)
 
-    def _told(self, series: Tensor) -> Tensor:
-        """What is known of the steps to come (B, P, K) of series (B,), scaled."""
-        if self.future is None:
-            return torch.zeros(len(series), self.pred_len, 0)
-        mean, std = (part[series][:, None, self.n_columns :] for part in self._tensors)
-        return ((torch.from_numpy(self.future[series.numpy()]) - mean) / std).float()
-
     @cached_property
     def _windows(self) -> Windows:
         """A window a series, without rows to come: none of another series is read in their place."""
@@ -156,30 +148,33 @@ class Continuation:
         self._look_at(batch)
         inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
         parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
+        model, forecasts = self.model, []
         with exact_float32():
-            forecast = torch.cat([self._forecast(*part) for part in parts])
+            for some in parts:
+                past, past_known, future_known = (part.to(self.device) for part in some)
+                forecasts.append(with_ends(model, past, past_known, future_known, self.intervals).cpu())
+        forecast = torch.cat(forecasts)
         finite = torch.isfinite(forecast).flatten(1).all(1)
         if not finite.all():
             row = int((~finite).int().argmax())
             try:
                 check_finite(forecast[row], inputs[0][row])
             except UserError as error:
-                raise UserError(f"{self._named(int(batch.series[row]))}: {error}") from error
+                raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
         series = self.series[places[:count].numpy()]
         return Ends(series, self._original(forecast[:count].double().numpy(), series))
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""
-        after = self.calendar[self._ends_at[series][:, None] + torch.arange(self.pred_len)]
-        parts = [after, after.new_zeros(len(series), self.pred_len, int(self.pad)), self._told(series)]
+        end = torch.from_numpy(self.frame.steps[series.numpy()] + self.frame.lengths[series.numpy()])
+        after = self.calendar[end[:, None] + torch.arange(self.pred_len)]
+        parts = [after, after.new_zeros(len(series), self.pred_len, int(self.pad))]
+        if self.future is not None:
+            mean, std = (part[series][:, None, self.n_columns :] for part in self._tensors)
+            parts.append(((torch.from_numpy(self.future[series.numpy()]) - mean) / std).float())
         if self.facts is not None:
             parts.append(self.facts[series][:, None].expand(-1, self.pred_len, -1))
         return torch.cat(parts, dim=2)
-
-    @cached_property
-    def _ends_at(self) -> Tensor:
-        """The first step (S,) after each series."""
-        return torch.from_numpy(self.frame.steps + self.frame.lengths)
 
     def _look_at(self, batch: Batch) -> None:
         """Keeps in `far` which series are, by the past of their window, of another size than in training.
@@ -197,16 +192,6 @@ class Continuation:
         if self.scale.how == "series":
             mean, std = (part[series] for part in self._tensors)
             self.far.update(series[is_far(past, mean / std).numpy()].tolist())
-
-    def _forecast(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
-        """(B, P, N), scaled, on the CPU."""
-        past, past_known, future_known = (part.to(self.device) for part in (past, past_known, future_known))
-        return with_ends(self.model, past, past_known, future_known, self.intervals).cpu()
-
-    def _named(self, series: int) -> str:
-        """The file, and in it the series."""
-        frame = self.frame
-        return frame.name if frame.id_column is None else f"{frame.name}, series '{label(str(frame.ids[series]))}'"
 
     def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
         """Values (B, P, N) in original units, with as many digits as float32 has of standard deviations."""

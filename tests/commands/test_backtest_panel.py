@@ -51,6 +51,22 @@ def test_a_panels_checkpoint_forecasts_no_row_that_it_was_trained_on(panel_csv, 
     assert table.groupby("id")["fold"].nunique().to_dict() == {"[bold]": 9, "late": 6, "long": 9, "short": 1}
     text = refusal(capsys, "backtest", best, "backtest.folds=13", f"hydra.run.dir={tmp_path}/c")
     assert "folds that overlap the training rows" in text and "At most 12 do not: backtest.folds=12" in text
-    other, _ = backtested(tmp_path / "d", best, f"data.path={panel_csv}", "backtest.folds=3")
-    until = pd.Timestamp("2021-01-01") + pd.Timedelta(hours=max(5 * s + row for s, row in enumerate(learned.values())))
-    assert other["time"].min() >= until  # of another file the rows after the last that the training saw
+    again, _ = backtested(tmp_path / "d", best, "backtest.folds=9", f"data.path={panel_csv}")
+    pd.testing.assert_frame_equal(again, table)
+
+
+def test_another_file_of_a_panel_is_looked_back_on_from_the_end_of_what_each_series_has_learned(panel_csv, tmp_path):
+    """Of a series that was not trained on at all its folds."""
+    call("train", *PANEL[:-2], f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/run")
+    rows = pd.read_csv(panel_csv, parse_dates=["ds"])
+    more = rows[rows["unique_id"] == "late"].iloc[-40:].assign(ds=lambda table: table["ds"] + pd.Timedelta("40h"))
+    new = rows[rows["unique_id"] == "long"].iloc[:90].assign(unique_id="new")
+    pd.concat([rows[60:], more, new]).to_csv(tmp_path / "other.csv", index=False)
+    best = f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt"
+    table, _ = backtested(tmp_path / "b", best, "backtest.folds=12", f"data.path={tmp_path}/other.csv")
+    folds = table.groupby("id")["fold"].nunique()
+    assert folds.to_dict() == {"[bold]": 10, "late": 12, "long": 12, "new": 12, "short": 1}
+    learned = {"long": 240, "late": 136, "[bold]": 208}
+    for s, (name, row) in enumerate(learned.items()):
+        begins = table[table["id"] == name]["time"].min()
+        assert begins >= pd.Timestamp("2021-01-01") + pd.Timedelta(hours=5 * s + row)

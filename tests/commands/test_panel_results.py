@@ -211,6 +211,6 @@ def test_the_rows_after_the_test_are_a_split_of_many_series_too(panel_csv, tmp_p
     call("evaluate", best, "split=tail", f"hydra.run.dir={tmp_path}/tail")
     metrics = json.loads((tmp_path / "tail" / "metrics.json").read_text())
     assert metrics["tail"]["windows"] == sum(max(0, hours - 130 - 5 + 1) for hours in HOURS.values())
-    assert "has the splits train, val, test, tail. Did you mean 'tail'?" in refusal(
+    assert "has the splits train, val, test, tail, new. Did you mean 'tail'?" in refusal(
         capsys, "evaluate", best, "split=tial"
     )

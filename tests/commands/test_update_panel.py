@@ -198,6 +198,19 @@ def test_of_the_first_update_too_the_others_go_on(run, tmp_path):
     assert latest_of(tmp_path / "u")["shop"].unique().tolist() == ["a", "b", "c"]
 
 
+def test_a_series_that_was_trained_on_and_comes_later_must_be_as_it_was(run, tmp_path):
+    path, folder = tmp_path / "h.csv", tmp_path / "u"
+    updated(run, write(path, panel(TRAINED, change=functools.partial(without, shop="c"))), folder)
+    rows = panel(TRAINED + 1)
+    rows.loc[(rows["shop"] == "c").idxmax() + 7, "load"] += 5
+    document = updated(run, write(path, rows), folder)
+    assert (document["series"]["unseen"], document["series"]["refused"], document["rows_new"]) == (0, 1, 2 * DAY)
+    assert "series 'c' holds other values than those trained on" in document["sentences"][0]
+    document = updated(run, write(path, panel(TRAINED + 2)), folder)
+    assert (document["series"]["unseen"], document["rows_new"]) == (1, 2 * DAY)
+    assert log_of(folder)[1]["refused"].isna().tolist() == [False, True]
+
+
 def test_a_new_series_is_forecast_told_and_compared_from_then_on(run, folder, tmp_path):
     shops = {**SHOPS, "=new": series(seed=9)}
     path = tmp_path / "h.csv"

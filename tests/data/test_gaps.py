@@ -214,10 +214,10 @@ def test_timestamps_that_no_rule_fills_are_refused_without_naming_one(path):
 def test_the_last_rows_of_a_frame_know_which_of_them_are_made_up(path):
     gappy(path)
     frame = read_frame(path, gaps="mask")
-    last = frame.tail(5)
-    assert last.filled.tolist() == [False, True, False, True, False]
+    last = frame.as_panel().tail(5)
+    assert (~last.measured).any(axis=1).tolist() == [False, True, False, True, False]
     assert (last.repair, last.freq, last.columns, last.name) == (frame.repair, "h", ("a", "b"), str(path))
-    assert last.timestamps.tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()
+    assert last.timestamps(0).tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()
 
 
 def test_runs_are_first_and_one_after_the_last():

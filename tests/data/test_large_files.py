@@ -6,11 +6,18 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from program import TINY, call
 
 from forecast.data.findings import Findings
+from forecast.data.guessing.check import check_file
+from forecast.data.panel.read import read_panel
 from forecast.data.reading.csv_text import CsvText
+from forecast.data.sources import CsvSource
+from forecast.data.split import ShareSplit
+from forecast.errors import UserError
 
 MEASURE = """
 import json, resource, sys, time
@@ -91,13 +98,67 @@ def test_a_thousand_columns_are_trained_and_forecast(tmp_path):
 
 
 def test_the_names_of_a_very_wide_header_are_looked_at_once_each(tmp_path):
-    names = [f"c{i}" for i in range(100_000)]
+    names = [f"c{i}" for i in range(99_000)]
     path = tmp_path / "wide.csv"
     path.write_text(f"date,{','.join(names)},c7\n2020-01-01\n")
     findings = Findings(str(path), strict=False)
     text = CsvText(path, ",").verified(findings)
     start = time.process_time()
-    assert len(text.header(["date"], findings)) == 100_002
+    assert len(text.header(["date"], findings)) == 99_002
     assert time.process_time() - start < 10  # each compared with all before it: minutes
     [note] = findings.texts("note")
-    assert "Column 'c7' stands twice; the one in place 100002 is called 'c7.1' here" in note
+    assert "Column 'c7' stands twice; the one in place 99002 is called 'c7.1' here" in note
+
+
+@pytest.mark.parametrize("keys", [{}, {"id_column": "c1"}, {"panel": "columns"}], ids=["series", "long", "columns"])
+def test_a_header_of_a_million_names_is_refused_in_seconds(tmp_path, keys):
+    names = [f"c{i}" for i in range(10**6)]
+    rows = [",".join([f"2021-01-0{day}", *["1.5"] * 10**6]) for day in range(1, 5)]
+    (tmp_path / "my.csv").write_text("\n".join([",".join(["date", *names]), *rows]))
+    begun = time.perf_counter()
+    source = CsvSource(path=str(tmp_path / "my.csv"), split=ShareSplit(), target=None, **keys)
+    with pytest.raises(UserError, match=r"the first line has 1000001 cells, and at most 100000 columns are read"):
+        source.frame() if source.panel_form is None else read_panel(source)
+    assert "1000001 cells" in check_file(source.path).findings.texts("error")[0]
+    assert time.perf_counter() - begun < 20
+
+
+UNDER_A_LIMIT = """
+import resource, sys
+
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
+from forecast.data.frame import read_frame
+from forecast.errors import UserError
+
+try:
+    print(read_frame(sys.argv[1]).values.shape)
+except UserError as error:
+    print(error)
+"""
+GROUP = 1_000_000
+
+
+def run_length_file(path, groups, **constants):
+    """A few kilobytes that say so many million rows: minutes, beside columns of one value each."""
+    rows = pa.array(np.zeros(GROUP, dtype=np.int32))
+    columns = [pa.DictionaryArray.from_arrays(rows, pa.array([value])) for value in constants.values()]
+    columns = [one if pa.types.is_string(one.type.value_type) else one.dictionary_decode() for one in columns]
+    schema = pa.schema([("date", pa.timestamp("ms")), *zip(constants, (one.type for one in columns), strict=True)])
+    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as file:
+        for group in range(groups):
+            times = pa.array(60_000 * np.arange(group * GROUP, (group + 1) * GROUP), pa.timestamp("ms"))
+            file.write_table(pa.table([times, *columns], schema=schema))
+    return path
+
+
+def under(limit, path):
+    command = [sys.executable, "-c", UNDER_A_LIMIT, str(path), str(limit << 30)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_a_file_of_run_length_rows_is_refused_or_read_within_a_memory_that_is_bounded(tmp_path):
+    wide = run_length_file(tmp_path / "wide.parquet", 60, **{f"x{i}": 0.5 for i in range(9)})
+    assert "it claims 60000000 rows of 10 columns" in under(3, wide)
+    text = run_length_file(tmp_path / "text.parquet", 5, x=0.5, note="long " * 2000)  # 50 GB of text
+    assert under(3, text) == "(5000000, 1)\n"

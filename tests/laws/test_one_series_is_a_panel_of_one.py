@@ -244,7 +244,6 @@ def numbered(of):
     return write
 
 
-@not_yet(7, "a time of whole numbers is refused of a series")
 def test_windows_of_numbered_steps():
     file = File(columns=1)
     first, second = read(file, numbered({})), read(file, numbered({"shop": "berlin"}))

@@ -220,7 +220,7 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
         report_clock_changes(stamps_on_grid(stamps)[0], check.freq, findings)
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
-    check.outliers = note_columns(check.table, findings)
+    check.outliers = note_columns(check.table, guess.layout, findings)
     _note_short_rows(table, opened, findings)
     if check.freq is None or spec.gaps == "zero" or check.table.timestamps.hasnans:
         return

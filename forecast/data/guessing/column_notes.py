@@ -1,10 +1,14 @@
 """What is worth a look in the numbers of a file that can be read: outliers, and columns that never move."""
 
+import json
+import shlex
+
 import numpy as np
 import numpy.typing as npt
 
 from forecast.data.cells import FloatArray
 from forecast.data.findings import Findings, counted, quoted
+from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import MONTH_NUMBERS
 
@@ -14,13 +18,23 @@ RARE = 0.01  # share of the values: what is far oftener than this is a second le
 _TO_SIGMA = 1.4826  # of a normal distribution: standard deviation / median absolute deviation
 
 
-def note_columns(table: Table, findings: Findings) -> list[int]:
-    """Notes on the columns of a table; the number of outliers of each of them (C)."""
-    if len({MONTH_NUMBERS.get(name.strip().lower()) for name in table.columns} - {None}) == 12:
+def note_columns(table: Table, layout: Layout, findings: Findings) -> list[int]:
+    """Notes on the columns of a table that a layout reads; the number of outliers of each of them (C)."""
+    months = [name for name in table.columns if name.strip().lower() in MONTH_NUMBERS]
+    if len({MONTH_NUMBERS[name.strip().lower()] for name in months}) == 12 and isinstance(layout.time_column, str):
+        path, year = str(table.text.path), json.dumps(layout.time_column)
+        kind = "" if table.text.table is None else table.text.table.kind.split()[1].lower()
+        written = f", sep={json.dumps(table.text.separator)}, decimal={json.dumps(layout.decimal)}" if not kind else ""
+        code = (
+            f'(__import__("pandas").read_{kind or "csv"}({json.dumps(path)}{written})'
+            f'.melt({year}, {json.dumps(months)}, "month").pipe(lambda m: '
+            f'm.assign(date=m[{year}].astype(str).str[:4] + "-" + m["month"].str.strip().str[:3])'
+            f'[["date", "value"]].to_csv({json.dumps(path + ".months.csv")}, index=False)))'
+        )
         findings.add(
             "note",
             "Twelve columns are named as months: they may be one series, a row a year. To forecast that, write a row "
-            "for each month with its time as 1987-Jan (of a DataFrame df.melt(YEAR) does so), and name that file.",
+            f"for each month, and name the file that this makes:\npython -c {shlex.quote(code)}",
         )
     outliers = [find_outliers(column) for column in table.values.T]
     worst = [

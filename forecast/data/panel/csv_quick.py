@@ -12,7 +12,6 @@ import pandas as pd
 from forecast.data.cells import IntArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
-from forecast.data.panel.names import whole_numbers
 from forecast.data.panel.rows import nanoseconds
 from forecast.data.reading.cells import LEFT_OUT
 from forecast.data.reading.csv_columns import DROPS, ROUNDS
@@ -20,7 +19,7 @@ from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS, RawColumns
 from forecast.data.reading.table import TableSpec
-from forecast.data.reading.timestamps import TimeReading, read_timestamps
+from forecast.data.reading.timestamps import TimeReading, read_timestamps, whole_numbers
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
@@ -112,7 +111,7 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
     if not places or set(kinds) - {"text"} or (spec.numbers is None and np.isnan(whole).all(axis=0).any()):
         return None
     written = columns[time].words
-    read = None if whole_numbers(written, spec.layout) else _times(written, spec)
+    read = None if whole_numbers(written) else _times(written, spec)
     if read is not None and read.faults:
         return None
     _say(spec, words, read, findings)

@@ -20,7 +20,6 @@ from forecast.data.panel.names import (
     joint_ids,
     known_time,
     layout_of,
-    whole_numbers,
 )
 from forecast.data.panel.rows import PanelRows, finite_values, nanoseconds, said
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
@@ -29,6 +28,7 @@ from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
 from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.timestamps import whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -41,7 +41,10 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
     text.check_types(columns_named(vars(source)))
-    return text, findings, next((cells for _, cells in text.records()), [])
+    names = next((cells for _, cells in text.records()), [])
+    if source.panel_form != "rows":  # of which the first line may hold values
+        text.check_width(names)
+    return text, findings, names
 
 
 def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
@@ -176,7 +179,7 @@ def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
     if len(spec.times) != 1 or spec.layout.time_format is not None or raw.columns[spec.times[0]].is_time:
         return None
     column = raw.columns[spec.times[0]]
-    if not whole_numbers(column.words, spec.layout):
+    if not whole_numbers(column.words):
         return None
     return np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from forecast.data.cells import FloatArray, IntArray
 from forecast.data.gaps import Repair, rows_since_measured
-from forecast.data.reading.layout import STEP, STEPS
+from forecast.data.reading.layout import STEPS
 from forecast.text.terminal import label
 
 
@@ -51,10 +51,11 @@ class PanelFrame:
     steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
     freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
     forecast calls them; None, of the ids, where a file without any is one series, whose id is empty. numbers: of steps
-    without a calendar that of the step `first`, and how far apart they are in the file. repair: by which rule cells
-    were filled. left_out: ids of series that were not taken, by the reason. checksum: of all bytes that were read.
-    time_format, time_zone: see `Table`, the zone of one series alone. categories: of columns whose values are numbers
-    of words, from 1 on, the words; 0 is another one. facts: of the series.
+    without a calendar that of 1970-01-01, and how far apart they are in the file. stepped: whether a file without
+    ids has such steps, and no milliseconds. repair: by which rule cells were filled. left_out: ids of series that were
+    not taken, by the reason. checksum: of all bytes that were read. time_format, time_zone: see `Table`, the zone of
+    one series alone. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another one.
+    facts: of the series.
     """
 
     values: FloatArray
@@ -69,6 +70,7 @@ class PanelFrame:
     id_column: str | None = "unique_id"
     time_column: str = "date"
     numbers: tuple[int, int] = (1, 1)
+    stepped: bool = False
     repair: Repair = field(default_factory=Repair)
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
     checksum: str | None = None
@@ -202,7 +204,7 @@ class PanelFrame:
     @property
     def without_calendar(self) -> bool:
         """Whether its rows are steps that no calendar counts; a file without ids may hold milliseconds."""
-        return self.freq == STEP_FREQ and (self.id_column is not None or self.time_column == STEP)
+        return self.freq == STEP_FREQ and (self.id_column is not None or self.stepped)
 
     @property
     def id_numbers(self) -> dict[str, int]:

@@ -11,14 +11,14 @@ from forecast.data.cells import IntArray
 from forecast.data.findings import quoted
 from forecast.data.frequency import infer_frequency
 from forecast.data.panel.csv_rows import VALUE, checksum_of, opened
-from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of, whole_numbers
+from forecast.data.panel.names import KNOWN_IDS, check_ids, layout_of
 from forecast.data.panel.rows import PanelRows, finite_values, nanoseconds
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.cells import counted_stamps
-from forecast.data.reading.layout import STEP, STEPS, USUAL, Layout
+from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumns
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError
 
@@ -100,7 +100,7 @@ def _layout(source: CsvSource) -> Layout:
 
 def _dates(cells: Sequence[str]) -> IntArray | None:
     """The times that the first line has above the values; None where it has none."""
-    if len(cells) < _FEWEST_DATES or whole_numbers(cells, USUAL):
+    if len(cells) < _FEWEST_DATES or whole_numbers(cells):
         return None
     try:
         read = read_timestamps({"": [cell.strip(BLANKS) for cell in cells]}, missing=MISSING_SPELLINGS)

@@ -1,6 +1,5 @@
 """Which columns of a panel hold the ids and the time, and the ids themselves."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -15,15 +14,12 @@ from forecast.data.guessing.train_command import hydra_value
 from forecast.data.panel.rows import LONGEST_ID, nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.timestamps import read_timestamps
 from forecast.data.sources import CsvSource
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
 KNOWN_TIMES = ("ds", "timestamp", "date")
-WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 JOINT = "/"  # between the parts of an id
 
 Codes = npt.NDArray[np.int32] | IntArray
@@ -117,11 +113,3 @@ def counted_times(layout: Layout, series: IntArray) -> IntArray:
         return numbers
     stamps = counted_stamps(layout, int(counts.max()))
     return nanoseconds(stamps)[numbers]
-
-
-def whole_numbers(words: Sequence[str], layout: Layout) -> bool:
-    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are."""
-    if not words or not all(WHOLE.fullmatch(word) for word in words):
-        return False
-    read = read_timestamps({"": words}, missing=MISSING_SPELLINGS)
-    return bool(read.faults) or bool(read.stamps.hasnans)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from csv import QUOTE_NONE
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,22 @@ from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
 from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
+_MOST_STEPS = 1 << 40  # milliseconds that lie in a calendar's years
 LEFT_OUT: dict[Kind, str] = {"text": "text", "empty": "empty", "index": "row numbers"}
+
+
+class Read(TypedDict, total=False):
+    """How timestamps were read, as a `Table` has it."""
+
+    time_format: str | None
+    time_zone: str | None
+    numbers: tuple[int, int] | None
+
 
 _Records = list[tuple[int, list[str]]]  # (line, cells) of each
 
@@ -244,14 +255,20 @@ def _values(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec
 
 def _timestamps(
     columns: list[RawColumn], lines: Sequence[int], spec: TableSpec, faults: CellFaults, findings: Findings
-) -> tuple[pd.DatetimeIndex, dict[str, str | None]]:
+) -> tuple[pd.DatetimeIndex, Read]:
     """(N,), NaT for an unreadable one; how they were read, as a `Table` has it."""
     layout = spec.layout
     if not spec.times:
-        return counted_stamps(layout, len(lines)), {}
+        return counted_stamps(layout, len(lines)), {"numbers": (1, 1)} if layout.freq == STEPS else {}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     every = range(len(lines))
     column = columns[spec.times[0]]
+    plain = len(spec.times) == 1 and layout.time_format is None and not column.is_time
+    if plain and not (column.codes == 0).any() and whole_numbers(column.words):
+        steps = np.array([int(float(word)) for word in column.words])[column.codes - 1]
+        unit = int(np.gcd.reduce(np.diff(np.unique(steps)), initial=0)) or 1
+        first = int(steps[0]) % unit if np.abs(steps).max() < _MOST_STEPS else int(steps.min())
+        return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {"numbers": (first, unit)}
     try:
         if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
             read = column.reading(layout.time_zone)
@@ -271,7 +288,8 @@ def _timestamps(
         findings.say(f"The time is read as {read.how}.")
     for note in read.notes:
         findings.say(note)
-    return read.stamps, {key: read.settings.get(f"data.{key}") for key in ("time_format", "time_zone")}
+    settings = read.settings
+    return read.stamps, {"time_format": settings.get("data.time_format"), "time_zone": settings.get("data.time_zone")}
 
 
 def counted_stamps(layout: Layout, rows: int) -> pd.DatetimeIndex:

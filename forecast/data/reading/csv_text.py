@@ -26,6 +26,7 @@ from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
+MOST_COLUMNS = 100_000
 _BEGINNING = 1 << 20  # bytes that tell what kind of file it is
 _SAMPLE = 100  # lines that separators are tried on
 _NOT_CSV = (  # first bytes, what such a file is, what to do
@@ -211,6 +212,7 @@ class CsvText:
         """
         records = self.records()
         number, header = next(records, (0, []))
+        self.check_width(header)
         if not header:
             raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
         if self.table is None and self.above:
@@ -248,6 +250,15 @@ class CsvText:
             raise UserError(
                 f"{self.path}: line {self.content.nul_line} holds a NUL byte: the file is damaged, or UTF-16, or no "
                 "text. Save it as a CSV with encoding UTF-8."
+            )
+
+    def check_width(self, header: Sequence[str]) -> None:
+        """Refuses a header of more names than columns are read."""
+        if len(header) > MOST_COLUMNS:
+            raise UserError(
+                f"{self.path}: the first line has {len(header)} cells, and at most {MOST_COLUMNS} columns are read. "
+                "Write many series below one another, a row for each series and time, and name the column that tells "
+                "them apart: data.id_column=NAME"
             )
 
     def check_lines(self) -> None:

@@ -79,10 +79,11 @@ class RawColumn:
     def of_words(cls, name: str, codes: npt.NDArray[np.intp], words: Sequence[str]) -> "RawColumn":
         """A column of words, by the places (N,) of the cells in `words`; blanks around and line ends in them go."""
         bare = np.array([_LINE_ENDS.sub(" ", word).strip(BLANKS) for word in words], dtype=object)
-        used, places = np.unique(bare[np.unique(codes)], return_inverse=True)
-        numbers = np.zeros(len(words), dtype=np.int32)
-        numbers[np.unique(codes)] = places + 1
-        size = len(codes)
+        numbers, size = np.zeros(len(words), dtype=np.int32), len(codes)
+        numbers[codes] = 1
+        there = np.flatnonzero(numbers)
+        used, places = np.unique(bare[there], return_inverse=True)
+        numbers[there] = places + 1
         none = np.broadcast_to(np.float64(np.nan), size), np.broadcast_to(np.int8(-1), size)
         return cls(name, *none, np.broadcast_to(np.False_, size), numbers[codes], used.tolist())
 

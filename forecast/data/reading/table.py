@@ -66,9 +66,10 @@ class TableSpec:
         of_columns = "" if columns is not None else " (data.columns)"
         asked = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
         others = [name for name in header if name not in layout.time_columns]
+        places = {name: place for place, name in enumerate(header)}
         for key, names in asked.items():
             for name in names:
-                if name not in header:
+                if name not in places:
                     fix = f"{closest(name, header)} Name columns as line 1 does."
                     if trained_on and not key:  # the file is to be mended, not the name
                         near = [f"the column '{label(other)}'" for other in nearest(name, others)[:1]] or ["it"]
@@ -78,7 +79,7 @@ class TableSpec:
             if name in layout.time_columns or name in layout.drop:
                 other = "data.time_column" if name in layout.time_columns else "data.drop"
                 raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
-        numbers = None if chosen is None else [header.index(name) for name in chosen]
+        numbers = None if chosen is None else [places[name] for name in chosen]
         book = codebook or Codebook()
         return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps, codebook=book)
 
@@ -108,7 +109,8 @@ class TableSpec:
         """The columns to read; where none are named, all that may hold numbers."""
         if self.numbers is not None:
             return self.numbers
-        return [place for place in range(len(self.header)) if place not in self.left_out]
+        left_out = self.left_out
+        return [place for place in range(len(self.header)) if place not in left_out]
 
     def named(self) -> list[int]:
         """The candidates that hold categories whatever stands in them."""
@@ -134,7 +136,8 @@ class Table:
     is missing. Only where an error was found NaT stands for an unreadable timestamp, inf for a cell that is no number.
     origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in which the
     timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
-    have an offset from UTC; None where they have none, or no zone has these.
+    have an offset from UTC; None where they have none, or no zone has these. numbers: of rows that no calendar counts,
+    each a millisecond after the one before, the number of 1970-01-01 and what is added a millisecond.
     """
 
     text: CsvText
@@ -145,6 +148,7 @@ class Table:
     origin: npt.NDArray[np.intp] | None = None
     time_format: str | None = None
     time_zone: str | None = None
+    numbers: tuple[int, int] | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
         """The readable timestamps, increasing, each once."""
@@ -153,6 +157,12 @@ class Table:
             return stamps
         once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
         return once
+
+    def words(self, stamp: pd.Timestamp) -> str:
+        """One of its times in words."""
+        if self.numbers is None:
+            return str(stamp)
+        return f"step {self.numbers[0] + self.numbers[1] * int((stamp - pd.Timestamp(0)) // pd.Timedelta(1, 'ms'))}"
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":
         """Some rows alone."""

@@ -34,6 +34,7 @@ from forecast.errors import UserError, closest
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
 _SIGNED = re.compile(r"([+-])(\d\d?):?(\d\d)?$", re.ASCII)
 _MOST_NEED = 5  # times the rows that another reading needs: it is none any more
+_WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
 # Of zones whose clocks agree the one that most know.
 _USUAL_ZONES = (
@@ -127,6 +128,14 @@ def read_timestamps(
         ]
     of_rows = kinds[codes]
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
+
+
+def whole_numbers(words: Sequence[str]) -> bool:
+    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are."""
+    if not words or not all(_WHOLE.fullmatch(word) for word in words):
+        return False
+    read = read_timestamps({"": words}, missing=())
+    return bool(read.faults) or bool(read.stamps.hasnans)
 
 
 def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeReading:
