@@ -4,10 +4,13 @@ Hydra imports this file at each start, so that neither Ray nor the program is im
 takes launchers from the package hydra_plugins alone.
 """
 
+import io
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +52,9 @@ class RayLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """What the jobs have returned, in their order. Raises UserError where there is no cluster for them."""
-        from forecast.commands.engines.ray_jobs import run_jobs
-        from forecast.commands.engines.ray_pool import Cluster, Shared, check_installed
-        from forecast.commands.engines.share_out import Failed, WorkerDied
+        from forecast.jobs import Ended
+        from forecast.jobs.cluster import Cluster, Order, Shared, check_installed, connected, on_cluster
+        from forecast.jobs.share_out import WorkerDied
         from forecast.text.terminal import say
 
         setup_globals()
@@ -68,36 +71,59 @@ class RayLauncher(Launcher):
                 cfg.hydra.job.id = cfg.hydra.job.num = initial_job_idx + number
             return cfg
 
-        def done(number: int, answer: Any) -> None:
+        def done(number: int, ended: Ended) -> None:
             log.info("\t#%d has ended", initial_job_idx + number)
-            say(answer.text.rstrip("\n"), flush=True)
+            say((ended.error or ended.value[1]).rstrip("\n"), flush=True)
 
         def died(number: int, error: WorkerDied) -> None:
             log.warning("The worker of job #%d died: %s", initial_job_idx + number, error)
 
-        answers = run_jobs(
-            *(partial(run, self.context, self.task, Singleton.get_state()), job, len(job_overrides)),
-            cluster=Cluster(key=KEY, **self.where),
-            shared=Shared(
-                folder=Path(sweep).absolute(),
-                typed=f"hydra.sweep.dir={sweep}",
-                like="hydra.sweep.dir=/SHARED/sweep, of a backtest hydra.run.dir=/SHARED/backtest",
-            ),
-            done=done,
-            died=died,
+        cluster = Cluster(key=KEY, **self.where)
+        shared = Shared(
+            folder=Path(sweep).absolute(),
+            typed=f"hydra.sweep.dir={sweep}",
+            like="hydra.sweep.dir=/SHARED/sweep, of a backtest hydra.run.dir=/SHARED/backtest",
         )
+        begin = partial(runner, partial(run, self.context, self.task, Singleton.get_state()), program())
+        with connected(cluster) as ray:
+            answers = on_cluster(
+                *(ray, Order(begin=begin, shared=shared, threads=cluster.threads), range(len(job_overrides))),
+                given=lambda number: (job(number),),
+                cluster=cluster,
+                done=done,
+                died=died,
+            )
         return [
-            failed(overrides, answer.text) if isinstance(answer, Failed) else answer.result
-            for overrides, answer in zip(job_overrides, answers, strict=True)
+            failed(overrides, ended.error) if ended.error else ended.value[0]
+            for overrides, ended in zip(job_overrides, answers, strict=True)
         ]
 
 
-def run(context: HydraContext, task: TaskFunction, state: Any, cfg: DictConfig) -> JobReturn:
-    """Runs a job in this process, which may be on another machine. state: of the process that launched it."""
+def program() -> dict[str, str]:
+    """What must be alike on all machines. Their processors need not be: each run says which one it had."""
+    from forecast.config.commit import LIBRARIES, commit
+
+    return {"commit": commit(), **{name: version(name) for name in LIBRARIES}}
+
+
+def runner(run: Callable[[DictConfig], object], ours: Mapping[str, str]) -> Callable[[DictConfig], object]:
+    """In a worker: `run`. UserError where it has another program than the command, whose `program` is `ours`."""
+    from forecast.jobs.cluster import check_same
+
+    check_same(ours, program())
+    return run
+
+
+def run(context: HydraContext, task: TaskFunction, state: Any, cfg: DictConfig) -> tuple[JobReturn, str]:
+    """Runs a job in this process, which may be on another machine; what it has returned and printed.
+
+    state: of the process that launched it.
+    """
     setup_globals()
     Singleton.set_state(state)
     folders = ("hydra.sweep.dir", "hydra.sweep.subdir")
-    return run_job(task, cfg, *folders, hydra_context=context)
+    with redirect_stdout(io.StringIO()) as text:
+        return run_job(task, cfg, *folders, hydra_context=context), text.getvalue()
 
 
 def failed(overrides: Sequence[str], text: str) -> JobReturn:

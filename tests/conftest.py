@@ -211,7 +211,7 @@ def sweeps_are_forked(request):
         return
     from forked import forked_by
 
-    with forked_by("commands.fold_runs"):
+    with forked_by("jobs.trainings"):
         yield
 
 

@@ -270,8 +270,8 @@ def main():
     first, *words = request["argv"][request["argv"][0] == "-u" :]
     sys.path[0] = request["cwd"] if first == "-m" else str(Path(first).parent)
     sys.argv = words if first == "-m" else [first, *words]
-    steps = mock.patch("forecast.commands.automatic.worker.context", lambda: multiprocessing.get_context("fork"))
-    ours = forked_by("commands.fold_runs", "commands.trainings")
+    steps = mock.patch("forecast.jobs.steps.context", lambda _: multiprocessing.get_context("fork"))
+    ours = forked_by("jobs.trainings")
     with steps, ours, forked_training.launchers(Popen):
         if first == "-m":
             runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -1678,10 +1678,13 @@ AUTO = [
     Mutant(
         "auto-alarm-in-mid-log",
         "An alarm of the leakage check ends auto.",
-        "forecast/commands/automatic/worker.py",
-        'ALARM = "leakage check"',
-        'ALARM = "no such words"',
-        ("tests/commands/test_auto_parts.py::test_an_alarm_of_the_leakage_check_is_told_from_other_errors",),
+        "forecast/commands/auto.py",
+        'ALARM, NOTHING_SHOWN = "leakage check"',
+        'ALARM, NOTHING_SHOWN = "no such words"',
+        (
+            "tests/commands/test_auto.py"
+            "::test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_next_command",
+        ),
     ),
     Mutant(
         "auto-untrained-folder",

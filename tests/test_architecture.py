@@ -28,8 +28,9 @@ ARROWS = {
     "evaluation": {"models", "data", "ops"},
     "export": {"checkpoint", "models", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
+    "jobs": {"run_folder", "config", "data"},
     "commands": {
-        *("training", "evaluation", "checkpoint", "export", "comparison", "report", "run_folder"),
+        *("jobs", "training", "evaluation", "checkpoint", "export", "comparison", "report", "run_folder"),
         *("config", "models", "data"),
     },
 }

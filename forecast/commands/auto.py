@@ -24,13 +24,14 @@ from forecast.commands.automatic.budget import (
 from forecast.commands.automatic.documents import AutoSettings, Member, Outcomes, Weighed
 from forecast.commands.automatic.progress import Progress
 from forecast.commands.automatic.task import Task, check_known, checksum, find_task
-from forecast.commands.automatic.worker import Outcome, begin_server, run_step
 from forecast.config.run_config import Monitor
 from forecast.config.values import CONF
 from forecast.data.guessing.train_command import hydra_value
 from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
+from forecast.jobs import Ended
+from forecast.jobs.steps import begin_server, run_step
 from forecast.report.leaderboard import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
@@ -44,6 +45,9 @@ LEAST = 60.0  # that what is needed for an answer may take, however few there ar
 FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
+STEPS = "forecast.commands.automatic.steps"
+# With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
+ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
 SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
 
 
@@ -56,7 +60,7 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     """As `main`. begun: when its time began, by time.monotonic()."""
     folder = Path(arguments.output)
     check_folder(folder)
-    begin_server()
+    begin_server(STEPS)
     return Auto(arguments, folder, begun=begun).run()
 
 
@@ -138,16 +142,16 @@ class Auto:
         answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
-    def step(self, name: str, what: str, limit: float, **arguments: object) -> Outcome:
+    def step(self, name: str, what: str, limit: float, **arguments: object) -> Ended:
         """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
 
         Raises Unusable where the leakage check of its training gives the alarm.
         """
         self.progress.now(name)
         log = self.members / f"{name.replace(' ', '_')}.log"
-        outcome = run_step(what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
+        outcome = run_step(STEPS, what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
         self.progress.done(name, outcome.error)
-        if outcome.leaks:
+        if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:
             raise Unusable(outcome.error)
         return outcome
 
@@ -325,7 +329,7 @@ class Auto:
         held = self.metrics()["test"].get("coverage") or {} if final_checkpoint(self.folder).is_file() else {}
         return [one for one in self.level if f"{one:g}" in held] or None
 
-    def forecast(self) -> Outcome:
+    def forecast(self) -> Ended:
         """forecast.csv, by the final checkpoint."""
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
@@ -336,7 +340,7 @@ class Auto:
         return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
 
     def write_board(
-        self, found: dict[str, Member], weighed: Weighed | None, forecast: Outcome
+        self, found: dict[str, Member], weighed: Weighed | None, forecast: Ended
     ) -> tuple[list[BoardRow], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
         ensemble = self.metrics() if weighed is not None else None

@@ -1,24 +1,19 @@
 """The trainings of a backtest, as a sweep over its folds: what has finished stays, what was killed goes on."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
-from forecast.commands.trainings import train
-from forecast.config.trust import OPTION, trusted
 from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
+from forecast.jobs.trainings import LOOK, reason_of, resumable, run_train, train
 from forecast.run_folder import OUTPUT, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
 
 RUNS = "folds"
-WAIT = 0.2  # seconds between two looks
-MOST_THREADS = 1024
 Fold = int | None  # None: one training for all folds
 
 
@@ -45,77 +40,40 @@ def train_folds(
     """
     left = list(folds)
 
-    def collect() -> None:
+    def collect() -> bool:
         for fold in list(left):
             if read_run(run_of_fold(folder, fold)).state == "finished":
                 done(fold)
                 left.remove(fold)
+        return False  # a sweep at work is not stopped
 
     collect()
-    for fold in left:
-        go_on(run_of_fold(folder, fold))
+    for run in [run_of_fold(folder, fold) for fold in left]:
+        if resumable(run):
+            train((), run, lambda: False, threads=torch.get_num_threads())
     collect()
     while left:
-        before, process = len(left), start_sweep(folder, left, words)
-        try:
-            while process.poll() is None:
-                time.sleep(WAIT)
-                collect()
-        finally:
-            if process.poll() is None:
-                process.terminate()  # it writes last.ckpt, from which the same command goes on
-                process.wait()
+        before = len(left)
+        sweep = [
+            *("-m", *words),
+            f"data.split.fold={','.join('null' if fold is None else str(fold) for fold in left)}",
+            f"hydra.sweep.dir={hydra_value(str(folder.absolute() / RUNS))}",
+            f"hydra.sweep.subdir={'fold-all' if None in left else 'fold-${data.split.fold}'}",
+        ]
+        status = run_train(sweep, folder / OUTPUT, environment=os.environ, stopped=collect)
         elsewhere = any(in_use(run_of_fold(folder, fold)) for fold in left)
         collect()
-        if left and not elsewhere and (process.returncode or len(left) == before):
+        if left and not elsewhere and (status or len(left) == before):
             raise failed(folder, left[0], count)
         while any(in_use(run_of_fold(folder, fold)) for fold in left):
-            time.sleep(WAIT)
+            time.sleep(LOOK)
         collect()
-
-
-def go_on(run: Path) -> None:
-    """Resumes a training that was killed or interrupted, where it has a checkpoint to go on from."""
-    if not checkpoint_path(run, "last").is_file() or in_use(run):
-        return
-    before = read_run(run)
-    if before.state in ("interrupted", "unfinished"):
-        # as many threads as a launcher gave it: the last digits depend on them
-        said = str(before.run_info.get("versions", {}).get("threads"))
-        begun_with = int(said) if said.isdecimal() and 0 < int(said) <= MOST_THREADS else torch.get_num_threads()
-        environment = {"OMP_NUM_THREADS": str(begun_with)}
-        train((), run, lambda: False, threads=begun_with, environment=environment)
-
-
-def start_sweep(folder: Path, folds: Sequence[Fold], words: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """`forecast train -m` over these folds; what it says goes to output.txt."""
-    numbers = ",".join("null" if fold is None else str(fold) for fold in folds)
-    subdir = "fold-all" if None in folds else "fold-${data.split.fold}"
-    overrides = [
-        *words,
-        f"data.split.fold={numbers}",
-        f"hydra.sweep.dir={hydra_value(str(folder.absolute() / RUNS))}",
-        f"hydra.sweep.subdir={subdir}",
-        "trainer.enable_progress_bar=false",
-    ]
-    options = [f"{OPTION}={module}" for module in sorted(trusted())]
-    with (folder / OUTPUT).open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "forecast", "train", *options, "-m", *overrides],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ},
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then stops the sweep
-        )
 
 
 def failed(folder: Path, fold: Fold, count: int) -> UserError:
     """What to say of a fold that has ended without results."""
     run = read_run(run_of_fold(folder, fold))
-    lines = [line for line in (folder / OUTPUT).read_text(errors="replace").splitlines() if line.strip()]
-    reason = run.run_info.get("error") if run.state == "failed" else None
-    reason = str(reason or "".join(lines[-1:]) or "nothing was said")  # of a bug the last line of its traceback
+    reason = reason_of(run, folder / OUTPUT) or "nothing was said"
     what = "the training" if fold is None else f"fold {fold + 1} of {count}"
     return UserError(
         f"{what} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "

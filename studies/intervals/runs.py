@@ -12,7 +12,6 @@ from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import saved_calibration
 from forecast.commands.results import evaluate_checkpoint
-from forecast.commands.trainings import train
 from forecast.config.entry import composed
 from forecast.config.run_config import RunConfig
 from forecast.data.guessing.train_command import hydra_value
@@ -25,6 +24,7 @@ from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.scored_intervals import Intervals
 from forecast.files import rounded, write_text
+from forecast.jobs.trainings import train
 from forecast.models.base import ForecastModel
 from forecast.run_folder import OUTPUT, checkpoint_path
 from forecast.run_folder.shapes import Block

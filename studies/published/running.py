@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from forecast.commands.trainings import train
+from forecast.jobs.trainings import train
 from forecast.run_folder import Run
 from studies.published.tables import Job
 

@@ -1,10 +1,13 @@
 """As much of Ray as the program calls, inside the test's process: one actor after another, without a cluster."""
 
+import os
 import sys
 import types
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from unittest import mock
+
+import torch
 
 
 class RayError(Exception):
@@ -77,6 +80,8 @@ class FakeRay(types.ModuleType):
 
 @contextmanager
 def faked(**keys):
-    ray = FakeRay(**keys)
-    with mock.patch.dict(sys.modules, {"ray": ray}):
+    """A worker's changes of the environment and the threads, which are the test's own, are taken back."""
+    ray, threads = FakeRay(**keys), torch.get_num_threads()
+    with mock.patch.dict(sys.modules, {"ray": ray}), mock.patch.dict(os.environ):
         yield ray
+    torch.set_num_threads(threads)

@@ -19,8 +19,9 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.commands.auto import Auto
 from forecast.commands.automatic.budget import check_folder
-from forecast.commands.automatic.worker import Outcome
 from forecast.errors import UserError
+from forecast.evaluation.leakage_windows import NothingShown
+from forecast.jobs import Ended
 from forecast.report.verdict import verdict
 from forecast.run_folder.lock import in_use, release
 
@@ -200,8 +201,12 @@ def test_another_request_for_the_same_folder_is_refused(csv, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (Outcome(error="leakage check, borders: x changes", leaks=True), "leakage check, borders: x changes"),
-        (Outcome(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
+        (Ended(error="leakage check, borders: x changes"), "leakage check, borders: x changes"),
+        (
+            Ended(error="leakage check: NaN", kind=NothingShown.__name__),
+            "Nothing could be trained. seasonal_naive: leakage check: NaN; ridge: leakage check: NaN",
+        ),
+        (Ended(error="no memory"), "Nothing could be trained. seasonal_naive: no memory; ridge: no memory"),
     ],
 )
 def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_next_command(
@@ -210,6 +215,7 @@ def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_nex
     with mock.patch("forecast.commands.auto.run_step", return_value=outcome):
         message = refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
     assert expected in message and "report.html" not in message
+    assert ("Nothing could be trained" in message) == expected.startswith("Nothing")
     assert not any((tmp_path / "out").glob("*.*")) and not any((tmp_path / "out" / "members").glob("*.json"))
     assert begun(csv, tmp_path / "out", H + 1).budget.is_new
 

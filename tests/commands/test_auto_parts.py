@@ -5,11 +5,12 @@ import time
 
 import pytest
 
+from forecast.commands.auto import STEPS
 from forecast.commands.automatic.board import leaderboard, reason
 from forecast.commands.automatic.budget import Budget
 from forecast.commands.automatic.pace import Pace
-from forecast.commands.automatic.worker import begin_server, run_step
 from forecast.errors import UserError
+from forecast.jobs.steps import begin_server, run_step
 
 
 def pace(**changes):
@@ -93,24 +94,25 @@ def test_a_state_that_nobody_can_read_is_refused(tmp_path):
 @pytest.fixture
 def steps(tmp_path, monkeypatch):
     """A module of steps that end in every way."""
-    begin_server()  # with what it preloads for all: one begun for this module would let each later step import torch
+    begin_server(
+        STEPS
+    )  # with what it preloads for all: one begun for this module would let each later step import torch
     (tmp_path / "odd_steps.py").write_text(
         "import os, time\n"
         "from forecast.errors import UserError\n"
         "def sums(a, b): print('adding'); return a + b\n"
         "def refuses(): raise UserError('too few rows')\n"
-        "def leaks(): raise UserError('leakage check, scaler: wrong')\n"
         "def breaks(): raise KeyError('oops')\n"
         "def dies(): os._exit(9)\n"
         "def waits(): time.sleep(600)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("forecast.commands.automatic.worker.STEPS", "odd_steps")
-    return lambda step, limit=60.0, **arguments: run_step(step, arguments, log=tmp_path / "log", limit=limit)
+    odd = "odd_steps"
+    return lambda step, limit=60.0, **arguments: run_step(odd, step, arguments, log=tmp_path / "log", limit=limit)
 
 
 def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
-    assert steps("sums", a=2, b=3) == (5, "", False)
+    assert steps("sums", a=2, b=3) == (5, "", "")
     assert (tmp_path / "log").read_text() == "adding\n"
 
 
@@ -120,10 +122,7 @@ def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
 def test_a_step_that_fails_says_why_in_a_sentence(steps, step, said):
     outcome = steps(step)
     assert outcome.value is None and said in outcome.error
-
-
-def test_an_alarm_of_the_leakage_check_is_told_from_other_errors(steps):
-    assert steps("leaks").leaks and not steps("refuses").leaks
+    assert outcome.kind == {"refuses": "UserError", "breaks": "KeyError", "dies": ""}[step]
 
 
 def test_a_step_that_takes_too_long_is_stopped(steps):

@@ -7,8 +7,7 @@ from commands.backtests import CUTOFFS, DLINEAR, FOLDS, OF_A_FILE, PRED_LEN, RID
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands import fold_runs
-from forecast.run_folder import checkpoint_path, read_run, write_run_info
+from forecast.run_folder import read_run
 
 
 def test_noise_in_place_of_all_that_follows_leaves_a_folds_forecast_the_same_to_the_bit(tmp_path):
@@ -98,15 +97,3 @@ def test_initial_weights_that_cannot_be_are_refused(tmp_path, capsys):
     for words, says in refused.items():
         text = refusal(capsys, "train", *DLINEAR, "calibration=none", *words, f"hydra.run.dir={tmp_path}/other")
         assert says in text
-
-
-def test_a_fold_goes_on_with_the_threads_that_it_was_begun_with(tmp_path, monkeypatch):
-    """A launcher may have given it others than this process has."""
-    last = checkpoint_path(tmp_path, "last")
-    last.parent.mkdir()
-    last.touch()
-    write_run_info(tmp_path, {"status": "interrupted", "versions": {"threads": "3"}, "overrides": [], "job": 0})
-    seen = []
-    monkeypatch.setattr(fold_runs, "train", lambda *_, **named: seen.append(named["environment"]))
-    fold_runs.go_on(tmp_path)
-    assert seen == [{"OMP_NUM_THREADS": "3"}]

@@ -18,9 +18,10 @@ from filelock import FileLock
 from program import call
 
 from forecast.commands import scoring as command
-from forecast.commands.engines import forecasts, ray_pool, ray_worker
+from forecast.commands.engines import forecasts, parts
 from forecast.data.parts import beside
 from forecast.evaluation import predict as core
+from forecast.jobs import cluster as clusters
 from forecast.text.program import install
 
 ON_RAY = ("engine=ray",)
@@ -41,7 +42,7 @@ def small(monkeypatch, tmp_path):
     for module in (core, command, forecasts):
         monkeypatch.setattr(module, "BATCH", 3)
     monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
-    monkeypatch.setattr(ray_pool, "REACHED", 0.0)
+    monkeypatch.setattr(clusters, "REACHED", 0.0)
     monkeypatch.chdir(tmp_path)
 
 
@@ -174,7 +175,8 @@ def test_a_page_waits_for_no_picture_and_nothing_but_engine_ray_imports_ray_or_t
         "import sys, forecast.commands.page, forecast.commands.fold_page\nprint('matplotlib' in sys.modules)\n"
         f"sys.argv = ['predict.py', *{arguments!r}]\n"
         "from forecast.__main__ import start\nstart('predict')\n"
-        "print([name for name in sys.modules if name.split('.')[0] == 'ray' or 'commands.engines' in name])"
+        "ours = ('commands.engines', 'jobs.cluster')\n"
+        "print([name for name in sys.modules if name.split('.')[0] == 'ray' or name.endswith(ours)])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = found.stdout.splitlines()
@@ -208,22 +210,22 @@ def test_no_cluster_another_ray_and_an_address_that_is_none_are_refused(folder, 
 
 
 def test_a_head_that_is_gone_is_said_once_while_no_part_is_answered(caplog, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_pool, "answers", lambda host, port: (host, port) != ("10.0.0.7", 6379))
+    monkeypatch.setattr(clusters, "answers", lambda host, port: (host, port) != ("10.0.0.7", 6379))
     looks = iter([[], [], [], ["question"]])
     ray = SimpleNamespace(
         wait=lambda questions, *, num_returns, timeout: (next(looks), questions),
         get_runtime_context=lambda: SimpleNamespace(gcs_address="10.0.0.7:6379"),
     )
-    cluster = ray_pool.Cluster(key="ray", address="auto", workers=None, threads=1)
-    shared = ray_pool.Shared(folder=tmp_path / "f.csv.parts", typed="output=f.csv", like="output=/SHARED/f.csv")
-    pool = ray_pool.RayPool(ray, None, cluster=cluster, shared=shared, given=lambda number: (number, 4))
+    ours = clusters.Cluster(key="ray", address="auto", workers=None, threads=1)
+    shared = clusters.Shared(folder=tmp_path / "f.csv.parts", typed="output=f.csv", like="output=/SHARED/f.csv")
+    pool = clusters.RayPool(ray, None, cluster=ours, shared=shared, given=lambda number: (number, 4))
     assert pool.first(["question"], working=True) == "question"
     (said,) = caplog.messages
     assert said.startswith("The head of the cluster, 10.0.0.7:6379, does not answer.") and "f.csv.parts" in said
 
 
 def test_an_output_that_not_all_machines_share_is_found_before_any_part_is_begun(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(ray_pool.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
+    monkeypatch.setattr(clusters.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
     with faked() as ray:
         text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY)
     where = f"{socket.gethostname()}: output={tmp_path}/f.csv: {tmp_path}/f.csv.parts"
@@ -241,8 +243,8 @@ OTHERS = {
 
 @pytest.mark.parametrize("key", OTHERS)
 def test_a_worker_that_would_forecast_otherwise_is_refused(folder, tmp_path, capsys, monkeypatch, key):
-    real = ray_worker.check_same
-    monkeypatch.setattr(ray_worker, "check_same", lambda ours, theirs: real(ours, {**theirs, key: "other"}))
+    real = parts.check_same
+    monkeypatch.setattr(parts, "check_same", lambda ours, theirs: real(ours, {**theirs, key: "other"}))
     with faked() as ray:
         text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *ON_RAY)
     assert re.search(rf"its {key} is other, that of the command .*\. {OTHERS[key]}", text)

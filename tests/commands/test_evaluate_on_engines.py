@@ -12,8 +12,9 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from commands.fake_ray import faked
 from program import call, refusal
 
-from forecast.commands.engines import ray_pool, windows
+from forecast.commands.engines import windows
 from forecast.evaluation.evaluate import WindowPass
+from forecast.jobs import cluster
 from forecast.models.base import ForecastModel
 
 HOURS = (171, 67, 97, 59, 83)  # windows that share batches across series
@@ -55,7 +56,7 @@ def runs(panel_csv, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """A worker's change of the folder is taken back."""
-    monkeypatch.setattr(ray_pool, "REACHED", 0.0)
+    monkeypatch.setattr(cluster, "REACHED", 0.0)
     monkeypatch.chdir(tmp_path)
 
 

@@ -21,7 +21,6 @@ from mutations import mutations, places, texts
 from forecast.commands import auto, outputs, predict, study_page
 from forecast.commands.automatic import steps
 from forecast.commands.automatic.pace import Pace
-from forecast.commands.automatic.worker import Outcome
 from forecast.commands.inspect_checkpoint import run_metrics
 from forecast.commands.studies import SharedStudy
 from forecast.commands.study_files import described
@@ -30,10 +29,11 @@ from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_text, report
 from forecast.config.space import Choices, Range
 from forecast.errors import UserError
+from forecast.jobs import Ended
 from forecast.report.updates import alarm_sentences, figures_sentence
 from forecast.run_folder import read_run
 from forecast.run_folder.lock import release
-from forecast.training.trial import Outcome as TrialOutcome
+from forecast.training.trial import Outcome
 
 EVERY = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 
@@ -198,7 +198,7 @@ def goes_on(folder):
     options = {**ASKED, "file": ASKED["FILE"], "output": str(folder)}
     arguments = argparse.Namespace(**options)
     task = SimpleNamespace(notes=[], words=[], future=None, is_panel=False, of=lambda settings, roles=True: [])
-    done = Outcome(value={"windows": 100, "weights": [0.25] * 4, "mean": 0.4, "best_member": 0.5, "alone": None})
+    done = Ended(value={"windows": 100, "weights": [0.25] * 4, "mean": 0.4, "best_member": 0.5, "alone": None})
     with (
         mock.patch.object(auto, "find_task", lambda _: task),
         mock.patch.object(auto, "checksum", lambda _: None),
@@ -299,7 +299,7 @@ def journal(folder):
         for ended in ("finished", "pruned"):
             trial = study.ask(None)
             study.report(trial, 1, 0.6)
-            study.tell(trial, TrialOutcome(error=0.5, epochs=2, ended=ended), seconds=1.0)
+            study.tell(trial, Outcome(error=0.5, epochs=2, ended=ended), seconds=1.0)
         study.fail(study.ask(None), "no room", seconds=1.0)
     return folder / "journal.log"
 

@@ -17,7 +17,7 @@ from commands.fake_ray import faked
 from program import ONE_COLUMN, call
 
 import forecast.commands.train  # noqa: F401 - here: `faked` takes back what is imported in its block
-from forecast.commands.engines import ray_jobs, ray_pool
+from forecast.jobs import cluster
 from forecast.text.program import install
 
 ON_RAY = ("-m", *ONE_COLUMN, "hydra/launcher=ray")
@@ -26,7 +26,7 @@ ON_RAY = ("-m", *ONE_COLUMN, "hydra/launcher=ray")
 @pytest.fixture(autouse=True)
 def as_it_was(monkeypatch, tmp_path):
     """A worker changes the folder, the environment and the threads of its process, which here is the test's."""
-    monkeypatch.setattr(ray_pool, "REACHED", 0.0)
+    monkeypatch.setattr(cluster, "REACHED", 0.0)
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
     yield
@@ -82,19 +82,20 @@ def test_a_signal_to_a_worker_is_a_death_and_not_the_jobs_end():
     def stopped(_):
         raise KeyboardInterrupt
 
-    order = ray_jobs.JobOrder(run=stopped, folder="", shared=None, token="", threads=1, environment={}, program={})
+    worker = cluster.Worker(cluster.Order(begin=lambda: None, shared=None, threads=1))
+    worker.do = stopped
     with pytest.raises(SystemExit):
-        ray_jobs.JobWorker(order).work(None)
+        worker.work(None)
 
 
 def test_a_worker_has_the_commands_environment_and_threads(tmp_path, monkeypatch):
-    (tmp_path / ".seen-1").touch()
-    shared = ray_pool.Shared(folder=tmp_path, typed="", like="")
-    named = {"run": print, "folder": str(tmp_path), "shared": shared, "token": "1", "program": ray_jobs.program()}
+    shared = cluster.Shared(folder=tmp_path, typed="", like="")
+    monkeypatch.setenv("FORECAST_DATA", "the command's")
+    order = cluster.Order(begin=lambda: print, shared=shared, threads=2)
+    order.seen.touch()
     monkeypatch.setenv("FORECAST_DATA", "the cluster's")
     monkeypatch.setenv("FORECAST_OTHER", "the cluster's")
-    order = ray_jobs.JobOrder(threads=2, environment={"FORECAST_DATA": "the command's"}, **named)
-    assert (tmp_path / ray_jobs.JobWorker(order).ready()).is_file()
+    assert (tmp_path / cluster.Worker(order).ready().value).is_file()
     assert torch.get_num_threads() == 2 and os.environ["OMP_NUM_THREADS"] == "2"
     assert os.environ["FORECAST_DATA"] == "the command's" and "FORECAST_OTHER" not in os.environ
 
@@ -126,11 +127,11 @@ def test_what_it_cannot_begin_with_is_refused(capsys, monkeypatch):
 
 
 def test_a_folder_that_not_all_machines_share_and_another_program_are_found_before_any_job(capsys, monkeypatch):
-    real = ray_pool.check_same
-    monkeypatch.setattr(ray_jobs, "check_same", lambda ours, theirs: real(ours, {**theirs, "torch": "1.0"}))
+    real = cluster.check_same
+    monkeypatch.setattr(cluster, "check_same", lambda ours, theirs: real(ours, {**theirs, "torch": "1.0"}))
     with faked() as ray:
         assert re.search(r"its torch is 1\.0, that of the command \S+\. Install the same", refused(capsys, "seed=1,2"))
-    monkeypatch.setattr(ray_pool.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
+    monkeypatch.setattr(cluster.Path, "is_file", lambda path: not path.name.startswith(".seen") and path.exists())
     with faked() as other:
         text = refused(capsys, "seed=1,2", "hydra.sweep.dir=here")
     assert f"{socket.gethostname()}: hydra.sweep.dir=here: {Path('here').absolute()} is no folder that all" in text
@@ -146,7 +147,7 @@ def test_another_launcher_imports_neither_ray_nor_the_engine(tmp_path):
         "try: start('train')\n"
         "except SystemExit: pass\n"
         "print('hydra_plugins.forecast_ray' in sys.modules)\n"
-        "print([name for name in sys.modules if name.split('.')[0] == 'ray' or 'commands.engines' in name])"
+        "print([name for name in sys.modules if name.split('.')[0] == 'ray' or 'jobs.cluster' in name])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-2:] == ["True", "[]"]

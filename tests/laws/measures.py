@@ -33,7 +33,8 @@ UNTYPED = {"config", "record", "cfg"}
 # A type of NumPy's, of which Any is no more than "any precision".
 DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArray"}
 PRONOUNS = ("found", "said", "asked", "told", "made", "one", "what")
-# Starting one of these runs other trainings, or parts of a work (law 5).
+# Starting one of these runs other trainings, or parts of a work (law 5); the room that may.
+JOBS = "jobs/"
 PROCESSES = {"subprocess.Popen", "multiprocessing.get_context", "multiprocessing.Process", "ray.remote", "os.fork"}
 # Calls that write typed data as text (law 4), where that is no forecast; the module that sets pages (law 6).
 AS_TEXT = {"csv.writer", "pa.csv.write_csv", "table.to_csv"}
@@ -164,12 +165,15 @@ def size(folder):
 
 
 def used_once():
-    """Functions and methods of which the package says the name once, beside their definition and imports.
+    """Functions and methods of which the package, with its plugin, says the name once beside definition and imports.
 
     By name alone: a name that is defined twice, or that Python or Lightning calls, is left out.
     """
     named = Counter(name.rpartition(".")[2] for _, name, _ in functions())
     uses = Counter(name_of(node) for _, node in walked(ast.Name, ast.Attribute))
+    for file in (ROOT / "hydra_plugins").glob("*.py"):
+        every = ast.walk(ast.parse(file.read_text()))
+        uses.update(name_of(node) for node in every if isinstance(node, ast.Name | ast.Attribute))
     return [name for name, count in named.items() if count == 1 and uses[name] == 1 and not name.startswith("__")]
 
 
@@ -291,8 +295,9 @@ def typed_as_text():
 
 
 def process_starters():
-    """Modules that start processes, or workers of a cluster."""
-    return sorted({path for path, node in walked(ast.Attribute) if ast.unparse(node) in PROCESSES})
+    """Modules beside the room of jobs that start processes, or workers of a cluster."""
+    starters = {path for path, node in walked(ast.Attribute) if ast.unparse(node) in PROCESSES}
+    return sorted(path for path in starters if not path.startswith(JOBS))
 
 
 def page_builders():

@@ -8,16 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands.engines.ray_cluster import at_work, cluster_of
-from forecast.commands.engines.ray_parts import made
-from forecast.commands.engines.ray_pool import Shared
-from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
+from forecast.commands.engines.parts import Place, Task, at_work, cluster_of, made, name_of, number_of_parts
 from forecast.commands.inputs import find_device
 from forecast.commands.scoring import PIECE, Pieces, Scoring, pieces_of, scoring_of, series_of
 from forecast.config.settings import PredictSettings
 from forecast.data.parts import Part, read_part
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH
+from forecast.jobs.cluster import Shared
 
 
 @contextmanager

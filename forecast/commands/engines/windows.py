@@ -14,10 +14,7 @@ from types import ModuleType
 
 import torch
 
-from forecast.commands.engines.ray_cluster import at_work, cluster_of
-from forecast.commands.engines.ray_parts import made
-from forecast.commands.engines.ray_pool import Shared
-from forecast.commands.engines.work import Place, Task, name_of, number_of_parts
+from forecast.commands.engines.parts import Place, Task, at_work, cluster_of, made, name_of, number_of_parts
 from forecast.commands.forecaster import Forecaster
 from forecast.commands.inputs import evaluated_data
 from forecast.commands.intervals import wanted
@@ -28,6 +25,7 @@ from forecast.documents import ODD, Array, DocumentError, read_arrays
 from forecast.evaluation import replayed
 from forecast.evaluation.evaluate import Elsewhere, Protocol, WindowPass, window_pass, with_baselines
 from forecast.files import save_arrays, together
+from forecast.jobs.cluster import Shared
 
 PIECE = 2**15  # windows of a part at most
 ARRAYS = {"point": Array("f", 3), **dict.fromkeys(("lower", "upper"), Array("f", 4, optional=True))}  # of one

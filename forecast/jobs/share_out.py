@@ -2,17 +2,11 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+from forecast.jobs import Ended
 
 MOST_DEATHS = 3  # of workers at one part, which may be what kills them
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The answer of a worker that something kept from its part; text: what, and how to mend it."""
-
-    text: str
 
 
 class WorkerDied(Exception):
@@ -34,8 +28,8 @@ class Pool(Protocol):
         working: whether any of them is a part, which may take as long as it likes.
         """
 
-    def answer(self, question: object) -> object:
-        """What was answered. Raises WorkerDied."""
+    def answer(self, question: object) -> Ended:
+        """What was answered: an error is what kept a worker from its part. Raises WorkerDied."""
 
 
 def share_out(
@@ -43,17 +37,17 @@ def share_out(
     workers: Sequence[object],
     pool: Pool,
     *,
-    done: Callable[[int, Any], None],
+    done: Callable[[int, Ended], None],
     died: Callable[[int, WorkerDied], None],
-) -> dict[int, Any]:
+) -> dict[int, Ended]:
     """The answer to each part. A worker has one part at a time, so as many are under way as there are workers.
 
-    A part whose worker died is given to another one, and after MOST_DEATHS answered by a Failed; in the place of the
+    A part whose worker died is given to another one, and after MOST_DEATHS answered by an error; in the place of the
     dead worker one is started, which gets parts once it is there. done(part, answer) and died(part, error) are told so.
     """
     waiting, idle, deaths = deque(parts), deque(workers), Counter[int]()
     asked: dict[object, tuple[object, int | None]] = {}
-    answers: dict[int, object] = {}
+    answers: dict[int, Ended] = {}
     while len(answers) < len(parts):
         while waiting and idle:
             worker, part = idle.popleft(), waiting.popleft()
@@ -73,9 +67,9 @@ def share_out(
             if deaths[at] < MOST_DEATHS:
                 waiting.append(at)
                 continue
-            answer = Failed(f"{MOST_DEATHS} workers died at it, the last one so: {error}")
+            answer = Ended(error=f"{MOST_DEATHS} workers died at it, the last one so: {error}")
         else:
-            if at is not None or not isinstance(answer, Failed):
+            if at is not None or not answer.error:
                 idle.append(worker)
         if at is not None:
             answers[at] = answer

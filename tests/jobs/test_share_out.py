@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from forecast.commands.engines.share_out import MOST_DEATHS, Failed, WorkerDied, share_out
 from forecast.errors import UserError
+from forecast.jobs import Ended
+from forecast.jobs.share_out import MOST_DEATHS, WorkerDied, share_out
 
 
 class FakePool:
@@ -40,7 +41,7 @@ class FakePool:
         if self.deadly.get(part, 0):
             self.deadly[part] -= 1
             raise WorkerDied("killed")
-        return "there" if part is None else part * part
+        return Ended("there" if part is None else part * part)
 
 
 def shared(pool, parts=range(1, 38), workers=("a", "b", "c")):
@@ -56,7 +57,7 @@ def shared(pool, parts=range(1, 38), workers=("a", "b", "c")):
 def test_each_part_is_answered_once_with_as_many_under_way_as_there_are_workers(seed):
     pool = FakePool(seed=seed)
     answers, died = shared(pool)
-    assert answers == {part: part * part for part in range(1, 38)}
+    assert answers == {part: Ended(part * part) for part in range(1, 38)}
     assert sorted(pool.asked) == list(range(1, 38)) and pool.most == 3 and not died
 
 
@@ -70,7 +71,7 @@ def test_no_worker_waits_while_there_are_parts_and_none_is_asked_for_nothing():
 def test_a_death_costs_its_own_part_and_a_new_worker_takes_its_place(seed):
     pool = FakePool({7: 1, 20: 2}, seed=seed)
     answers, died = shared(pool)
-    assert answers == {part: part * part for part in range(1, 38)} and sorted(died) == [7, 20, 20]
+    assert answers == {part: Ended(part * part) for part in range(1, 38)} and sorted(died) == [7, 20, 20]
     assert sorted(part for part in pool.asked if part) == sorted([*range(1, 38), 7, 20, 20])
     assert pool.started == 3 and pool.most == 3
 
@@ -78,13 +79,13 @@ def test_a_death_costs_its_own_part_and_a_new_worker_takes_its_place(seed):
 def test_a_part_that_kills_all_its_workers_fails_alone():
     answers, died = shared(FakePool({5: 100}))
     assert died == [5] * MOST_DEATHS
-    assert answers.pop(5) == Failed("3 workers died at it, the last one so: killed")
-    assert answers == {part: part * part for part in range(1, 38) if part != 5}
+    assert answers.pop(5) == Ended(error="3 workers died at it, the last one so: killed")
+    assert answers == {part: Ended(part * part) for part in range(1, 38) if part != 5}
 
 
 def test_without_new_workers_those_that_are_left_make_all_parts():
     answers, _ = shared(FakePool({3: 1, 11: 1}, replaced=False))
-    assert answers == {part: part * part for part in range(1, 38)}
+    assert answers == {part: Ended(part * part) for part in range(1, 38)}
 
 
 def test_where_no_worker_is_left_it_ends():
@@ -96,9 +97,9 @@ def test_a_worker_that_is_no_good_gets_no_part():
     class Wary(FakePool):
         def answer(self, question):
             answer = super().answer(question)
-            return Failed("another torch") if answer == "there" else answer
+            return Ended(error="another torch") if answer.value == "there" else answer
 
     pool = Wary({7: 1})
     answers, _ = shared(pool)
-    assert answers == {part: part * part for part in range(1, 38)}
+    assert answers == {part: Ended(part * part) for part in range(1, 38)}
     assert pool.asked.count(None) == 1 and pool.most == 3

@@ -1,21 +1,28 @@
-"""A Ray cluster and the workers that it starts, whatever their work: parts of a forecast, or trainings."""
+"""Jobs made by the workers of a Ray cluster: parts of a forecast, or the trainings of a sweep.
+
+Ray starts the workers and says when one has died; which job is next, and that each is answered once, is `share_out`.
+"""
 
 import logging
 import os
 import re
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from forecast.commands.engines.share_out import Failed, WorkerDied
-from forecast.errors import UserError
+from forecast.config.distributed import LARGE_PAGES
+from forecast.config.trust import trusted, trusting
+from forecast.errors import Terminated, UserError
+from forecast.jobs import Ended
+from forecast.jobs.share_out import WorkerDied, share_out
 from forecast.text.program import install
 from forecast.text.terminal import label
 
@@ -48,6 +55,100 @@ class Shared:
     typed: str
     like: str
     again: str = "say the same command again"
+
+
+Do = Callable[..., object]  # does a job; what it is given is picklable
+
+
+def variables() -> dict[str, str]:
+    """The environment, as far as it says something to this program."""
+    return {name: value for name, value in os.environ.items() if name.startswith("FORECAST_") or name == LARGE_PAGES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a worker is told. begin: makes it ready for its jobs, and gives what does one; it must be picklable.
+
+    folder: where the command was started. token: in the name of the file that all must see. trust: modules, see
+    `config.trust`. environment: the command's, as a cluster has that of whoever started it.
+    """
+
+    begin: Callable[[], Do]
+    shared: Shared
+    threads: int
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    trust: frozenset[str] = field(default_factory=trusted)
+    environment: dict[str, str] = field(default_factory=variables)
+
+    @property
+    def seen(self) -> Path:
+        """The file that all machines must see."""
+        return self.shared.folder / f".seen-{self.token}"
+
+
+class Worker:
+    """A process on the cluster that does one job after another. It ends with an error where the user can mend it."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    def ready(self) -> Ended:
+        """Makes this process like the command's own, and ready; the name of a file that the command must see."""
+        import torch  # here: the command line of a sweep waits for no torch
+
+        order, node = self.order, socket.gethostname()
+        with suppress(OSError):  # a folder that is not shared; what is named from there is missed by its name
+            os.chdir(order.folder)
+        for name in variables():
+            del os.environ[name]
+        os.environ.update(order.environment, OMP_NUM_THREADS=str(order.threads))
+        torch.set_num_threads(order.threads)
+        seen = order.seen.with_name(f"{order.seen.name}-{node}-{os.getpid()}")
+        try:
+            check_seen(order.shared, order.seen.name)
+            with trusting(order.trust):
+                self.do = order.begin()
+            seen.write_text(order.token)
+        except (UserError, OSError) as error:
+            return Ended(error=f"{node}: {error}")
+        return Ended(seen.name)
+
+    def work(self, *job: object) -> Ended:
+        """Does a job."""
+        try:
+            return Ended(self.do(*job))
+        except UserError as error:
+            return Ended(error=str(error))
+        except (KeyboardInterrupt, Terminated) as stop:  # a signal to this process: another one does the job
+            raise SystemExit(1) from stop
+
+
+def on_cluster(
+    ray: ModuleType,
+    order: Order,
+    jobs: Sequence[int],
+    *,
+    given: Callable[[int], Sequence[object]],
+    cluster: Cluster,
+    done: Callable[[int, Ended], None],
+    died: Callable[[int, WorkerDied], None],
+) -> list[Ended]:
+    """What each job came to, in their order. given: what a worker gets for one; done, died: as `share_out`.
+
+    UserError where no worker can begin.
+    """
+    order.seen.parent.mkdir(parents=True, exist_ok=True)
+    order.seen.write_text(order.token)
+    kind = ray.remote(num_cpus=cluster.threads, num_gpus=cluster.gpus)(Worker)
+    pool = RayPool(ray, lambda: kind.remote(order), cluster=cluster, shared=order.shared, given=given)
+    try:
+        answers = share_out(jobs, pool.begin(len(jobs)), pool, done=done, died=died)
+    finally:
+        with suppress(OSError):
+            for path in order.shared.folder.glob(f"{order.seen.name}*"):
+                path.unlink(missing_ok=True)
+    return [answers[job] for job in jobs]
 
 
 def check_installed(typed: str) -> None:
@@ -168,9 +269,9 @@ class RayPool:
             raise UserError(
                 f"a worker died as it began: {error}. See that all machines have this program: {install('ray')}"
             ) from error
-        if isinstance(answer, Failed):
-            raise UserError(answer.text)
-        check_seen(self.shared, answer)
+        if answer.error:
+            raise UserError(answer.error)
+        check_seen(self.shared, answer.value)
 
     def start(self) -> object:
         """See `Pool`."""
@@ -208,11 +309,11 @@ class RayPool:
             *(host, port, self.shared.again, self.shared.folder),
         )
 
-    def answer(self, question: Any) -> Any:
+    def answer(self, question: Any) -> Ended:
         """See `Pool`."""
         exceptions = self.ray.exceptions
         try:
-            return self.ray.get(question)
+            return Ended(*self.ray.get(question))
         except exceptions.RayTaskError:  # a bug of ours, with its traceback
             raise
         except exceptions.RayError as error:

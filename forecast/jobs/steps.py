@@ -1,0 +1,106 @@
+"""A function in a process of its own, which can be stopped, or fail, and takes its memory with it."""
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from forecast.errors import UserError
+from forecast.jobs import Ended
+from forecast.text.terminal import say
+
+GRACE = 3.0  # seconds in which a step that is stopped may write what it has
+LOOK = 0.2  # seconds between two looks
+
+Context = multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext
+
+
+def context(module: str) -> Context:
+    """Processes that begin with a module imported: once, by the first of them, where the system can."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload([module])
+    return server
+
+
+def begin_server(module: str) -> None:
+    """Begins to import what the steps of a module need, while the command reads its file."""
+    if context(module).get_start_method() == "forkserver":
+        from multiprocessing import forkserver
+
+        forkserver.ensure_running()
+
+
+def run_step(
+    module: str,
+    step: str,
+    arguments: dict[str, object],
+    *,
+    log: Path,
+    limit: float,
+    tick: Callable[[], None] = lambda: None,
+) -> Ended:
+    """Runs a function of a module in a process; what it prints goes to the end of a file.
+
+    It is named and not handed over, so that the process which begins it need not import what it needs. limit: seconds
+    after which it is stopped. tick: called while it runs. A step that raises, dies or is stopped ends with an error.
+    Ctrl-C stops it too, and so does the end of this process, however that ends.
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = context(module).Process(target=_perform, args=(module, step, arguments, str(log), sender), daemon=False)
+    process.start()
+    sender.close()
+    end = time.monotonic() + limit
+    try:
+        while not wait([receiver, process.sentinel], timeout=LOOK):
+            tick()
+            if time.monotonic() >= end:
+                return Ended(error="there was no more time for it")
+        with contextlib.suppress(EOFError):
+            if receiver.poll():
+                ended = Ended(*receiver.recv())
+                process.join(GRACE)
+                return ended
+    finally:
+        for stop in (process.terminate, process.kill):
+            if process.is_alive():  # else its number may be another one's
+                stop()
+                process.join(GRACE)
+    return Ended(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
+
+
+def _perform(module: str, step: str, arguments: dict[str, object], log: str, sender: Connection) -> None:
+    """The process: output to the log, its end with that of the process that began it, the step, what it came to."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that began it, which then stops this one
+    with Path(log).open("ab") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    try:
+        ended = Ended(getattr(importlib.import_module(module), step)(**arguments))
+    except UserError as error:
+        ended = Ended(error=str(error), kind=type(error).__name__)
+    except BaseException as error:  # whatever a model does, the others go on
+        say(traceback.format_exc(), file=sys.stderr)
+        kind = type(error).__name__
+        ended = Ended(error=f"{kind}: {error}".strip().splitlines()[0], kind=kind)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sender.send(tuple(ended))
+    sender.close()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
