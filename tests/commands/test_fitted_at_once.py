@@ -57,11 +57,11 @@ def test_another_evaluation_gives_the_same_figures(ridge, tmp_path):
 
 def test_predict_needs_the_rows_that_the_map_reads_and_says_how_many(ridge, csv, tmp_path, capsys):
     best = ridge[0] / "checkpoints" / "best.ckpt"
-    rows = load_checkpoint(best).model().look_back
-    lines = csv.read_text().splitlines(keepends=True)
-    (tmp_path / "short.csv").write_text("".join([lines[0], *lines[-rows + 1 :]]))
+    checkpoint, lines = load_checkpoint(best), csv.read_text().splitlines(keepends=True)
+    seq_len, rows = checkpoint.config.seq_len, checkpoint.model().look_back
+    (tmp_path / "short.csv").write_text("".join([lines[0], *lines[-seq_len + 1 :]]))
     arguments = (f"ckpt_path={best}", f"data.path={tmp_path}/short.csv", f"output={tmp_path}/f.csv")
-    assert f"has {rows - 1} rows; the model reads the last {rows}" in refusal(capsys, "predict", *arguments)
+    assert f"has {seq_len - 1} rows; the model reads the last {seq_len}" in refusal(capsys, "predict", *arguments)
     (tmp_path / "short.csv").write_text("".join([lines[0], *lines[-rows:]]))
     call("predict", *arguments)
     forecast = pd.read_csv(tmp_path / "f.csv")

@@ -9,7 +9,6 @@ from data.panel.panel_files import read
 from forecast.data.guessing.check import check_file
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.data.writing import Writing
-from forecast.errors import UserError
 
 
 def weeks(rows, start="2012-10-01"):
@@ -183,13 +182,12 @@ def test_numbers_of_five_digits_are_no_days_but_by_their_name(tmp_path, name, fi
     assert [one.reading for one in check.choices][:1] == ["steps that no calendar counts"]
 
 
-def test_days_far_from_our_century_are_no_days_of_a_spreadsheet(tmp_path):
+def test_days_far_from_our_century_are_steps_and_no_days_of_a_spreadsheet(tmp_path):
     pd.DataFrame({"day": np.arange(10_000, 10_200), "y": np.random.default_rng(3).normal(size=200)}).to_csv(
         tmp_path / "series.csv", index=False
     )
-    assert check_file(str(tmp_path / "series.csv")).command is None
-    with pytest.raises(UserError, match="'10000' is no timestamp"):
-        read_frame(tmp_path / "series.csv", time_column="day")
+    frame = read_frame(tmp_path / "series.csv", time_column="day").as_panel()
+    assert frame.without_calendar and len(frame.values) == 200
 
 
 def test_a_week_that_a_year_does_not_have_is_a_fault():
