@@ -80,6 +80,8 @@ def cells():
 
 @pytest.mark.parametrize(("command", "words", "kind", "cell"), list(cells()))
 def test_a_cell_says_what_happens(homes, tmp_path, monkeypatch, command, words, kind, cell):  # noqa: PLR0917
+    if "holidays" in words:
+        pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     monkeypatch.chdir(tmp_path)
     outcome = nullcontext() if cell.startswith("yes") else pytest.raises(SystemExit)
     with faked() if "engine=ray" in words else nullcontext(), outcome:

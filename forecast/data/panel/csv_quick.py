@@ -1,56 +1,27 @@
 """A long panel that is a plain CSV file, as pandas reads it: some rows at a time, each different time once."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from forecast.data.cells import IntArray
 from forecast.data.findings import Findings
 from forecast.data.guessing.column_guess import column_kind
 from forecast.data.panel.rows import nanoseconds
 from forecast.data.reading.cells import LEFT_OUT
-from forecast.data.reading.csv_columns import DROPS, ROUNDS
+from forecast.data.reading.csv_columns import Words, plain_chunks, with_codes
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import BLANKS, RawColumns
+from forecast.data.reading.raw_columns import RawColumns
 from forecast.data.reading.table import TableSpec
 from forecast.data.reading.timestamps import TimeReading, read_timestamps, whole_numbers
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
 _SAMPLE = 2_000  # rows that tell which columns hold numbers
-
-
-@dataclass(eq=False)
-class TextColumn:
-    """A column of text that is being read: the code of each row so far, and the words that the codes stand for."""
-
-    parts: list[IntArray] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
-
-    def add(self, cells: "pd.Series[str]") -> None:
-        """Appends the cells of some rows; ValueError for a missing one, and for one with blanks around it."""
-        codes, words = pd.factorize(cells)
-        for word in words:
-            if not word or word.strip(BLANKS) != word:
-                raise ValueError("a cell is not plain")
-        numbers = self.numbers
-        self.parts.append(np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int64)[codes])
-
-    @property
-    def codes(self) -> IntArray:
-        """Those of all rows (N,)."""
-        return np.concatenate(self.parts)
-
-    @property
-    def words(self) -> list[str]:
-        """The different cells."""
-        return list(self.numbers)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,10 +62,11 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
     coded = {*spec.named(), *(place for place in words if place in spec.perhaps())}
     words = [place for place in words if place not in coded]
     places = [place for place in spec.candidates if place not in words and place not in coded]
-    columns = {place: TextColumn() for place in (time, *ids, *coded)}
+    columns = {place: Words(spec.header[place], plain=True) for place in (time, *ids, *coded)}
     others = RawColumns([spec.header[place] for place in words])
     values = []
-    for chunk in _chunks(text, spec, places):
+    # a series may be called NA: spellings of nothing are those of numbers alone
+    for chunk in plain_chunks(text, spec, dict.fromkeys(places, np.float64), places):
         for place, column in columns.items():
             column.add(chunk[place])
         if words:
@@ -106,8 +78,8 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
     kinds = [column_kind(column, spec.style) for column in others.columns()]
     whole = np.concatenate(values)
     if coded:
-        cells = {place: columns[place] for place in coded}
-        whole, places = _with_codes(whole, places, cells, spec)
+        whole, places = with_codes(whole, places, {place: columns[place] for place in coded}, spec)
+        whole = np.ascontiguousarray(whole)
     if not places or set(kinds) - {"text"} or (spec.numbers is None and np.isnan(whole).all(axis=0).any()):
         return None
     written = columns[time].words
@@ -119,25 +91,14 @@ def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Fi
         np.array([int(float(word)) for word in written], dtype=np.int64) if read is None else nanoseconds(read.stamps)
     )
     return LongColumns(
-        ids=[(columns[place].codes, columns[place].words) for place in ids],
-        times=steps[columns[time].codes],
+        ids=[(columns[place].places.astype(np.int64), columns[place].words) for place in ids],
+        times=steps[columns[time].places],
         stepped=read is None,
         time_format=None if read is None else read.settings.get("data.time_format"),
         values=whole,
         columns=tuple(spec.header[place] for place in places),
         where=lambda row: f"{text.path}: line {text.records_of([row])[row][0]}",
     )
-
-
-def _with_codes(
-    values: npt.NDArray[np.float64], places: list[int], coded: dict[int, TextColumn], spec: TableSpec
-) -> tuple[npt.NDArray[np.float64], list[int]]:
-    """Values (N, C) and the places of the columns, those of categories among them, in the order of the candidates."""
-    parts = dict(zip(places, values.T, strict=True))
-    for place, column in coded.items():
-        parts[place] = spec.codebook.codes(spec.header[place], column.words)[column.codes]
-    order = [place for place in spec.candidates if place in parts]
-    return np.stack([parts[place] for place in order], axis=1), order
 
 
 def _times(written: list[str], spec: TableSpec) -> TimeReading:
@@ -153,32 +114,6 @@ def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
     sample.add([cells for _, cells in islice(text.rows(), _SAMPLE)])
     columns = sample.columns()
     return [place for place in candidates if column_kind(columns[place], spec.style) == "text"]
-
-
-def _chunks(text: CsvText, spec: TableSpec, places: Sequence[int]) -> Iterator[pd.DataFrame]:
-    """All columns of some rows at a time, as `csv_columns` has them read; ValueError for a faulty cell."""
-    assert text.content is not None
-    width, numeric = len(spec.header), set(places)
-    na_values: Any = {place: sorted(MISSING_SPELLINGS) for place in numeric}  # a series may be called NA
-    if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
-        raise ValueError("surplus cells")
-    with (
-        text.open() as file,
-        pd.read_csv(
-            file,
-            sep=text.separator,
-            decimal=spec.style.decimal,
-            float_precision="round_trip" if ROUNDS else None,
-            header=0,
-            names=list(range(width)),
-            dtype={place: np.float64 if place in numeric else str for place in range(width)},
-            skipinitialspace=True,
-            keep_default_na=False,
-            na_values=na_values,
-            chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
-        ) as chunks,
-    ):
-        yield from chunks
 
 
 def _say(spec: TableSpec, words: Sequence[int], read: TimeReading | None, findings: Findings) -> None:

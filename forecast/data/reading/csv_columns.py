@@ -2,7 +2,7 @@
 
 import contextlib
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
 def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     """As pandas reads it; ValueError where it cannot, or where a column is empty."""
     assert text.content is not None
-    words = {place: _Words(spec.header[place]) for place in [*_places_of_words(text, spec), *spec.named()]}
+    words = {place: Words(spec.header[place]) for place in [*_places_of_words(text, spec), *spec.named()]}
     coded = {place: words.pop(place) for place in (*spec.named(), *spec.perhaps()) if place in words}
     places = [place for place in spec.candidates if place not in words and place not in coded]
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
@@ -95,7 +95,7 @@ def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
             column.add(chunk[place])
     values = values[:row]
     if coded:
-        values, places = _with_codes(values, places, coded, spec)
+        values, places = with_codes(values, places, coded, spec)
     if not places or (spec.numbers is None and np.isnan(values).all(axis=0).any()):
         raise ValueError("a column is empty")
     columns = tuple(spec.header[place] for place in places)
@@ -103,8 +103,8 @@ def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     return QuickRead(table, words=[column.whole() for column in words.values()])
 
 
-def _with_codes(
-    values: FloatArray, places: Sequence[int], coded: dict[int, "_Words"], spec: TableSpec
+def with_codes(
+    values: FloatArray, places: Sequence[int], coded: Mapping[int, "Words"], spec: TableSpec
 ) -> tuple[FloatArray, list[int]]:
     """Values (N, C) and the places of the columns, those of categories among them, in the order of the candidates."""
     parts = dict(zip(places, values.T, strict=True))
@@ -142,57 +142,69 @@ def _is_word(cell: str) -> bool:
     return False
 
 
-class _Words:
-    """A column of words that is being read."""
+class Words:
+    """A column of words that is being read: the code of each row so far, and the words that the codes stand for.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    plain: whether a cell that is missing, or has blanks around it, is a ValueError; else blanks go, and what is missing
+    is ''.
+    """
+
+    def __init__(self, name: str, *, plain: bool = False) -> None:
+        self._name, self._plain = name, plain
         self._codes: dict[str, int] = {}
         self._parts: list[npt.NDArray[np.int32]] = []
 
     def add(self, cells: "pd.Series[str]") -> None:
-        """Appends cells; what a short row lacks is ''."""
-        coded = cells.astype("category").cat
-        known = [cell.strip(BLANKS) for cell in coded.categories]
-        places = np.array([self._codes.setdefault(cell, len(self._codes)) for cell in [*known, ""]], dtype=np.int32)
-        self._parts.append(places[coded.codes])  # -1: what is missing, at the end
+        """Appends the cells of some rows."""
+        codes, words = pd.factorize(cells)
+        known = [word.strip(BLANKS) for word in words]
+        if self._plain and ("" in known or known != list(words) or (codes < 0).any()):
+            raise ValueError("a cell is not plain")
+        numbers = self._codes
+        places = [numbers.setdefault(word, len(numbers)) for word in (known if self._plain else [*known, ""])]
+        self._parts.append(np.array(places, dtype=np.int32)[codes])  # -1: what is missing, at the end
+
+    @property
+    def places(self) -> npt.NDArray[np.int32]:
+        """The code of each row (N,)."""
+        return np.concatenate(self._parts)
+
+    @property
+    def words(self) -> list[str]:
+        """The different cells; ValueError for one that goes over the end of its line."""
+        if any("\n" in word for word in self._codes):
+            raise ValueError("a cell goes over the end of its line")
+        return list(self._codes)
 
     def codes(self, book: Codebook) -> FloatArray:
-        """The numbers of categories (N,); ValueError where a cell goes over the end of its line."""
-        if any("\n" in word for word in self._codes):
-            raise ValueError("a cell goes over the end of its line")
-        found: FloatArray = book.codes(self._name, self._codes)[np.concatenate(self._parts)]
-        return found
+        """The numbers of categories (N,)."""
+        numbers: FloatArray = book.codes(self._name, self.words)[self.places]
+        return numbers
 
     def whole(self) -> RawColumn:
-        """All cells; ValueError where some are no words, or go over the end of their line."""
-        if any("\n" in word for word in self._codes):
-            raise ValueError("a cell goes over the end of its line")
+        """All cells; ValueError where some are no words."""
         read = RawColumns([self._name])
-        read.add([[word] for word in self._codes])
+        read.add([[word] for word in self.words])
         (different,) = read.columns()
-        column = different.take(np.concatenate(self._parts).astype(np.intp))
+        column = different.take(self.places.astype(np.intp))
         if not np.isnan(different.numbers).all() or column_kind(column) != "text":
             raise ValueError("a column of words holds numbers")
         return column
 
 
-def _quick_chunks(
-    text: CsvText, spec: TableSpec, places: Sequence[int], words: Collection[int]
-) -> Iterator[tuple[pd.DataFrame, pd.DatetimeIndex]]:
-    """Rows and their timestamps (n,), some at a time; ValueError before the first of them with a faulty cell.
+def plain_chunks(
+    text: CsvText, spec: TableSpec, kinds: Mapping[int, object], missing: Collection[int]
+) -> Iterator[pd.DataFrame]:
+    """All columns of a plain file, some rows at a time, as pandas reads them; ValueError for a faulty cell.
 
-    places: columns of numbers; words: columns whose cells come as categories.
+    kinds: the type of each, by its place, text where none is named. missing: those in which spellings of nothing count.
     """
     assert text.content is not None
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
-    kinds: dict[Any, Any] = dict.fromkeys(range(width), str)
-    kinds |= dict.fromkeys(places, np.float64) | dict.fromkeys(words, "category")
-    kinds |= dict.fromkeys(spec.named(), str)  # as categories numbers would lose how they are written
-    missing = sorted(MISSING_SPELLINGS)
-    (time,) = spec.times
+    of_columns: Any = {place: kinds.get(place, str) for place in range(width)}
+    nothing: Any = dict.fromkeys(missing, sorted(MISSING_SPELLINGS))
     with (
         text.open() as file,
         pd.read_csv(
@@ -204,26 +216,41 @@ def _quick_chunks(
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5
             # without quotes.
-            dtype=kinds,
+            dtype=of_columns,
             skipinitialspace=True,
             keep_default_na=False,
-            na_values={place: missing for place in kinds if place not in words},
+            na_values=nothing,
             chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
         ) as chunks,
     ):
-        for chunk in chunks:
-            numbers = chunk[list(places)].to_numpy(dtype=np.float64)
-            if np.isinf(numbers).any() or (spec.gaps == "refuse" and np.isnan(numbers).any()):
-                raise ValueError("a value is missing or not finite")
-            times = chunk[time]
-            if times.isna().any() or times.isin(CLOCK).any() or is_year_and_number(times.iloc[0]):
-                raise ValueError("a timestamp is missing, or no month")
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
-                try:
-                    stamps = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601", errors="coerce"))
-                except FutureWarning as warning:
-                    raise ValueError(str(warning)) from warning
-            if stamps.tz is not None or stamps.hasnans or {stamps.min().year, stamps.max().year} - set(YEARS):
-                raise ValueError("a timestamp cannot be read")
-            yield chunk, stamps
+        yield from chunks
+
+
+def _quick_chunks(
+    text: CsvText, spec: TableSpec, places: Sequence[int], words: Collection[int]
+) -> Iterator[tuple[pd.DataFrame, pd.DatetimeIndex]]:
+    """Rows and their timestamps (n,), some at a time; ValueError before the first of them with a faulty cell.
+
+    places: columns of numbers; words: columns whose cells come as categories.
+    """
+    # as categories numbers would lose how they are written
+    kinds = dict.fromkeys(places, np.float64) | dict.fromkeys(
+        (place for place in words if place not in spec.named()), "category"
+    )
+    (time,) = spec.times
+    for chunk in plain_chunks(text, spec, kinds, [place for place in range(len(spec.header)) if place not in words]):
+        numbers = chunk[list(places)].to_numpy(dtype=np.float64)
+        if np.isinf(numbers).any() or (spec.gaps == "refuse" and np.isnan(numbers).any()):
+            raise ValueError("a value is missing or not finite")
+        times = chunk[time]
+        if times.isna().any() or times.isin(CLOCK).any() or is_year_and_number(times.iloc[0]):
+            raise ValueError("a timestamp is missing, or no month")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
+            try:
+                stamps = pd.DatetimeIndex(pd.to_datetime(times, format="ISO8601", errors="coerce"))
+            except FutureWarning as warning:
+                raise ValueError(str(warning)) from warning
+        if stamps.tz is not None or stamps.hasnans or {stamps.min().year, stamps.max().year} - set(YEARS):
+            raise ValueError("a timestamp cannot be read")
+        yield chunk, stamps
