@@ -31,7 +31,7 @@ SHARED = 10  # how many times as large as the file its tensors may be, for weigh
 KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"state_dict": (dict,), "global_step": (int,), "loops": (dict,)},
     RECORD: {
-        **dict.fromkeys(("versions", "config", "choices", "data"), (dict,)),
+        **dict.fromkeys(("versions", "config", "choices", "data", SERIES), (dict,)),
         "format": (int,),
         "parameters": (int, NONE),
         "best_step": (int, NONE),
@@ -50,7 +50,6 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         "path": (str, NONE),
     },
     f"{RECORD}.data.series": {"count": (int,)},
-    f"{RECORD}.{SERIES}.rows": {"first": (Tensor,)},
     f"{RECORD}.{SERIES}": {
         "scale": (dict,),
         "rows": (dict,),
@@ -58,7 +57,13 @@ KINDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
         "time_column": (str, NONE),
         "pad": (bool,),
     },
-    f"{RECORD}.{SERIES}.scale": {"how": (str,), "naive": (dict,), **dict.fromkeys(("ids", "mean", "std"), (Tensor,))},
+    f"{RECORD}.{SERIES}.rows": dict.fromkeys(("first", "train", "val"), (Tensor,)),
+    f"{RECORD}.{SERIES}.scale": {
+        **dict.fromkeys(("ids", "mean", "std"), (Tensor,)),
+        "how": (str,),
+        "naive": (dict,),
+        "period": (int, NONE),
+    },
     f"{RECORD}.{SERIES}.scale.naive": {"period": (int,), "absolute": (Tensor,), "squared": (Tensor,)},
 }
 
@@ -155,6 +160,7 @@ def _check_tensor(where: str, tensor: Tensor) -> None:
     """Dense numbers in memory, as many as the file has."""
     kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
     require(kind == "strided" and not tensor.is_nested, where, f"is a {kind} tensor and no dense one")
+    require(not tensor.requires_grad, where, "is a tensor that is being trained")
     require(tensor.device.type == "cpu", where, f"is a tensor without numbers (device {tensor.device})")
     enough = tensor.nbytes <= tensor.untyped_storage().nbytes()
     require(enough, where, f"claims more numbers than the file has: its shape is {tuple(tensor.shape)}")

@@ -10,7 +10,7 @@ from forecast.commands.growth import SAME, changed_series, of_scale
 from forecast.commands.inputs import rows_of
 from forecast.data.cells import Flags, FloatArray, IntArray
 from forecast.data.frequency import rows_missing
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.frame import STEP_FREQ, PanelFrame
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -228,7 +228,7 @@ def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
     ends = [int(one.times()[0]) for one in (seen, frame)]
     if ends[0] == ends[1]:
         return 0
-    if seen.without_calendar:
+    if seen.freq == STEP_FREQ:
         unit = seen.numbers[1]
         steps = None if frame.numbers[1] != unit or (ends[1] - ends[0]) % unit else abs(ends[1] - ends[0]) // unit
     else:

@@ -48,7 +48,10 @@ def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) ->
         )
     recorded = checkpoint.record.series.rows
     problems = [f"it has no split {name}" for name in ANYWHERE if name not in recorded.splits]
-    splits = recorded.placed(frame, checkpoint.scale.places(frame.ids))
+    places = checkpoint.scale.places(frame.ids)
+    for s in np.flatnonzero((places >= 0) & (recorded.begins(frame, places) < 0))[:1].tolist():
+        problems.append(f"{frame.named(s)} has no row at the time of its first recorded one")
+    splits = recorded.placed(frame, places)
     for name, rows in splits.items():
         for s in np.flatnonzero(rows.stop > frame.offsets[1:])[:1].tolist():
             problems.append(f"its split {name} goes beyond the {frame.lengths[s]} rows of {frame.named(s)}")

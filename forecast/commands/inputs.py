@@ -18,7 +18,7 @@ from forecast.data.categories import told_facts, with_categories
 from forecast.data.frame import read_frame
 from forecast.data.gaps import Side
 from forecast.data.holidays import with_holidays
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel.frame import STEP_FREQ, PanelFrame
 from forecast.data.panel.read import read_panel
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
@@ -238,11 +238,12 @@ def evaluated_data(
         seq_len=checkpoint.config.seq_len,
         pred_len=checkpoint.config.pred_len,
     )
-    data.check_enough()
+    data.check_enough(*([split] if split == NEW_ROWS else []))
     first = first_forecast(data, split)
     if other_file:
         check_later(checkpoint, split, first)
-    if other_file and first is not None and first <= pd.Timestamp(checkpoint.trained_until):
+    known = other_file and first is not None and frame.freq != STEP_FREQ  # steps are no times to compare
+    if known and first <= pd.Timestamp(checkpoint.trained_until):
         log.warning(
             "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
             "has seen its error is no forecast error.",

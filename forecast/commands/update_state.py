@@ -158,8 +158,10 @@ class State:
 
     @property
     def latest_name(self) -> str:
-        """The file of the newest forecast, by the last time that it knew."""
-        return bare_name(f"{self.log[-1]['time']}.csv".replace(" ", "T").replace(":", "-"))
+        """The file of the newest forecast, by the last time that it knew, and its number where others knew the same."""
+        time = self.log[-1]["time"]
+        same = sum(line["time"] == time for line in self.log)
+        return bare_name(f"{time}{f'-{same}' * (same > 1)}.csv".replace(" ", "T").replace(":", "-"))
 
 
 def save_state(folder: Path, state: State) -> None:

@@ -1,6 +1,7 @@
 """Which runs of a folder are one row of a table, and which rows may stand in one table."""
 
 import csv
+import io
 import json
 import math
 import statistics
@@ -224,15 +225,22 @@ def window_errors(run: Run) -> Mapping[int | str, float]:
 
 
 def series_errors(path: Path) -> dict[int | str, float]:
-    """The errors of series, by their ids, as errors_by_series.csv has them; of those that have one."""
+    """The errors of series that have one, by their ids, as errors_by_series.csv has them.
+
+    Each weighs as many windows as it has: the mean of these is that over all windows.
+    """
     content = read_content(path, most=4000)
     if content is None:
         raise DocumentError(path, "there is no such file")
     try:
-        head, *rows = csv.reader(content.decode().splitlines())
-        place = head.index("mse_scaled")
-        errors: dict[int | str, float] = {row[0]: float(row[place]) for row in rows if row[place]}
-    except (ValueError, IndexError, csv.Error) as error:
+        head, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
+        place, rows = head.index("mse_scaled"), [row for row in rows if row[head.index("mse_scaled")]]
+        windows = [int(row[1]) for row in rows]
+        mean = sum(windows) / max(1, len(rows))
+        errors: dict[int | str, float] = {
+            row[0]: float(row[place]) * count / mean for row, count in zip(rows, windows, strict=True)
+        }
+    except (ValueError, IndexError, ZeroDivisionError, csv.Error) as error:
         raise DocumentError(path, f"it has no errors of series: {error}") from None
     if not errors or not all(abs(value) < FARTHEST for value in errors.values()):
         raise DocumentError(path, "it has no error for each series")

@@ -49,6 +49,8 @@ def with_categories(frame: PanelFrame, categories: Mapping[str, Sequence[str]]) 
 
 def with_train_categories(frame: PanelFrame, rows: TargetRows) -> PanelFrame:
     """The same with the numbers of the words that the train rows, or series that have such rows, hold."""
+    if not frame.categories and frame.facts is None:
+        return frame
     edges = np.zeros(len(frame.values) + 1, dtype=np.int64)
     np.add.at(edges, rows.first, 1)
     np.add.at(edges, rows.stop, -1)

@@ -195,13 +195,13 @@ class Prepared:
         times: pd.DatetimeIndex = self.times_of(last, served.series_of(windows).numpy()).sort_values()
         return times
 
-    def check_enough(self) -> None:
-        """UserError where a split other than the tail holds no window of any series."""
+    def check_enough(self, *splits: str) -> None:
+        """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
         frame, pred_len = self.frame, self.pred_len
         needed = self.context + pred_len
         before = "1 row before them, since data.short=pad, + " if self.pad else f"seq_len {self.seq_len} + "
         for name, rows in self.splits.items():
-            if name == TAIL or len(self.origins(name)):
+            if name == TAIL or (splits and name not in splits) or len(self.origins(name)):
                 continue
             part, longest = PARTS.get(name, name), int(frame.lengths.argmax())
             times, count = frame.timestamps(longest), int((rows.stop - rows.first)[longest])

@@ -14,6 +14,7 @@ from forecast.data.panel.frame import PanelFrame
 from forecast.data.target_rows import TargetRows
 
 FIRST = "first"
+MOST_ROWS = 1 << 32  # of a series
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,11 @@ class RecordedRows:
         shapes = {(*state[FIRST].shape, 3), *(rows.shape for rows in splits.values())}
         if not splits or shapes != {(series, 3)}:
             raise ValueError(f"is not of {series} series")
-        if any((rows[:, 0] < 0).any() or (rows[:, 1] < rows[:, 0]).any() for rows in splits.values()):
-            raise ValueError("must hold the first row and the end of each split")
+        for rows in splits.values():
+            if (rows[:, 0] < 0).any() or (rows[:, 1] < rows[:, 0]).any() or (rows[:, 1] > MOST_ROWS).any():
+                raise ValueError("must hold the first row and the end of each split")
+        if not (np.abs(state[FIRST].numpy() // 2) < 2**61).all():
+            raise ValueError("must hold the time of the first row")
         return cls(state[FIRST].numpy(), splits)
 
     def begins(self, frame: PanelFrame, places: IntArray) -> IntArray:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from forecast.data.prepare import Prepared
+from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.evaluate import MODEL, exact_float32, in_chunks, longest_look_back, look_back_of
 from forecast.evaluation.interval_errors import name_of
@@ -41,6 +42,11 @@ def reference(
     naive = make_baselines(data)
     forecasters: dict[str, ForecastModel] = {MODEL: model, **naive}
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data))
+    if not len(windows):
+        raise UserError(
+            f"{data.frame.name}: no series has a window of the validation rows, beside which it is to be watched. Give "
+            "the first update the series that the model was trained on, with those rows."
+        )
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     scored = None
     if intervals is not None:

@@ -93,7 +93,8 @@ def weights_only_content(model: nn.Module, record: Record, *, step: int = 0, epo
 def trained_until(data: Prepared) -> str:
     """The time of the last train row of any series."""
     frame = data.frame
-    ends = data.splits["train"].stop - frame.offsets[:-1] + frame.steps
+    train = data.splits["train"]
+    ends = np.where(train.stop > train.first, train.stop - frame.offsets[:-1] + frame.steps, 0)
     return str(frame.calendar()[max(0, int(ends.max()) - 1)])
 
 

@@ -160,6 +160,23 @@ CHANGED = {
     "no columns": (put(*DATA, "columns", []), "forecast.data.columns is []"),
     "no targets": (put(*DATA, "targets", []), "forecast.data.targets is []"),
     "a target that is no column": (put(*DATA, "targets", ["OTT"]), "forecast.data.targets is ['OTT']"),
+    "no series": (drop(RECORD, "series"), "forecast.series is missing"),
+    "series in a list": (put(RECORD, "series", []), "forecast.series is a list; it must be dict"),
+    "no rows of a split": (drop(RECORD, "series", "rows", "val"), "forecast.series.rows.val is missing"),
+    "rows in one tensor": (put(RECORD, "series", "rows", torch.ones(3)), "forecast.series.rows is a Tensor"),
+    "an end beyond any file": (
+        put(RECORD, "series", "rows", "val", torch.tensor([[0, 2**62, 1]])),
+        "must hold the first row and the end of each split",
+    ),
+    "a first row at no time": (
+        put(RECORD, "series", "rows", "first", torch.tensor([-(2**63)])),
+        "must hold the time of the first row",
+    ),
+    "a scale of no period": (drop(*SCALE, "period"), "forecast.series.scale.period is missing"),
+    "a scale in training": (
+        lambda c: c[RECORD]["series"]["scale"]["mean"].requires_grad_(),
+        "forecast.series.scale.mean is a tensor that is being trained",
+    ),
     "a scale of text": (put(*SCALE, "mean", ["1"] * 7), "series.scale.mean is a list; it must be Tensor"),
     "a short scale": (put(*SCALE, "std", torch.ones(1, 1).double()), "forecast.series.scale has the shapes (1, 7)"),
     "a scale that divides by 0": (

@@ -86,6 +86,24 @@ def test_each_morning_it_forecasts_what_predict_would_and_compares_yesterdays_wi
     assert len(log_of(folder)[0]) == 3 and log_of(folder)[1].empty
 
 
+def test_the_next_row_of_each_series_alone_goes_on(run, folder, tmp_path):
+    rows = panel(TRAINED + 2, first=TRAINED + 1)
+    some = rows.groupby("shop", sort=False).head(1)
+    assert len(some) == some["shop"].nunique() == 3
+    document = updated(run, write(tmp_path / "next.csv", some), folder)
+    assert "3 new rows of 3 series" in document["sentences"][0]
+
+
+def test_no_forecast_is_lost_where_one_series_ends_later(run, tmp_path):
+    late = next(iter(SHOPS))
+    for day in range(TRAINED, TRAINED + 3):
+        rows = panel(day)
+        ahead = panel(TRAINED + 4)
+        both = pd.concat([ahead[ahead["shop"] == late], rows[rows["shop"] != late]])
+        updated(run, write(tmp_path / "h.csv", both), tmp_path / "u")
+    assert len(list((tmp_path / "u" / "forecasts").iterdir())) == 3
+
+
 def test_a_panel_of_one_is_the_series_but_for_the_id(daily_run, tmp_path):
     """With a break, so that all charts are above 0."""
     table = broken(series(), "noise", TRAINED + 3)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from comparison.folders import N_WINDOWS, edit_json, make_run, make_runs, wave
 
-from forecast.comparison.rows import comparisons, mse_difference, read_folder, shared_windows, window_errors
+from forecast.comparison.rows import (
+    comparisons,
+    mse_difference,
+    read_folder,
+    series_errors,
+    shared_windows,
+    window_errors,
+)
 from forecast.comparison.tables import report
 from forecast.errors import UserError
 from forecast.run_folder import read_run
@@ -288,3 +295,11 @@ def test_a_folder_without_runs_is_refused(tmp_path):
     make_run(tmp_path / "run", errors=wave(0.5))
     with pytest.raises(UserError, match=r"run is a single run: say the folder that holds the runs"):
         read_folder(tmp_path / "run")
+
+
+def test_of_several_series_each_weighs_as_many_windows_as_it_has(tmp_path):
+    path = tmp_path / "errors_by_series.csv"
+    path.write_text('id,windows,mse_scaled\n"a\u2028b",1,4.0\n"c\nd",3,0.8\nnone,2,\n', encoding="utf-8")
+    errors = series_errors(path)
+    assert errors == {"a\u2028b": 2.0, "c\nd": pytest.approx(1.2)}
+    assert np.mean(list(errors.values())) == pytest.approx((1 * 4.0 + 3 * 0.8) / 4)

@@ -117,3 +117,11 @@ def test_a_number_needs_14_bytes():
         raw.add([["1.5"]] * 2_000)
     (read,) = raw.columns()
     assert sum(part.nbytes for part in (read.numbers, read.decimals, read.commas, read.codes)) == 14 * len(read)
+
+
+def test_a_number_and_the_same_as_text_are_one_word():
+    read = RawColumns(["id"], text=[0])
+    read.add([[1.0], ["1"], ["x"], [2.0]])
+    column = read.columns()[0].as_words()
+    assert [column.words[code - 1] for code in column.codes] == ["1", "1", "x", "2"]
+    assert len(column.words) == len(set(column.words))

@@ -4,12 +4,14 @@ import logging
 
 import numpy as np
 import pandas as pd
+from evaluation.small_panels import panel, prepared
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit, split_rows
-from forecast.training.record import describe_data
+from forecast.data.target_rows import TargetRows
+from forecast.training.record import describe_data, trained_until
 
 N, L, P = 131, 7, 3
 
@@ -28,3 +30,11 @@ def test_the_checksum_is_the_frames_and_constant_columns_have_one_log_line(caplo
     assert (described["path"], described["checksum"]) == ("my.csv", "c0ffee")
     lines = [record.getMessage() for record in caplog.records]
     assert lines == ["Constant in the train rows, so not scaled (std 1): stuck"]
+
+
+def test_a_series_without_train_rows_is_not_what_a_training_knew_last():
+    frame = panel((61, 43), columns=("y",))  # the second begins later
+    data = prepared(frame, targets=(0,))
+    train = data.splits["train"]
+    late = data.but(splits={**data.splits, "train": TargetRows(train.first, np.array([9, train.first[1]]))})
+    assert trained_until(late) == str(frame.calendar()[8])

@@ -47,11 +47,14 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     return text, findings, names
 
 
-def long_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
-    """The rows of a long panel; UserError as `read_frame` for what is wrong in the text."""
+def long_rows(path: Path, source: CsvSource, book: Codebook, *, known: bool = False) -> PanelRows:
+    """The rows of a long panel; UserError as `read_frame` for what is wrong in the text.
+
+    known: whether these are series of a training, of which each may have one row.
+    """
     text, findings, names = opened(path, source)
     rows = rows_of(text, names, source, book, findings)
-    check_ids(rows.ids, len(rows), rows.id_column.split(JOINT), str(path))
+    check_ids(rows.ids, 0 if known else len(rows), rows.id_column.split(JOINT), str(path))
     return rows
 
 

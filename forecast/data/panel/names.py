@@ -82,7 +82,10 @@ def joint_ids(parts: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[IntArray, l
 
 
 def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:
-    """UserError where each row is a series of its own, where two are called alike, and for a name as long as a text."""
+    """UserError where each row is a series of its own, where two are called alike, and for a name as long as a text.
+
+    rows: 0 where each may be one, as the next row of series that are known.
+    """
     what = hydra_value(list(names) if len(names) > 1 else names[0])
     if len(ids) == rows > 1:
         raise UserError(

@@ -53,8 +53,8 @@ def panel_rows(source: CsvSource, book: Codebook) -> PanelRows:
     return _all_rows(source, panel_files(source), book)
 
 
-def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows:
-    rows = joined([(str(path), _rows_of(path, source, book)) for path in files])
+def _all_rows(source: CsvSource, files: list[Path], book: Codebook, *, known: bool = False) -> PanelRows:
+    rows = joined([(str(path), _rows_of(path, source, book, known=known)) for path in files])
     if not len(rows):
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
@@ -72,7 +72,7 @@ def _all_rows(source: CsvSource, files: list[Path], book: Codebook) -> PanelRows
 def _read(
     source: CsvSource, files: list[Path], freq: str | None, book: Codebook, *, leave_out: bool = False
 ) -> PanelFrame:
-    rows, name = _all_rows(source, files, book), str(source.path)
+    rows, name = _all_rows(source, files, book, known=freq is not None), str(source.path)
     again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
     ordered = in_order(rows, None if again else source.duplicates, name)
     if source.resample is not None and source.aggregate is not None:
@@ -104,12 +104,12 @@ def panel_files(source: CsvSource) -> list[Path]:
     return files
 
 
-def _rows_of(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
+def _rows_of(path: Path, source: CsvSource, book: Codebook, *, known: bool) -> PanelRows:
     if source.panel_form == "columns":
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
-    return long_rows(path, source, book)
+    return long_rows(path, source, book, known=known)
 
 
 def source_rows(source: Source) -> PanelFrame:

@@ -74,6 +74,8 @@ class SavedScale:
         if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
             raise ValueError("must hold ids of uint8, mean and std of float64")
         ids = ids_of(state["ids"].numpy().tobytes())
+        if len(set(ids.tolist())) < len(ids):
+            raise ValueError("holds an id twice")
         mean, std = state["mean"].numpy(), state["std"].numpy()
         rows = len(ids) if state["how"] in EACH else 1
         if mean.shape != std.shape or mean.shape != (rows, n_columns):

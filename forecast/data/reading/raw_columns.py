@@ -106,9 +106,10 @@ class RawColumn:
             return self
         values, places = np.unique(self.numbers[rows := np.flatnonzero(self.codes == 0)], return_inverse=True)
         words = RawColumn.of_numbers(self.name, values).cells(range(len(values)))
-        codes = np.array(self.codes)
-        codes[rows] = places + len(self.words) + 1
-        return replace(self, codes=codes, words=[*self.words, *words])
+        codes, known = np.array(self.codes), {word: code for code, word in enumerate(self.words, start=1)}
+        of_words = np.array([known.setdefault(word, len(known) + 1) for word in words], dtype=np.int32)
+        codes[rows] = of_words[places]
+        return replace(self, codes=codes, words=list(known))
 
     def _number(self, row: int) -> str:
         value, decimals = float(self.numbers[row]), int(self.decimals[row])

@@ -129,6 +129,7 @@ def naive_state(**changes):
 
 DAMAGES = {
     "made by 'shop'": {"how": "shop"},
+    "an id twice": {"ids": torch.tensor([*b"x\nx\nz"], dtype=torch.uint8)},
     "ids of uint8": {"ids": torch.zeros(3)},
     "mean and std of float64": {"mean": torch.zeros(3, 2)},
     "no UTF-8": {"ids": torch.tensor([0xFF], dtype=torch.uint8)},
