@@ -106,6 +106,8 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
     first_rows = [int(flags.argmax()) for flags in missing.T]
     listed = [] if findings.strict else [row for row, count in zip(first_rows, counts, strict=True) if count]
     records = table.records(listed)
+    order, inside = np.argsort(table.timestamps.to_numpy(), kind="stable"), np.zeros(rows, dtype=np.bool_)
+    inside[order] = between_whole(table.values[order])
     for column, (name, count) in enumerate(zip(table.columns, counts, strict=True)):
         where = ""
         if count and not findings.strict:
@@ -124,7 +126,11 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
                 f"{where}. That is no gap to fill: drop the column, or resample the file to a coarser frequency."
             )
         elif where:
-            findings.add("mend", f"Column {quoted(name)}: {counted(count, 'value')} of {rows} missing{where}.")
+            text = f"Column {quoted(name)}: {counted(count, 'value')} of {rows} missing{where}."
+            if (missing[:, column] & inside).any():
+                findings.add("mend", text)
+            else:
+                findings.add("note", f"{text} They lie at an end of the file, whose rows are left out.")
 
 
 def fill(

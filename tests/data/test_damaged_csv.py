@@ -158,21 +158,32 @@ def rows_in(content, frame, options):
     return [cells[time] for cells in padded], np.array(values)
 
 
+def without_ends(stamps, values):
+    """Which rows are not, in the order of time, before the first or after the last that has all values."""
+    whole = ~np.isnan(values).any(axis=1)
+    times = stamps.to_numpy()
+    return (times >= times[whole].min()) & (times <= times[whole].max()) if whole.any() else whole
+
+
 def assert_is_what_the_file_holds(frame, content, options):
     cells, values = rows_in(content, frame, options)
-    if options.get("gaps", "refuse") == "refuse":  # a row that lacks a value is left out at an end, refused elsewhere
-        whole = ~np.isnan(values).any(axis=1)
-        cells, values = [cell for cell, kept in zip(cells, whole, strict=True) if kept], values[whole]
     readings = [[read(cell) for cell in cells] for read in READERS]
     days = list(map(own_clock, cells))
     if None not in days and len({stamp - stamp.astype("datetime64[D]") for stamp in days}) == 1:
         readings.append(days)  # midnights by their own offsets are days
     readings = [pd.DatetimeIndex(stamps) for stamps in readings if None not in stamps]
     near = np.diff(frame.timestamps).min() / 100  # a time so near one of the grid is read as that
-    places = [frame.timestamps.get_indexer(stamps, method="nearest", tolerance=near) for stamps in readings]
-    fitting = [at for at in places if (at >= 0).all()]
+    refuse = options.get("gaps", "refuse") == "refuse"
+    kept = [without_ends(stamps, values) if refuse else np.ones(len(stamps), bool) for stamps in readings]
+    places = [
+        frame.timestamps.get_indexer(stamps[rows], method="nearest", tolerance=near)
+        for stamps, rows in zip(readings, kept, strict=True)
+    ]
+    fitting = [(at, rows) for at, rows in zip(places, kept, strict=True) if (at >= 0).all()]
     assert fitting, f"{cells[:3]} are no timestamps from {frame.timestamps[0]} on, one way to read them for all"
-    at, there = fitting[0], np.isfinite(values)
+    at, rows = fitting[0]
+    values = values[rows]
+    there = np.isfinite(values)
     assert not np.isinf(values).any()
     np.testing.assert_allclose(frame.values[at][there], values[there], rtol=1e-14, atol=1e-300)
     assert len(set(at.tolist())) == len(at)
@@ -245,9 +256,7 @@ def assert_agree(path, layout):
     assert all(getattr(check.layout, key) == value for key, value in layout.items() if key != "separator")
     assert check.readable == reads(path, gaps="mask", **found), check.findings
     strict = reads(path, gaps="refuse", **found)
-    mends = check.findings.texts("mend")
-    at_an_end = strict and all("missing" in text for text in mends)  # rows there are left out, which a check says too
-    assert (check.readable and not mends) == strict or at_an_end, check.findings
+    assert (check.readable and not check.findings.texts("mend")) == strict, check.findings
     assert (check.command is None) == bool(check.findings.texts("error")), check.findings
     in_command = strict if gaps == "refuse" else check.command is None or reads(path, gaps=gaps, **found)
     assert check.command is None or in_command, check.findings

@@ -87,8 +87,9 @@ def test_all_figures_are_those_of_a_loop_over_measured_cells(lengths, gaps, batc
     sums, naive = errors_of(data, forecast, batch_size=batch_size), naive_of(data)
     absolute, squared = scale_cell_by_cell(data)
     std = data.target_scale[1]
-    np.testing.assert_allclose(naive.absolute * std, absolute, rtol=1e-10)
-    np.testing.assert_allclose(naive.squared * std**2, squared, rtol=1e-10)
+    rounding = 2 * np.finfo(np.float64).eps * np.abs(data.frame.values).max()  # of values, whose differences are less
+    np.testing.assert_allclose(naive.absolute * std, absolute, rtol=1e-12, atol=rounding)
+    np.testing.assert_allclose(naive.squared * std**2, squared, rtol=1e-12, atol=rounding**2)
     cells = pd.DataFrame(cell_by_cell(data, forecast), columns=["s", "t", "step", "error", "truth", "told"])
     if cells.empty:
         return
