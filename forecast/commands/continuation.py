@@ -15,7 +15,6 @@ from forecast.commands.future import future_values
 from forecast.commands.inputs import read_source, rows_of, trained_columns
 from forecast.commands.intervals import forecast_intervals
 from forecast.config.run_config import Plain
-from forecast.data.cells import FloatArray
 from forecast.data.panel.assembly import times_are_counted
 from forecast.data.panel.fact_scale import scaled_facts
 from forecast.data.panel.frame import PanelFrame
@@ -85,7 +84,6 @@ def continuation_of(
     *,
     device: torch.device,
     level: Sequence[float] | None = None,
-    future: FloatArray | None = None,
 ) -> Continuation:
     """`continuation` of series that have been read."""
     ends = Continuation(
@@ -98,7 +96,6 @@ def continuation_of(
         encoding=checkpoint.encoding,
         pad=checkpoint.record.series.pad,
         device=device,
-        future=future,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
         intervals=forecast_intervals(checkpoint, level),
     )

@@ -26,7 +26,6 @@ from forecast.text.terminal import listed
 Features = Literal["M", "S", "MS"]
 PanelForm = Literal["long", "columns", "rows"]
 Short = Literal["drop", "pad"]
-DEMO_ROWS = Bound(lambda rows: 3 <= rows <= demo.MOST_ROWS, f"must be at least 3 and at most {demo.MOST_ROWS}")
 
 
 @dataclass(frozen=True, kw_only=True)
