@@ -74,7 +74,7 @@ def random_batch(sizes: Sizes, device: str) -> Batch:
 
 def prepared(csv: Path, sizes: Sizes) -> "Prepared":
     """An hourly ETT file as a training of these sizes reads it."""
-    from forecast.commands.training_data import read_data  # lightning: seconds in each process that measures
+    from forecast.apps.common.training_data import read_data  # lightning: seconds in each process that measures
 
     config = values(*overrides("informer2020", sizes, str(csv)))
     return read_data(config.data.build(Source), config)

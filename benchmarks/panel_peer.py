@@ -79,9 +79,9 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     """Trains as train.py does, then forecasts from the checkpoint: seconds of each stage, the peak of the process."""
     import torch
 
+    from forecast.apps.common.continuation import continuation, forecast_table, whole_table
+    from forecast.apps.common.inputs import saved_source
     from forecast.checkpoint.load import load_checkpoint
-    from forecast.commands.continuation import continuation, forecast_table, whole_table
-    from forecast.commands.inputs import saved_source
 
     memory = PeakMemory()
     command = overrides(panel, sizes_of(setting, **LENGTHS), f"trainer.max_steps={setting.steps}")

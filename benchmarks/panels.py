@@ -81,7 +81,7 @@ def apart(function: Any, setting: Setting, **arguments: Any) -> Figures:
 
 def converted(setting: Setting, *, command: Sequence[str]) -> Figures:
     """The file read into the folder `data.cache`."""
-    from forecast.data.panel.read import read_panel
+    from forecast.data.assembling.read import read_panel
     from forecast.data.sources import CsvSource
 
     source = ours.values(*command).data.build(CsvSource)
@@ -94,7 +94,7 @@ def windows_alone(setting: Setting, *, command: Sequence[str]) -> Figures:
     """Epochs of batches as a training gets them, which nobody reads, on one thread."""
     import torch
 
-    from forecast.commands.training_data import read_data
+    from forecast.apps.common.training_data import read_data
     from forecast.data.sources import CsvSource
     from forecast.training.datamodule import ForecastDataModule
 

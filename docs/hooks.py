@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # studies/ is no part of the in
 from config_reference import config_lines
 
 from forecast.__main__ import COMMANDS, CONFIGURED
-from forecast.commands.options import OPTIONS
+from forecast.apps.options import OPTIONS
 from forecast.config.entry import help_text
 from studies.published import reproduce
 

@@ -13,7 +13,7 @@ __version__ = version(DISTRIBUTION)
 def __getattr__(name: str) -> Any:
     """What is imported when it is asked for: torch and pandas take seconds, which `--help` need not wait."""
     if name == "Forecaster":
-        from forecast.commands.forecaster import Forecaster
+        from forecast.apps.forecaster import Forecaster
 
         return Forecaster
     if name == "UserError":

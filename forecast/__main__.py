@@ -18,7 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TextIO
 
-from forecast.commands import Answer
+from forecast.apps.common.command import Answer
+from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.program import DISTRIBUTION
 from forecast.text.terminal import brief, guard, harmless, json_text, label, say
@@ -200,7 +201,7 @@ def _run_configured(name: str, words: list[str], begun: float) -> Answer | None:
 
     def command(cfg: DictConfig) -> None:
         sys.argv = words
-        answer = getattr(import_module(f"forecast.commands.{name}"), name)(cfg)
+        answer = application(name)(cfg)
         if answer is not None:
             answers.append(answer)
 
@@ -221,7 +222,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _run_plain(name: str) -> Answer | None:
     """Parses the command's options, then imports the command; of a study its module has both."""
-    from forecast.commands.options import OPTIONS
+    from forecast.apps.options import OPTIONS
 
     study = _study(name) if name in STUDIES else None
     parser = _Parser(description=f"{COMMANDS[name].capitalize()}.")
@@ -232,8 +233,8 @@ def _run_plain(name: str) -> Answer | None:
         trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
         parser.add_argument("--trust", metavar="MODULE", help=trust_help)
     arguments = parser.parse_intermixed_args()
-    command = study or import_module(f"forecast.commands.{name.replace('-', '_')}")
-    answer: Answer | None = command.main(arguments)
+    main = application(name) if study is None else study.main
+    answer: Answer | None = main(arguments)
     return answer
 
 

@@ -53,4 +53,4 @@ Networks = Annotated[int, between(1, MOST_NETWORKS)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
 Sampling = Literal["windows", "series"]
-CalendarEncoding = Literal["timeF", "fixed"]  # see data/time_features.py
+CalendarEncoding = Literal["timeF", "fixed"]  # see data/values/time_features.py

@@ -146,7 +146,7 @@ def small_pictures(request):
         return
     from matplotlib.figure import Figure
 
-    from forecast.commands import results
+    from forecast.apps.common import results
     from forecast.report import figures, reliability
 
     def plain(name):

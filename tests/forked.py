@@ -243,7 +243,7 @@ def become(request, files):
     show([sys.executable, *request["argv"]])
     sys.modules.pop("forecast.__main__")
     forked_training.take_place()
-    for name in ("forecast.commands", "forecast.commands.auto"):
+    for name in ("forecast.apps.common.command", "forecast.apps.auto.command"):
         sys.modules[name].BEGUN = time.monotonic()
 
 

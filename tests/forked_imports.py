@@ -14,10 +14,11 @@ def import_all():
     import torch.utils.tensorboard
 
     from forecast.__main__ import CONFIGURED, PLAIN
+    from forecast.apps.common.command import command
 
     torch.set_num_threads(1)
     for name in CONFIGURED | PLAIN:
-        importlib.import_module(f"forecast.commands.{name.replace('-', '_')}")
+        command(name)
     for name in ("torch.distributed.launcher.api", TORCHRUN):  # but torchrun itself, which is run
         importlib.import_module(name)
     warm()

@@ -321,7 +321,7 @@ MODELS = [
     Mutant(
         "import-queries-for-keys",
         "Imported weights forecast as the authors' code.",
-        "forecast/export/informer2020/names.py",
+        "forecast/apps/import_informer2020/names.py",
         'zip(("query", "key", "value"), tensor.chunk(3), strict=True)',
         'zip(("key", "query", "value"), tensor.chunk(3), strict=True)',
         (
@@ -392,7 +392,7 @@ DATA = [
     Mutant(
         "data-zeros-of-one-kind",
         "With data.gaps=zero what is not there is a 0 that was measured, in a panel as in one series.",
-        "forecast/data/panel/regular.py",
+        "forecast/data/assembling/regular.py",
         "values, unknown = np.nan_to_num(values), None",
         "values = np.nan_to_num(values)",
         ("tests/laws/test_one_series_is_a_panel_of_one.py::test_what_is_not_there_may_be_a_zero_that_was_measured",),
@@ -432,7 +432,7 @@ DATA = [
     Mutant(
         "data-month-from-0",
         "Calendar features count months from 1, as the authors' do.",
-        "forecast/data/time_features.py",
+        "forecast/data/values/time_features.py",
         '_Rule("month", 1, 12)',
         '_Rule("month", 0, 11)',
         ("tests/data/test_time_features.py::test_vectors_worked_out_by_hand",),
@@ -440,7 +440,7 @@ DATA = [
     Mutant(
         "data-weekday-from-sunday",
         "Weekdays count from Monday.",
-        "forecast/data/time_features.py",
+        "forecast/data/values/time_features.py",
         '"weekday": _Rule("day_of_week")',
         '"weekday": _Rule("day")',
         ("tests/data/test_time_features.py::test_fixed_features_are_whole_numbers",),
@@ -486,10 +486,10 @@ DATA = [
     Mutant(
         "data-future-begins-late",
         "A forecast is of the steps right after the last row.",
-        "forecast/data/frequency.py",
+        "forecast/data/values/frequency.py",
         "future: pd.DatetimeIndex = steps[1:]",
         "future: pd.DatetimeIndex = steps[:-1]",
-        ("tests/commands/test_predict.py::test_the_forecast_is_wide_has_the_next_timestamps_and_original_units",),
+        ("tests/apps/test_predict.py::test_the_forecast_is_wide_has_the_next_timestamps_and_original_units",),
     ),
     Mutant(
         "data-season-of-the-test-rows",
@@ -510,7 +510,7 @@ DATA = [
     Mutant(
         "frequency-of-a-rough-step",
         "A frequency is exact, or none.",
-        "forecast/data/frequency.py",
+        "forecast/data/values/frequency.py",
         "return bool((expected == timestamps).all())",
         "return bool((expected[:2] == timestamps[:2]).all())",
         ("tests/data/test_frame.py::test_another_frequency_than_the_one_trained_on_is_refused_with_both",),
@@ -518,11 +518,11 @@ DATA = [
     Mutant(
         "grown-file-of-other-rows",
         "A file that has grown begins with the rows that it had.",
-        "forecast/commands/growth.py",
+        "forecast/apps/common/growth.py",
         "wrong = np.flatnonzero((places >= 0) & ~recorded.same(frame, places, split))",
         "wrong = np.flatnonzero((places < 0) & ~recorded.same(frame, places, split))",
         (
-            "tests/commands/test_grown_file.py::test_a_file_without_new_rows_or_with_other_old_ones_is_refused[another value]",
+            "tests/apps/test_grown_file.py::test_a_file_without_new_rows_or_with_other_old_ones_is_refused[another value]",
         ),
     ),
     Mutant(
@@ -536,10 +536,10 @@ DATA = [
     Mutant(
         "data-future-in-the-order-of-the-file",
         "What is known in advance is told by its time.",
-        "forecast/data/future.py",
+        "forecast/data/assembling/future.py",
         "if self.counted:",
         "if True:",
-        ("tests/commands/test_future.py::test_a_future_of_one_series_that_lacks_something_is_refused[a hole]",),
+        ("tests/apps/test_future.py::test_a_future_of_one_series_that_lacks_something_is_refused[a hole]",),
     ),
     Mutant(
         "data-panel-columns-told",
@@ -643,7 +643,7 @@ READING = [
     Mutant(
         "check-data-unquoted",
         "What is printed to be typed survives the shell and Hydra.",
-        "forecast/data/guessing/train_command.py",
+        "forecast/text/overrides.py",
         r"""escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)""",
         "escaped = value",
         ("tests/data/test_train_command.py::test_any_text_survives_the_shell_and_the_override_grammar",),
@@ -748,11 +748,11 @@ EVALUATION = [
     Mutant(
         "checkpoint-naive-errors-by-place",
         "What MASE divides by is found by the id of a series.",
-        "forecast/data/panel/saved_scale.py",
+        "forecast/data/saved_scale.py",
         "np.where(seen, self.naive.absolute[places], other.absolute)",
         "np.where(seen, self.naive.absolute[np.arange(len(ids))], other.absolute)",
         (
-            "tests/data/panel/test_saved_scale.py::"
+            "tests/data/assembling/test_saved_scale.py::"
             "test_a_trained_series_has_the_naive_errors_of_its_train_rows_and_a_new_one_its_own",
         ),
     ),
@@ -815,10 +815,10 @@ EVALUATION = [
     Mutant(
         "backtest-of-rows-learned-from",
         "Folds that overlap the rows learned from are refused.",
-        "forecast/commands/folds.py",
+        "forecast/apps/backtest/folds.py",
         "rows - max(learned, checkpoint.config.seq_len)",
         "rows - checkpoint.config.seq_len",
-        ("tests/commands/test_backtest.py::test_what_a_checkpoint_cannot_do_is_refused",),
+        ("tests/apps/test_backtest.py::test_what_a_checkpoint_cannot_do_is_refused",),
     ),
     Mutant(
         "evaluation-residual-sign",
@@ -895,7 +895,7 @@ INTERVALS = [
         "forecast/evaluation/interval_columns.py",
         'for level in levels for end in ("lo", "hi")]\n    if taken',
         'for end in ("lo", "hi") for level in levels]\n    if taken',
-        ("tests/commands/test_intervals.py::test_a_forecast_has_the_ends_of_its_intervals",),
+        ("tests/apps/test_intervals.py::test_a_forecast_has_the_ends_of_its_intervals",),
     ),
     Mutant(
         "intervals-halves-not-crossed",
@@ -903,7 +903,7 @@ INTERVALS = [
         "forecast/training/calibrated.py",
         "parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]",
         "parts = [Part(model=first, windows=range(middle)), Part(model=second, windows=range(middle, count))]",
-        ("tests/commands/test_intervals.py::test_each_half_is_forecast_with_the_weights_that_the_other_half_chose",),
+        ("tests/apps/test_intervals.py::test_each_half_is_forecast_with_the_weights_that_the_other_half_chose",),
     ),
     Mutant(
         "alarm-limit",
@@ -935,7 +935,7 @@ INTERVALS = [
         "forecast/training/cross_fit.py",
         "return (float(errors[:middle].mean()) if middle else math.nan), float(errors[middle:].mean())",
         "return (float(errors[:middle].mean()) if middle else math.nan), float(errors.mean())",
-        ("tests/commands/test_intervals.py::test_a_half_is_judged_by_its_own_windows",),
+        ("tests/apps/test_intervals.py::test_a_half_is_judged_by_its_own_windows",),
     ),
 ]
 
@@ -1001,7 +1001,7 @@ PANELS = [
         "forecast/data/windows.py",
         "return table[torch.maximum(rows, begin[:, None])]",
         "return table[rows.clamp_min(0)]",
-        ("tests/data/panel/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-calendar-of-another-series",
@@ -1009,7 +1009,7 @@ PANELS = [
         "forecast/data/prepare.py",
         "known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]",
         "known = calendar[torch.from_numpy(rows - frame.offsets[series])]",
-        ("tests/data/panel/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-origin-one-too-many",
@@ -1017,7 +1017,7 @@ PANELS = [
         "forecast/data/target_rows.py",
         "counts = np.maximum(0, rows.stop - pred_len + 1 - first)",
         "counts = np.maximum(0, rows.stop - pred_len + 2 - first)",
-        ("tests/data/panel/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-scale-of-made-up-cells",
@@ -1025,15 +1025,15 @@ PANELS = [
         "forecast/data/scaling.py",
         "mean[some] = sums(_measured(values, known), *rows) / of_cells",
         "mean[some] = sums(values, *rows) / of_cells",
-        ("tests/data/panel/test_panel_windows.py::test_windows_are_scaled_by_measured_train_rows_alone",),
+        ("tests/data/assembling/test_panel_windows.py::test_windows_are_scaled_by_measured_train_rows_alone",),
     ),
     Mutant(
         "panel-scale-of-the-next-series",
         "A checkpoint gives each series its scale by its id.",
-        "forecast/data/panel/saved_scale.py",
+        "forecast/data/saved_scale.py",
         "mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)",
         "mean, std, own = self.mean[np.sort(places)], self.std[np.sort(places)], np.asarray(places < 0)",
-        ("tests/data/panel/test_saved_scale.py::test_series_are_found_by_their_ids_in_whatever_order_they_come",),
+        ("tests/data/assembling/test_saved_scale.py::test_series_are_found_by_their_ids_in_whatever_order_they_come",),
     ),
     Mutant(
         "panel-mase-over-a-border",
@@ -1059,23 +1059,23 @@ PANELS = [
         "forecast/data/writing.py",
         "ids = [cells[series] for cells in self._ids.values()]",
         "ids = [np.sort(cells)[series] for cells in self._ids.values()]",
-        ("tests/data/panel/test_parts.py::test_the_rows_are_those_of_a_slow_reader",),
+        ("tests/data/assembling/test_parts.py::test_the_rows_are_those_of_a_slow_reader",),
     ),
     Mutant(
         "panel-fill-over-a-border",
         "Gaps are filled within their series, on the line in time.",
-        "forecast/data/panel/regular.py",
+        "forecast/data/assembling/regular.py",
         "share = (when(cells) - when(before)) / (when(after) - when(before))",
         "share = (cells - before) / (after - before)",
-        ("tests/data/panel/test_read.py::test_interpolation_counts_time_and_not_rows",),
+        ("tests/data/assembling/test_read.py::test_interpolation_counts_time_and_not_rows",),
     ),
     Mutant(
         "shard-series-left-out",
         "However they were cut, the parts hold each series once.",
-        "forecast/commands/scoring.py",
+        "forecast/apps/common/scoring.py",
         "return min(first, size), min(stop, size)",
         "return min(first, size), min(stop, size - size % whole)",
-        ("tests/commands/test_predict_panel.py::test_parts_hold_each_series_once_and_begin_with_a_batch",),
+        ("tests/apps/test_predict_panel.py::test_parts_hold_each_series_once_and_begin_with_a_batch",),
     ),
     Mutant(
         "shard-header-doubled",
@@ -1083,7 +1083,7 @@ PANELS = [
         "forecast/data/parts.py",
         "rows.seek(part.head if number else 0)",
         "rows.seek(0)",
-        ("tests/data/panel/test_parts.py::test_however_they_were_cut_the_joined_bytes_are_the_same",),
+        ("tests/data/assembling/test_parts.py::test_however_they_were_cut_the_joined_bytes_are_the_same",),
     ),
     Mutant(
         "shard-of-another-forecast",
@@ -1091,7 +1091,7 @@ PANELS = [
         "forecast/data/parts.py",
         "if one != other:",
         "if False:",
-        ("tests/data/panel/test_parts.py::test_parts_that_are_not_one_forecast_are_refused",),
+        ("tests/data/assembling/test_parts.py::test_parts_that_are_not_one_forecast_are_refused",),
     ),
     Mutant(
         "shard-changed-since",
@@ -1099,24 +1099,24 @@ PANELS = [
         "forecast/data/parts.py",
         "path.stat().st_size >= part.head and file_md5(path) == part.md5",
         "True",
-        ("tests/data/panel/test_parts.py::test_what_is_said_of_a_part_is_read_back_and_a_changed_file_is_seen",),
+        ("tests/data/assembling/test_parts.py::test_what_is_said_of_a_part_is_read_back_and_a_changed_file_is_seen",),
     ),
     Mutant(
         "panel-cache-of-another-file",
         "A file that changed is converted anew.",
-        "forecast/data/panel/cache.py",
+        "forecast/data/assembling/cache.py",
         "return [str(path.resolve()), state.st_size, state.st_mtime_ns, ends.hexdigest()]",
         "return [str(path.resolve())]",
-        ("tests/data/panel/test_panel_cache.py::test_a_file_that_changed_is_converted_anew",),
+        ("tests/data/assembling/test_panel_cache.py::test_a_file_that_changed_is_converted_anew",),
     ),
     Mutant(
         "panel-scale-of-an-unseen-series",
         "A series that was not trained on has the scale of its own first rows.",
-        "forecast/data/panel/saved_scale.py",
+        "forecast/data/saved_scale.py",
         "stop = end if context is None else np.minimum(begin + context, end)",
         "stop = end",
         (
-            "tests/data/panel/test_saved_scale.py::test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows",
+            "tests/data/assembling/test_saved_scale.py::test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows",
         ),
     ),
 ]
@@ -1247,26 +1247,26 @@ TRAINING = [
     Mutant(
         "tune-repeats-a-point",
         "A point that was tried is not trained again.",
-        "forecast/commands/studies.py",
+        "forecast/apps/tune/studies.py",
         "if ended and other.params == trial.params and _counts(other) and not",
         "if ended and other.params is trial.params and _counts(other) and not",
-        ("tests/commands/test_studies.py::test_a_point_that_failed_or_was_pruned_before_is_not_trained_again",),
+        ("tests/apps/test_studies.py::test_a_point_that_failed_or_was_pruned_before_is_not_trained_again",),
     ),
     Mutant(
         "tune-best-was-cut-off",
         "The best trial is the lowest that was trained to its end.",
-        "forecast/commands/studies.py",
+        "forecast/apps/tune/studies.py",
         "return min([t for t in done if _is_whole(t)] or done, key",
         "return min(done, key",
-        ("tests/commands/test_studies.py::test_the_best_is_the_lowest_that_was_trained_to_its_end",),
+        ("tests/apps/test_studies.py::test_the_best_is_the_lowest_that_was_trained_to_its_end",),
     ),
     Mutant(
         "tune-draws-by-process",
         "Trials are the same, whatever number of processes draws them.",
-        "forecast/commands/studies.py",
+        "forecast/apps/tune/studies.py",
         "np.random.SeedSequence([self.seed, trial.number])",
         "np.random.SeedSequence([self.seed])",
-        ("tests/commands/test_studies.py::test_trials_are_the_same_whatever_number_of_processes_draws_them",),
+        ("tests/apps/test_studies.py::test_trials_are_the_same_whatever_number_of_processes_draws_them",),
     ),
     Mutant(
         "resume-forgets-the-best",
@@ -1378,7 +1378,7 @@ FILES = [
         "there = (name for name in checked if name in files and (folder / name).is_file())",
         "there = (name for name in checked[1:] if name in files and (folder / name).is_file())",
         (
-            "tests/commands/test_evaluate.py::test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together[forecasts.npz]",
+            "tests/apps/test_evaluate.py::test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together[forecasts.npz]",
         ),
     ),
     Mutant(
@@ -1400,7 +1400,7 @@ FILES = [
     Mutant(
         "export-not-on-the-disk",
         "Every file of an export is on the disk before the export has its name.",
-        "forecast/export/bundle.py",
+        "forecast/apps/export/bundle.py",
         "        for path in unfinished.iterdir():\n            sync(path)\n",
         "",
         ("tests/scripts/test_export.py::test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name",),
@@ -1408,7 +1408,7 @@ FILES = [
     Mutant(
         "export-not-compared",
         "A program that forecasts otherwise than its model is deleted.",
-        "forecast/export/bundle.py",
+        "forecast/apps/export/bundle.py",
         "if not difference <= TOLERANCE:  # NaN too",
         "if difference > 1e9:  # NaN too",
         ("tests/scripts/test_export.py::test_a_program_that_forecasts_otherwise_is_deleted",),
@@ -1416,7 +1416,7 @@ FILES = [
     Mutant(
         "export-draws",
         "A program draws no random numbers.",
-        "forecast/export/program.py",
+        "forecast/apps/export/program.py",
         "if isinstance(child, SeededDraws):",
         "if False:",
         ("tests/scripts/test_export.py::test_the_program_draws_no_random_numbers_and_gives_one_answer",),
@@ -1424,22 +1424,20 @@ FILES = [
     Mutant(
         "predict-over-its-input",
         "No command writes over what it reads, by whatever name.",
-        "forecast/commands/outputs.py",
+        "forecast/apps/common/outputs.py",
         "return one.samefile(other)",
         "return str(one) == str(other)",
         (
-            "tests/commands/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name[its path in other words]",
+            "tests/apps/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name[its path in other words]",
         ),
     ),
     Mutant(
         "predict-over-a-strangers-file",
         "A stranger's file is written over on request alone.",
-        "forecast/commands/outputs.py",
+        "forecast/apps/common/outputs.py",
         "if output.is_dir() or (output.exists() and output.stat().st_size):",
         "if output.is_dir():",
-        (
-            "tests/commands/test_predict.py::test_a_strangers_file_is_overwritten_only_on_request[f.csv of other columns]",
-        ),
+        ("tests/apps/test_predict.py::test_a_strangers_file_is_overwritten_only_on_request[f.csv of other columns]",),
     ),
     Mutant(
         "files-of-a-user-removed",
@@ -1521,10 +1519,10 @@ TRUST = [
     Mutant(
         "trust-program-unpickled",
         "A program whose archive names a pickle is not loaded.",
-        "forecast/export/program.py",
+        "forecast/apps/export/program.py",
         'if entry["use_pickle"] is not False:',
         "if False:",
-        ("tests/export/test_exported_program.py::test_a_hostile_program_is_not_executed",),
+        ("tests/apps/test_exported_program.py::test_a_hostile_program_is_not_executed",),
     ),
     Mutant(
         "trust-archive-of-other-types",
@@ -1564,38 +1562,38 @@ UPDATES = [
     Mutant(
         "update-state-after-its-files",
         "A killed update goes on to the same bytes: its state takes its place first.",
-        "forecast/commands/update_state.py",
+        "forecast/apps/update/state.py",
         '        save_arrays(beside(STATE), arrays_of(state))\n        beside(LATEST).write_text(text, encoding="utf-8")\n',
         '        beside(LATEST).write_text(text, encoding="utf-8")\n        save_arrays(beside(STATE), arrays_of(state))\n',
         (
-            "tests/commands/test_update.py::test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes[moment4]",
+            "tests/apps/test_update.py::test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes[moment4]",
         ),
     ),
     Mutant(
         "update-counts-rows-twice",
         "A truth counts once, with the update that brings it.",
-        "forecast/commands/update_errors.py",
+        "forecast/apps/update/errors.py",
         "new = come >= (end - continued.new[issued.series])[:, None]",
         "new = come >= (end - continued.new[issued.series] - 1)[:, None]",
         (
-            "tests/commands/test_update.py::test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_before_it_is_judged",
+            "tests/apps/test_update.py::test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_before_it_is_judged",
         ),
     ),
     Mutant(
         "update-again-is-news",
         "The same file again changes nothing.",
-        "forecast/commands/update.py",
+        "forecast/apps/update/command.py",
         "state = next_state(given) if given.state is None or given.goes_on else given.state",
         "state = next_state(given)",
-        ("tests/commands/test_update.py::test_the_same_file_again_is_a_plain_answer_and_changes_nothing",),
+        ("tests/apps/test_update.py::test_the_same_file_again_is_a_plain_answer_and_changes_nothing",),
     ),
     Mutant(
         "update-over-a-hole",
         "Rows that do not continue those seen before are refused.",
-        "forecast/commands/continued.py",
+        "forecast/apps/update/continued.py",
         "(~there | (end < last) | (begin > last) | changed)",
         "(~there | (end < last) | (begin < first) | changed)",
-        ("tests/commands/test_update_refuses.py::test_rows_that_do_not_continue[a hole before the file]",),
+        ("tests/apps/test_update_refuses.py::test_rows_that_do_not_continue[a hole before the file]",),
     ),
 ]
 
@@ -1670,29 +1668,29 @@ AUTO = [
     Mutant(
         "auto-pace-of-a-stranger",
         "Of a foreign folder auto takes no override but those that fit a training into its time.",
-        "forecast/commands/automatic/documents.py",
+        "forecast/apps/auto/documents.py",
         "Settings = dict[PaceKey,",
         "Settings = dict[str,",
-        ("tests/commands/test_foreign_folders.py::test_the_pace_of_a_member_gives_none_but_its_own_overrides",),
+        ("tests/apps/test_foreign_folders.py::test_the_pace_of_a_member_gives_none_but_its_own_overrides",),
     ),
     Mutant(
         "auto-alarm-in-mid-log",
         "An alarm of the leakage check ends auto.",
-        "forecast/commands/auto.py",
+        "forecast/apps/auto/command.py",
         'ALARM, NOTHING_SHOWN = "leakage check"',
         'ALARM, NOTHING_SHOWN = "no such words"',
         (
-            "tests/commands/test_auto.py"
+            "tests/apps/test_auto.py"
             "::test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_next_command",
         ),
     ),
     Mutant(
         "auto-untrained-folder",
         "A folder in which nothing was trained takes the corrected command.",
-        "forecast/commands/automatic/budget.py",
+        "forecast/apps/auto/budget.py",
         'and not any(self.path.parent.glob(f"*/{MEMBER}"))',
         "and False",
-        ("tests/commands/test_auto_parts.py::test_where_nothing_is_trained_another_request_begins_anew",),
+        ("tests/apps/test_auto_parts.py::test_where_nothing_is_trained_another_request_begins_anew",),
     ),
 ]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 
 LENGTHS = (31, 7, 53, 19, 2)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.target_rows import Origins
 from forecast.data.windows import Windows
 

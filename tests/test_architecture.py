@@ -26,21 +26,20 @@ ARROWS = {
     "comparison": {"run_folder", "report"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
-    "export": {"checkpoint", "models", "config", "layers", "attention", "data"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
     "jobs": {"run_folder", "config", "data"},
-    "commands": {
-        *("jobs", "training", "evaluation", "checkpoint", "export", "comparison", "report", "run_folder"),
-        *("config", "models", "data"),
+    "apps": {
+        *("jobs", "training", "evaluation", "checkpoint", "comparison", "report", "run_folder"),
+        *("config", "models", "layers", "attention", "data"),
     },
 }
 # outside library: the rooms that may import it
 ALLOWED = {
-    "lightning": {"training", "commands"},
+    "lightning": {"training", "apps"},
     "hydra": {"config"},
-    "omegaconf": {"config", "commands", DOOR},
+    "omegaconf": {"config", "apps", DOOR},
     "jinja2": {"report"},
-    "pandas": {"data", "checkpoint", "evaluation", "export", "report", "comparison", "training", "commands"},
+    "pandas": {"data", "checkpoint", "evaluation", "report", "comparison", "training", "apps"},
     "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison"},
 }
 
@@ -79,7 +78,7 @@ def may_import(room, name):
     library = name.split(".")[0]
     if library == "forecast":
         if room in (DOOR, "__init__"):
-            return part_of(name) in {"errors", "text", "config", "commands"}
+            return part_of(name) in {"errors", "text", "config", "apps"}
         return part_of(name) in ({room, *BASE, *ARROWS[room], "__init__"} if room in ARROWS else {"errors", room})
     return library not in ("benchmarks", "studies") and room in ALLOWED.get(library, {room})
 
@@ -188,7 +187,7 @@ def test_no_csv_is_committed():
 # Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process.
 OWN_DOCUMENTS = {
     *("config/recipes.py", "text/terminal.py", "text/program.py", "data/reading/columnar.py"),
-    *("commands/page.py", "commands/refit.py", "commands/automatic/budget.py", "commands/automatic/steps.py"),
+    *("apps/common/page.py", "apps/common/refit.py", "apps/auto/budget.py", "apps/auto/steps.py"),
 }
 
 

@@ -9,11 +9,11 @@ from attention import lsh_oracle
 from informer2020 import config_of, samples, tensors, use_samples
 from torch import nn
 
+from forecast.apps.import_informer2020.names import copy_in, in_their_names
 from forecast.attention.full import FullAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.lsh import LshAttention, sorted_steps
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.export.informer2020.names import copy_in, in_their_names
 from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding

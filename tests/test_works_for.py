@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands.fake_ray import faked
+from apps.fake_ray import faked
 from program import call
 
 SHEET = Path(__file__).parents[1] / "docs" / "works_for.md"

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.formats import RECORD
-from forecast.data.frequency import is_frequency
-from forecast.data.time_features import feature_names
+from forecast.data.values.frequency import is_frequency
+from forecast.data.values.time_features import feature_names
 from forecast.text.terminal import label
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -24,10 +24,10 @@ from forecast.checkpoint.validate import check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
-from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.saved_scale import SavedScale
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import filled_within
 from forecast.data.roles import names_roles
+from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
 from forecast.data.target_rows import TargetRows

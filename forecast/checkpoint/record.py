@@ -12,8 +12,8 @@ from typing_extensions import NotRequired, TypedDict
 
 from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
 from forecast.config.run_config import Plain, RunConfig
-from forecast.data.panel.saved_scale import SavedScale, ScaleState
 from forecast.data.recorded_rows import RecordedRows
+from forecast.data.saved_scale import SavedScale, ScaleState
 from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None

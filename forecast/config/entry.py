@@ -33,7 +33,7 @@ from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
 from forecast.text.terminal import guard, say
 
-Main = Callable[[DictConfig], None]
+Main = Callable[[DictConfig], object]
 log = logging.getLogger(__name__)
 
 # The commands that leave results in their run folder, and hold its lock until they end.

@@ -1,7 +1,8 @@
-"""The rows of published tables, conf/published.yaml, as experiments: experiment=TABLE/ROW."""
+"""The rows of published tables, forecast/config/published.yaml, as experiments: experiment=TABLE/ROW."""
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,7 +14,7 @@ from forecast.config.values import CONF
 @cache
 def published_tables() -> dict[str, dict[str, Any]]:
     """What the file says of each table, by its name; its rows by theirs, in their order."""
-    tables = yaml.safe_load((CONF / "published.yaml").read_text(encoding="utf-8"))
+    tables = yaml.safe_load(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8"))
     for table in tables.values():
         table["rows"] = {str(row): values for row, values in table["rows"].items()}
     return dict(tables)

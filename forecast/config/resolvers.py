@@ -127,7 +127,7 @@ def keep_strangers_config(folder: Path) -> None:
 def evaluation_dir(*, _root_: DictConfig) -> str | None:
     """Where Hydra keeps the config of an evaluation: nowhere in the run of a training, which keeps its own.
 
-    `forecast.commands.outputs` refuses the evaluation then.
+    `forecast.apps.common.outputs` refuses the evaluation then.
     """
     place = hydra_dir(None, _root_=_root_)
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")

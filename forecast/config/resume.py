@@ -15,8 +15,8 @@ from forecast.config.rules import MOST_DEVICES
 from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.trust import trusted
 from forecast.config.values import as_typed, chosen_groups, walk
-from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
+from forecast.text.overrides import hydra_value
 
 FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout")
 

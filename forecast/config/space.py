@@ -10,12 +10,12 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config.values import CONF, yaml_reason
-from forecast.data.guessing.train_command import hydra_value
+from forecast.config.values import yaml_reason
 from forecast.errors import UserError, closest
+from forecast.text.overrides import hydra_value
 from forecast.text.terminal import label
 
-SPACES = "spaces.yaml"
+SPACES = Path(__file__).with_name("spaces.yaml")
 HOW = "write a list, [16, 32], or {low: 1e-4, high: 1e-2, log: true}"
 Scalar = bool | int | float | str | None
 Point = Mapping[str, Scalar]
@@ -79,7 +79,7 @@ Space = Mapping[str, Range | Choices]
 @cache
 def spaces() -> Mapping[str, Mapping[str, object]]:
     """The models that have a space, each with its own."""
-    return cast(Mapping[str, Mapping[str, object]], _plain(OmegaConf.load(CONF / SPACES)))
+    return cast(Mapping[str, Mapping[str, object]], _plain(OmegaConf.load(SPACES)))
 
 
 def find_space(given: object, *, model: str | None, typed: Sequence[str]) -> Space:
@@ -101,7 +101,7 @@ def find_space(given: object, *, model: str | None, typed: Sequence[str]) -> Spa
             f"the command says every key that the space of model={model} varies ({', '.join(spaces()[model])}), so "
             "nothing is left to tune: leave some of them out"
         )
-    return _read(left, f"conf/{SPACES}")
+    return _read(left, f"forecast/config/{SPACES.name}")
 
 
 def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str]]) -> None:

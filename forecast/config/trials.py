@@ -14,9 +14,9 @@ from forecast.config import hydra_errors
 from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import PLACES
 from forecast.config.values import as_typed, plain_values
-from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError
 from forecast.files import write_text
+from forecast.text.overrides import hydra_value
 
 EXPERIMENT = "experiment"
 OVERLAYS = (EXPERIMENT, "variant")  # they name keys of other groups, and an experiment cannot choose them

@@ -8,8 +8,8 @@ from hydra.errors import HydraException
 
 from forecast.config.annotations import as_annotated, expected, matches
 from forecast.config.values import as_typed
-from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError, closest
+from forecast.text.overrides import typed
 
 
 def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -> dict[str, Any]:

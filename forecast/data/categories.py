@@ -9,10 +9,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.cells import Cells
-from forecast.data.panel.frame import Facts, PanelFrame
+from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.codebook import Codebook, Words
 from forecast.data.target_rows import TargetRows
+from forecast.data.values.cells import Cells
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)

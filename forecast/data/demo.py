@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from forecast.data.cells import FloatArray
 from forecast.data.frame import SeriesFrame
+from forecast.data.values.cells import FloatArray
 
 
 class _Column(NamedTuple):

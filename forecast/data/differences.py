@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.cells import Cells, FloatArray, IntArray
+from forecast.data.values.cells import Cells, FloatArray, IntArray
 
 CELLS = 1_000_000  # about so many are looked at together: the steps between take several times their memory
 # Differences of less than so many times the rounding of the largest value are nothing but rounding.

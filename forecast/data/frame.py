@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.gaps import Repair, Side, check_gaps, fill, rows_since_measured
-from forecast.data.near_grid import stamps_on_grid
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -22,6 +20,8 @@ from forecast.data.reading.layout import USUAL, Layout, columns_named
 from forecast.data.reading.rows import Rows, merged, resampled, within
 from forecast.data.reading.table import Choice, Table, TableSpec
 from forecast.data.regularity import regular_frequency
+from forecast.data.values.findings import GAPS_FIX, Findings, Gaps
+from forecast.data.values.near_grid import stamps_on_grid
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.findings import Findings, Gaps, counted, quoted
-from forecast.data.frequency import rows_missing
-from forecast.data.guessing.train_command import typed
 from forecast.data.reading.rows import between_whole
 from forecast.data.reading.table import Table
+from forecast.data.values.findings import Findings, Gaps, counted, quoted
+from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.panel.frame import STEP_FREQ, PanelFrame
+from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.roles import HOLIDAY
 from forecast.errors import UserError, closest
 from forecast.text.program import install

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import correlate
 
-from forecast.data.cells import FloatArray
 from forecast.data.prepare import Prepared
 from forecast.data.roles import HOLIDAY
+from forecast.data.values.cells import FloatArray
 
 SERIES = 100  # of a panel are looked at
 ROWS = 20_000  # the last train rows of each

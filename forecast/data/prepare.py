@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
-from forecast.data.cells import FloatArray, IntArray
-from forecast.data.panel.fact_scale import scaled_facts
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.fact_scale import scaled_facts
+from forecast.data.panel import PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales
 from forecast.data.split import PARTS
 from forecast.data.target_rows import TAIL, Origins, TargetRows, usable_windows
-from forecast.data.time_features import time_features
+from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
 

@@ -8,10 +8,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from forecast.data.cells import Flags, IntArray
 from forecast.data.differences import CELLS, pieces
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.target_rows import TargetRows
+from forecast.data.values.cells import Flags, IntArray
 
 FIRST = "first"
 MOST_ROWS = 1 << 32  # of a series

@@ -8,8 +8,10 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
-from forecast.data.findings import GAPS_FIX, Findings, Gaps, counted, quoted
-from forecast.data.frequency import (
+from forecast.data.gaps import missing_runs
+from forecast.data.reading.table import Table
+from forecast.data.values.findings import GAPS_FIX, Findings, Gaps, counted, quoted
+from forecast.data.values.frequency import (
     first_deviation,
     grid_frequency,
     infer_frequency,
@@ -17,8 +19,6 @@ from forecast.data.frequency import (
     is_frequency,
     rows_missing,
 )
-from forecast.data.gaps import missing_runs
-from forecast.data.reading.table import Table
 from forecast.errors import UserError
 
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most

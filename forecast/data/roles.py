@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from forecast.bounds import Text
-from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError, closest
+from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called

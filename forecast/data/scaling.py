@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.cells import Cells, Flags, FloatArray, IntArray
 from forecast.data.differences import CELLS, pieces, seasonal_differences, sums
+from forecast.data.values.cells import Cells, Flags, FloatArray, IntArray
 from forecast.errors import UserError
 
 How = Literal["series", "season", "global", "none"]

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.cells import FloatArray
 from forecast.data.split import ShareSplit
-from forecast.data.time_features import base_frequency
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.time_features import base_frequency
 
 # Of each unit of a frequency: how many make the season that people expect of it, and the seasons that a file may show.
 SEASONS: dict[str, tuple[int, dict[int, str]]] = {

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from forecast.bounds import Bound, Positive, Sampling, Seed, Text
 from forecast.data import catalog, demo
-from forecast.data.cells import Cells
-from forecast.data.findings import Gaps
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split
+from forecast.data.values.cells import Cells
+from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
-from forecast.data.cells import IntArray
 from forecast.data.frame import SeriesFrame
+from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
 PARTS = {"train": "training", "val": "validation", "test": "the test"}

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cells import IntArray
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.split import Split
+from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
 ANYWHERE = "train", "val", "test"

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from forecast.data.cells import IntArray
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.target_rows import Origins
+from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.

@@ -18,12 +18,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from forecast.data.cells import FloatArray, IntArray
-from forecast.data.findings import Findings
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.reading.raw_columns import BLANKS
+from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.findings import Findings
 from forecast.data.written_times import TimeWriter
 from forecast.text.documents import as_cell
 

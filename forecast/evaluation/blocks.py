@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from forecast.data.cells import IntArray
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
 from forecast.data.scaling import cell_means
+from forecast.data.values.cells import IntArray
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import Evaluation
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums

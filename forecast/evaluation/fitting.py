@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from forecast.data.cells import IntArray
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import best_period, calendar_seasons
 from forecast.data.target_rows import TargetRows
+from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows
 from forecast.ops.run_sums import run_sums

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from forecast.data.cells import FloatArray
+from forecast.data.values.cells import FloatArray
 from forecast.evaluation.conformal import blocks_needed, outside_of
 
 # The levels whose ends are the tenths 0.1 to 0.9 but for the median, which is the point forecast.

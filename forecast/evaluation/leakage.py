@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.cells import IntArray
 from forecast.data.prepare import Prepared, private, scaled_rows
+from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import season

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.cells import IntArray
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.target_rows import TargetRows
+from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear, season
 from forecast.evaluation.fitting import train_season

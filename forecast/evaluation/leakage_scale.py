@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forecast.data.cells import Cells, FloatArray, IntArray
 from forecast.data.scaling import EPSILON, How
+from forecast.data.values.cells import Cells, FloatArray, IntArray
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import SKIP
 

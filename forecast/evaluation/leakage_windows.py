@@ -8,9 +8,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.findings import Gaps
 from forecast.data.gaps import filled_cells, rows_since_measured
 from forecast.data.prepare import Prepared
+from forecast.data.values.findings import Gaps
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import evenly_spaced, longest_look_back

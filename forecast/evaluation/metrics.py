@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from forecast.data.cells import Flags, FloatArray
 from forecast.data.differences import SeasonalDifferences
+from forecast.data.values.cells import Flags, FloatArray
 
 # Forecasts that vary less than this share of the truth's variation are called flat.
 FLAT_SHARE = 0.1

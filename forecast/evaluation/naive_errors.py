@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.cells import Cells, FloatArray, IntArray
 from forecast.data.differences import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
 from forecast.data.target_rows import Origins, TargetRows
+from forecast.data.values.cells import Cells, FloatArray, IntArray
 
 MaseScale = Literal["train", "split", "window"]
 

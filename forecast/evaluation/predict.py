@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
-from forecast.data.cells import FloatArray, IntArray
-from forecast.data.panel.frame import PanelFrame
-from forecast.data.panel.saved_scale import ScaleInParts
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
+from forecast.data.saved_scale import ScaleInParts
 from forecast.data.scaling import Scales
 from forecast.data.target_rows import Origins
+from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS, Ends
 from forecast.errors import UserError

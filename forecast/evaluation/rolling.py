@@ -8,9 +8,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.cells import IntArray
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
+from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtr
 
-from forecast.data.cells import FloatArray, IntArray
+from forecast.data.values.cells import FloatArray, IntArray
 
 # Deviations of days are at least these: less is no break, however calm the validation windows were.
 LEAST_LOG, LEAST_SHARE = 0.1, 0.02

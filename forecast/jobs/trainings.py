@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from forecast.config.trust import OPTION, trusted
-from forecast.data.guessing.train_command import hydra_value
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
+from forecast.text.overrides import hydra_value
 
 LOOK = 0.2  # seconds between two looks
 MOST_THREADS = 1024

@@ -1,1 +1,1 @@
-"""Training with Lightning. Beside this room only commands/train.py knows it."""
+"""Training with Lightning. Beside this room only apps/train.py knows it."""

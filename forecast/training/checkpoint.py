@@ -13,10 +13,10 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from forecast.bounds import Positive
 from forecast.config.trust import as_typed
-from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import checkpoint_path
+from forecast.text.overrides import typed
 
 Monitor = Literal["mse", "mae"]
 

@@ -12,7 +12,6 @@ import torch
 from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import build_model
 from forecast.checkpoint.record import Record
-from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
@@ -22,6 +21,7 @@ from forecast.files import replacing
 from forecast.models.base import FittedModel
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Cost, DataRecord
+from forecast.text.overrides import hydra_value
 from forecast.training.fit import Plan, Trained
 from forecast.training.loggers import make_logger
 from forecast.training.record import weights_only_content

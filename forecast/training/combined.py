@@ -14,7 +14,6 @@ from forecast.checkpoint.heads import spread_of
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint, window_of
 from forecast.checkpoint.record import Record, Stacking
 from forecast.config.run_config import Plain, Recipe, RunConfig
-from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.leakage import check_leakage
@@ -33,6 +32,7 @@ from forecast.evaluation.stacking import (
 from forecast.models.weighted_ensemble import WeightedEnsemble
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
+from forecast.text.overrides import hydra_value
 from forecast.training.closed_form import CPU, fitted_cost, write_checkpoint
 from forecast.training.cross_fit import HALVES, chosen_weights, write_half
 from forecast.training.fit import Plan, Trained

@@ -13,9 +13,9 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
 from forecast.run_folder import checkpoint_path
+from forecast.text.overrides import typed
 
 # What gloo and torch's store say when the time is over.
 TIMED_OUT = re.compile(r"tim(ed |e)out", re.IGNORECASE)

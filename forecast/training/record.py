@@ -22,11 +22,11 @@ from forecast.checkpoint.record import Record, SeriesRecord
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
-from forecast.data.panel.saved_scale import SavedScale
 from forecast.data.prepare import Prepared
 from forecast.data.recorded_rows import RecordedRows
+from forecast.data.saved_scale import SavedScale
 from forecast.data.sources import Source
-from forecast.data.time_features import feature_names
+from forecast.data.values.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.run_folder.shapes import DataRecord, SeriesRead
 from forecast.training.told_columns import told_columns

@@ -178,7 +178,7 @@ def without_extras(config: RunConfig) -> RunConfig:
 @contextmanager
 def quieter(level: int) -> Iterator[None]:
     """What trainings say of themselves is not repeated for each trial."""
-    names = ("forecast.training", "forecast.commands.training_data", "forecast.data", "forecast.evaluation")
+    names = ("forecast.training", "forecast.apps.common.training_data", "forecast.data", "forecast.evaluation")
     loggers = [logging.getLogger(name) for name in (*names, "lightning.pytorch", "lightning.fabric")]
     before = [one.level for one in loggers]
     try:

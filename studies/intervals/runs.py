@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 
+from forecast.apps.common.inputs import evaluated_data
+from forecast.apps.common.intervals import saved_calibration
+from forecast.apps.common.loaded import LoadedModel
+from forecast.apps.common.results import evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.commands.forecaster import Forecaster
-from forecast.commands.inputs import evaluated_data
-from forecast.commands.intervals import saved_calibration
-from forecast.commands.results import evaluate_checkpoint
 from forecast.config.entry import composed
 from forecast.config.run_config import RunConfig
-from forecast.data.guessing.train_command import hydra_value
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest
@@ -28,6 +27,7 @@ from forecast.jobs.trainings import train
 from forecast.models.base import ForecastModel
 from forecast.run_folder import OUTPUT, checkpoint_path
 from forecast.run_folder.shapes import Block
+from forecast.text.overrides import hydra_value
 from forecast.training.calibrated import add_calibration
 from studies.documents.run import made_by
 from studies.intervals.plain_conformal import plain_calibration
@@ -107,9 +107,9 @@ def measured(folder: Path) -> dict[str, Any]:
     may have changed since the training.
     """
     path = checkpoint_path(folder, "best")
-    forecaster = Forecaster.load(path, device="cpu")
-    source, config = forecaster.source(), forecaster.checkpoint.config
-    data = evaluated_data(forecaster.checkpoint, source, None, split="test")
+    loaded = LoadedModel.load(path, device="cpu")
+    source, config = loaded.source(), loaded.checkpoint.config
+    data = evaluated_data(loaded.checkpoint, source, None, split="test")
     add_calibration(path, folder, data, levels=LEVELS, device=CPU)
     checkpoint = load_checkpoint(path)
     calibration = saved_calibration(checkpoint)

@@ -11,9 +11,9 @@ import yaml
 from forecast.comparison.rows import Spread
 from forecast.comparison.tables import markdown, plus_minus
 from forecast.config.entry import composed
-from forecast.data.guessing.train_command import hydra_value
 from forecast.errors import UserError, closest
 from forecast.files import write_text
+from forecast.text.overrides import hydra_value
 from studies.published.tables import Job
 
 TABLE = "panels"

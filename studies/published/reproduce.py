@@ -1,6 +1,6 @@
 """Runs published tables and sets ours beside theirs.
 
-A row is the experiment TABLE/ROW (conf/published.yaml). Each training is a process of its own; its result becomes a
+A row is the experiment TABLE/ROW (forecast/config/published.yaml). Each training is a process of its own; its result becomes a
 line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from forecast.commands.options import minutes, positive
+from forecast.apps.options import minutes, positive
 from forecast.errors import UserError, closest
 from forecast.run_folder import OUTPUT, Run, read_run
 from forecast.text.terminal import say

@@ -1,4 +1,4 @@
-"""The published recipes of conf/published.yaml, and the ablations."""
+"""The published recipes of forecast/config/published.yaml, and the ablations."""
 
 import re
 from itertools import product

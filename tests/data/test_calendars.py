@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data.assembling.panel_files import read
 from data.csv_files import read_frame
-from data.panel.panel_files import read
 
 from forecast.data.guessing.check import check_file
 from forecast.data.reading.timestamps import read_timestamps

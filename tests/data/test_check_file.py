@@ -15,9 +15,9 @@ from forecast.config.build import build
 from forecast.config.compose import compose_config
 from forecast.config.entry import composed
 from forecast.config.typed_settings import typed_settings
+from forecast.data.assembling.read import read_panel
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers
-from forecast.data.panel.read import read_panel
 from forecast.data.reading.csv_text import guess_separator
 from forecast.data.reading.layout import Layout
 

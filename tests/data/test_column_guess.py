@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
+from forecast.data.reading.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
 from forecast.data.reading.numbers import STYLES, NumberStyle, read_numbers
 from forecast.data.reading.raw_columns import RawColumns
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from forecast.data.assembling.read import read_panel
 from forecast.data.frame import read_frame
-from forecast.data.panel.read import read_panel
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit

@@ -8,8 +8,8 @@ import pytest
 from data.csv_files import read_frame
 
 from forecast.data.guessing.check import check_file
-from forecast.data.guessing.train_command import typed
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 
 # times, how a cell is written
 KINDS = {

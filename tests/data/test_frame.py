@@ -8,8 +8,8 @@ import pytest
 from data.csv_files import FREQUENCIES, assert_says, hours, read_frame, refusal, table, write
 
 from forecast.data.frame import SeriesFrame, read_columns
-from forecast.data.frequency import future_timestamps
 from forecast.data.reading.layout import Layout
+from forecast.data.values.frequency import future_timestamps
 from forecast.errors import UserError
 
 CANONICAL = ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC", "100ms"]

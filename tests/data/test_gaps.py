@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, read_frame
 
-from forecast.data.frequency import infer_frequency
 from forecast.data.gaps import Repair, runs
+from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError
 
 POLICIES = ("interpolate", "forward_fill", "mask")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from evaluation.small_panels import panel, prepared
 
-from forecast.commands.training_data import warn_of_known_targets
+from forecast.apps.common.training_data import warn_of_known_targets
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets

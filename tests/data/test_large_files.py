@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from program import TINY, call
 
-from forecast.data.findings import Findings
+from forecast.data.assembling.read import read_panel
 from forecast.data.guessing.check import check_file
-from forecast.data.panel.read import read_panel
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 
 MEASURE = """

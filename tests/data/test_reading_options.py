@@ -7,13 +7,13 @@ from data.csv_files import hours, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.findings import Findings
 from forecast.data.frame import read_frame
 from forecast.data.reading.cells import read_cells
 from forecast.data.reading.csv_columns import quick_table, read_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import TableSpec
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from forecast.data.gaps import Repair
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.recorded_rows import RecordedRows, row_hashes
 from forecast.data.target_rows import TargetRows
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from config.composed import run_config
 
-from forecast.commands.training_data import read_data
+from forecast.apps.common.training_data import read_data
+from forecast.data.assembling.read import read_panel
 from forecast.data.categories import with_categories
-from forecast.data.panel.read import read_panel
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError

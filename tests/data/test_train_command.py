@@ -7,7 +7,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from forecast.data.guessing.train_command import hydra_value, train_command, typed
+from forecast.text.overrides import hydra_value, train_command, typed
 from forecast.text.terminal import harmless
 
 NAMES = [

@@ -21,7 +21,7 @@ from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
 from forecast.data.split import RowSplit, split_rows
 from forecast.data.target_rows import Origins
-from forecast.data.time_features import time_features
+from forecast.data.values.time_features import time_features
 from forecast.data.windows import (
     MOST_PAST,
     SERIES_SHARE,

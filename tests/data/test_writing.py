@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from forecast.data.frame import read_frame
-from forecast.data.frequency import future_timestamps
 from forecast.data.reading.layout import Layout
+from forecast.data.values.frequency import future_timestamps
 from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
 
 N, P = 47, 7

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit
 from forecast.data.target_rows import panel_cuts

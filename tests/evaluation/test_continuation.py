@@ -11,7 +11,7 @@ from panels import made_panel
 from scales import scales_of
 
 from forecast.data.target_rows import TargetRows
-from forecast.data.time_features import time_features
+from forecast.data.values.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation import predict
 from forecast.evaluation.predict import Continuation

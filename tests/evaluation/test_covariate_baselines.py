@@ -9,10 +9,10 @@ import torch
 from checkpoints import write_untrained
 from evaluation.small_panels import L, P, panel, prepared
 
+from forecast.apps.common.inputs import trained_source
+from forecast.apps.common.results import evaluate_checkpoint
+from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands.inputs import trained_source
-from forecast.commands.results import evaluate_checkpoint
-from forecast.commands.training_data import read_data
 from forecast.data.split import LastSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fitting_rows, make_baselines, window_shape

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from forecast.data.gaps import Repair
-from forecast.data.panel.frame import PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.evaluation.history import is_far, report_far, report_filled

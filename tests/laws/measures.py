@@ -39,54 +39,11 @@ PROCESSES = {"subprocess.Popen", "multiprocessing.get_context", "multiprocessing
 # Calls that write typed data as text (law 4), where that is no forecast; the module that sets pages (law 6).
 AS_TEXT = {"csv.writer", "pa.csv.write_csv", "table.to_csv"}
 PAGE = "report/page/document.py"
-READERS = ("data/reading/", "data/panel/", "commands/tables.py")
+READERS = ("data/reading/", "data/panel/", "apps/common/tables.py")
 
-# Law 7: whose each module is that is no core. `shared` is the room that apps share. The longest beginning decides.
-ROOMS = {
-    "commands": "shared",  # and what is not named below: options, inputs, results, page, ...
-    "commands.train": "train",
-    "commands.evaluate": "evaluate",
-    "commands.predict": "predict",
-    "commands.merge": "predict",
-    "commands.backtest": "backtest",
-    "commands.fold_files": "backtest",
-    "commands.fold_page": "backtest",
-    "commands.fold_runs": "backtest",
-    "commands.folds": "backtest",
-    "comparison": "compare",
-    "comparison.backtest_page": "backtest",
-    "comparison.backtests": "backtest",
-    "comparison.fold_sums": "backtest",
-    "comparison.bootstrap": "core",
-    "comparison.study_page": "tune",
-    "commands.search": "tune",
-    "commands.studies": "tune",
-    "commands.study_files": "tune",
-    "commands.study_page": "tune",
-    "commands.tune": "tune",
-    "commands.tuning": "tune",
-    "commands.tuning_door": "tune",
-    "commands.auto": "auto",
-    "commands.automatic": "auto",
-    "commands.continued": "update",
-    "commands.update": "update",
-    "commands.update_errors": "update",
-    "commands.update_forecast": "update",
-    "commands.update_state": "update",
-    "commands.check_data": "check-data",
-    "commands.check_leakage": "check-leakage",
-    "commands.export": "export",
-    "export": "export",
-    "commands.import_informer2020": "import-informer2020",
-    "export.informer2020": "import-informer2020",
-    "commands.inspect_checkpoint": "inspect-checkpoint",
-    "commands.compare": "compare",
-    "commands.report": "compare",
-    "commands.engines": "engines",
-    "commands.forecaster": "forecaster",
-    "__main__": "door",
-    "__init__": "door",
-}
+# Law 7: where each command lies, a file or a folder; the room that they share; the doors, which open them all.
+APPS, SHARED = "apps", "apps.common"
+DOORS = ("__init__", "__main__", "apps", "apps.options", "apps.forecaster")
 
 
 # The syntax trees.
@@ -308,7 +265,7 @@ def page_builders():
 
 
 def dotted(path):
-    """`data.panel.frame` of data/panel/frame.py; `data.panel` of data/panel/__init__.py."""
+    """`data.panel.frame` of data/panel.py; `data.panel` of data/panel/__init__.py."""
     return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__") or "__init__"
 
 
@@ -330,9 +287,10 @@ def arrows():
 
 def room(module):
     """Whose a module is: `core`, `shared`, `door`, or an app's name."""
-    while module and module not in ROOMS:
-        module = module.rpartition(".")[0]
-    return ROOMS.get(module, "core")
+    first, second, *_ = [*module.split("."), ""]
+    if module in DOORS or first != APPS:
+        return "door" if module in DOORS else "core"
+    return "shared" if f"{first}.{second}" == SHARED else second
 
 
 def wrong_arrows():

@@ -11,6 +11,8 @@ import json
 import pytest
 from laws import measures
 
+from forecast.__main__ import CONFIGURED, PLAIN
+
 LAWS = (
     *("1 unions of kinds", "1 tests of kinds", "1 files of panels", "2 loops over windows"),
     *("3 Any", "3 untyped parameters", "3 untyped reads", "4 typed data as text", "5 process starters"),
@@ -35,9 +37,11 @@ def test_each_law_that_is_measured_is_tested():
     assert {*LAWS} == now().keys() == measures.frozen().keys()
 
 
-def test_each_room_holds_a_module():
-    modules = measures.arrows().keys()
-    assert [name for name in measures.ROOMS if not any(f"{m}.".startswith(f"{name}.") for m in modules)] == []
+def test_each_command_has_a_place_and_each_door_is_there():
+    places = {measures.room(module) for module in measures.arrows()}
+    assert {*CONFIGURED, *PLAIN} <= {place.replace("_", "-") for place in places}
+    assert places - {"core", "shared", "door"} == {name.replace("-", "_") for name in {*CONFIGURED, *PLAIN}}
+    assert {*measures.DOORS} <= measures.arrows().keys()
 
 
 PLANTED = {
@@ -51,7 +55,7 @@ class Twice: pass
 class Task(Twice):
     def go(self, data: "PreparedData | PanelData", x: None | PreparedData | PanelData, y: dict[str, Any]) -> "Any":
         """See `Twice`."""
-        from forecast.commands.train import train
+        from forecast.apps.train import train
         found: npt.NDArray[np.floating[Any]] = self.config["x"]
         if isinstance(data, PanelData) or source.panel_form:
             return [batch.series for batch in data]
@@ -61,7 +65,7 @@ class Task(Twice):
         "import forecast.data.low.d\nclass Twice: words = '<p>x</p>'\ndef gather(windows): return windows.in_batches(1)"
     ),
     "data/low/d.py": "def low():\n    from forecast.data import b",
-    "commands/train.py": "def train(x): pass\ndef loop(w):\n    train(w.__getitems__([1]))",
+    "apps/train.py": "def train(x): pass\ndef loop(w):\n    train(w.__getitems__([1]))",
     "checkpoint/formats.py": "FORMAT = 2\nFIRST_FORMAT = 1",
     "evaluation/panel_x.py": "",
 }
@@ -84,14 +88,14 @@ def test_each_breach_is_seen_where_it_is_planted(planted):
         "1 unions of kinds": {"apps/a.py": 2},
         "1 tests of kinds": {"apps/a.py": 2},
         "1 files of panels": ["evaluation/panel_x.py"],
-        "2 loops over windows": ["apps/a.py:Task.go", "commands/train.py:loop"],
+        "2 loops over windows": ["apps/a.py:Task.go", "apps/train.py:loop"],
         "3 Any": {"apps/a.py": 2},
         "3 untyped parameters": {"apps/a.py": 1},
         "3 untyped reads": {"apps/a.py": 2},
         "4 typed data as text": [],
         "5 process starters": ["apps/a.py"],
         "6 page builders": ["apps/a.py", "data/b.py"],
-        "7 imports of apps": ["core: apps.a -> train: commands.train"],
+        "7 imports of apps": ["a: apps.a -> train: apps.train"],
         "7 circles of folders": ["data -> data/low", "data/low -> data"],
         "8 formats of the past": ["FIRST_FORMAT"],
         "9 doubled classes": {"Twice": 2},

@@ -16,7 +16,7 @@ import torch
 from config.composed import run_config
 from hypothesis import strategies as st
 
-from forecast.commands.training_data import read_data
+from forecast.apps.common.training_data import read_data
 from forecast.data.sources import CsvSource
 from forecast.data.split import DateSplit, FoldSplit, LastSplit, RowSplit, ShareSplit
 from forecast.errors import UserError

@@ -21,7 +21,7 @@ from models.small_trees import (
     windows_of,
 )
 
-from forecast.export.program import largest_difference, load_program, save_program, trace
+from forecast.apps.export.program import largest_difference, load_program, save_program, trace
 from forecast.models import boosted_trees
 from forecast.models.ridge import Ridge
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from informer2020 import config_of, samples, tensors, use_samples
 
+from forecast.apps.import_informer2020 import command as script
+from forecast.apps.options import import_informer2020 as add_options
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands import import_informer2020 as script
-from forecast.commands.options import import_informer2020 as add_options
 from forecast.errors import UserError
 
 SCRIPT = ("-m", "forecast", "import-informer2020")

@@ -13,17 +13,17 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
+from apps.files import LAYOUT, read_forecast, write_csv
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
-from commands.files import LAYOUT, read_forecast, write_csv
 from models.test_model_laws import MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
+from forecast.apps.export.bundle import export, new_folder, noise_windows
+from forecast.apps.export.program import as_called, largest_difference, load_program
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.values import options
-from forecast.data.time_features import feature_rules, time_features
-from forecast.export.bundle import export, new_folder, noise_windows
-from forecast.export.program import as_called, largest_difference, load_program
+from forecast.data.values.time_features import feature_rules, time_features
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
 WITHOUT_FORECAST = (
@@ -190,7 +190,7 @@ def test_a_checkpoint_without_one_answer_gets_weights_and_description_alone(tmp_
 
 
 def test_a_program_that_forecasts_otherwise_is_deleted(linear, tmp_path, monkeypatch):
-    monkeypatch.setattr("forecast.export.bundle.TOLERANCE", -1.0)
+    monkeypatch.setattr("forecast.apps.export.bundle.TOLERANCE", -1.0)
     about = export(load_checkpoint(linear), tmp_path / "out", batch=None)
     assert "away from the model's, scaled units" in about["program"]["refused"]
     assert not (tmp_path / "out/model.pt2").exists()

@@ -30,10 +30,10 @@ from scripts.imports import (
     write_csv,
 )
 
+from forecast.apps.import_informer2020.names import copy_in, in_their_names
+from forecast.apps.import_informer2020.options import UNUSED, UNUSED_FLAGS
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.errors import UserError
-from forecast.export.informer2020.names import copy_in, in_their_names
-from forecast.export.informer2020.options import UNUSED, UNUSED_FLAGS
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import sinusoid_table
 

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 import torch
+from apps.files import LAYOUT, OWN, write_csv
 from checkpoints import DEMO, LENGTHS, write_untrained
-from commands.files import LAYOUT, OWN, write_csv
 from program import call
 from script import call_script
 

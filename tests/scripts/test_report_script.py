@@ -23,7 +23,7 @@ def blank_pictures(request, monkeypatch):
     names = ("errors.png", "cost.png", "steps.png", "forecasts.png")
     if request.node.originalname not in DRAWN:
         blank = {name: blank_figure(1.0, 1.0, name) for name in names}
-        monkeypatch.setattr("forecast.commands.compare.comparison_figures", lambda comparison: blank)
+        monkeypatch.setattr("forecast.apps.report.compare.comparison_figures", lambda comparison: blank)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_report_that_cannot_write_one_file_leaves_the_one_of_before(report, sw
     def no_room(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("forecast.commands.compare.save", no_room)
+    monkeypatch.setattr("forecast.apps.report.compare.save", no_room)
     error = report(sweep, "--against", "lsh", status=1)
     assert error.endswith("errors.png: No space left on device. Choose a folder that you can write to: --to DIR\n")
     assert {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()} == before

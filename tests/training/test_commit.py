@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import forecast
-from forecast.commands import train
+from forecast.apps import train
 from forecast.config import commit as module
 from forecast.config.commit import commit
 

@@ -135,7 +135,7 @@ def test_processes_that_lightning_starts_trust_it_too(folder, monkeypatch, begun
     """It starts them with what is in sys.argv; tests/training/test_processes.py shows that it does."""
     seen = []
     stub = SimpleNamespace(train=lambda cfg: seen.append(([*sys.argv], {*trusted()})))
-    monkeypatch.setitem(sys.modules, "forecast.commands.train", stub)
+    monkeypatch.setitem(sys.modules, "forecast.apps.train", stub)
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
     words = ["trainer=ddp", "model=nlinear", "model._target_=my_models.Drift"]

@@ -20,7 +20,7 @@ STEPS = [
 ]
 SMALL = {"d_model": 14, "n_heads": 2, "d_ff": 28}
 FILES = (Path(compose.__file__).parents[2] / "conf" / "model").glob("[!_]*.yaml")
-# An ensemble is made of finished trainings: tests/commands/test_weighted_ensemble.py.
+# An ensemble is made of finished trainings: tests/apps/test_weighted_ensemble.py.
 MODELS = sorted(path.stem for path in FILES if path.stem != "weighted_ensemble")
 PER_WINDOW = ("arima", "ets", "theta")
 UNSIZED = ("dlinear", "nlinear", "last_value", "seasonal_naive", "ridge", "boosted_trees", *PER_WINDOW)

@@ -25,8 +25,8 @@ import torch
 from permissions import heeded
 from program import ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
 
+from forecast.apps.train import write_run_info
 from forecast.checkpoint.load import load_checkpoint
-from forecast.commands.train import write_run_info
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal

@@ -4,10 +4,10 @@ import itertools
 import math
 
 import pytest
-from commands.tunings import DLINEAR
+from apps.tunings import DLINEAR
 from config.composed import run_config
 
-from forecast.commands.training_data import read_data
+from forecast.apps.common.training_data import read_data
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.training.fit import Plan

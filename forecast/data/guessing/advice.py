@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast.data.cells import FloatArray
 from forecast.data.seasonality import Lengths
+from forecast.data.values.cells import FloatArray
 
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500

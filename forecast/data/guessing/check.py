@@ -6,17 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast.data.findings import Findings, Gaps, counted, quoted
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
-from forecast.data.frequency import rows_missing
 from forecast.data.gaps import large_hole, longest_part
 from forecast.data.guessing.advice import Drift, find_drift, fitted_model, informer_settings
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.guess_rows import counts_above_zero
-from forecast.data.guessing.train_command import train_command
-from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.layout import Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
@@ -24,7 +20,11 @@ from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows
 from forecast.data.target_rows import Origins, TargetRows, usable_windows
+from forecast.data.values.findings import Findings, Gaps, counted, quoted
+from forecast.data.values.frequency import rows_missing
+from forecast.data.values.near_grid import stamps_on_grid
 from forecast.errors import UserError, closest
+from forecast.text.overrides import train_command
 from forecast.text.terminal import listed
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing

@@ -6,11 +6,11 @@ import shlex
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import Findings, counted, quoted
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import MONTH_NUMBERS
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import Findings, counted, quoted
 
 FAR = 10.0  # robust standard deviations from the median
 JUMP = 20.0  # robust standard deviations of the steps, there and back again

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from forecast.data.findings import Finding, Findings, Gaps, quoted
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.column_guess import AmbiguousStyle, guess_style
 from forecast.data.guessing.guess_numbers import decide_numbers, mark_missing, style_reason
 from forecast.data.guessing.guess_rows import decided_rows, looks_stacked
 from forecast.data.guessing.guess_time import Names, choose_time, is_day, likely_times, usual_time
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
+from forecast.data.reading.column_guess import AmbiguousStyle, guess_style
 from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.reading.exchanged_days import ExchangedDays, check_days
@@ -23,6 +22,7 @@ from forecast.data.reading.rows import within
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import LESS_USUAL
 from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.values.findings import Finding, Findings, Gaps, quoted
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.findings import counted, quoted
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style, is_usual_code
+from forecast.data.reading.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style, is_usual_code
 from forecast.data.reading.layout import USUAL, Cell
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Table
+from forecast.data.values.findings import counted, quoted
 
 _OFTEN = 0.001  # share of the rows: rarer numbers are never taken for marks
 _CODES = {1, 9, 99, 999, 9999, 99999, 999999}  # marks are written so, with a sign or without; or in hundreds

@@ -11,18 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import counted, quoted
-from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.train_command import hydra_value, typed
-from forecast.data.near_grid import stamps_on_grid
 from forecast.data.reading.layout import Cell
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import counted, quoted
+from forecast.data.values.frequency import grid_frequency, infer_frequency, rows_missing
+from forecast.data.values.near_grid import stamps_on_grid
 from forecast.errors import UserError, closest
+from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import listed
 
 # Steps that people resample to, the finest first.

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from forecast.data.findings import quoted
-from forecast.data.frequency import grid_frequency, rows_missing
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import part_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.values.findings import quoted
+from forecast.data.values.frequency import grid_frequency, rows_missing
 from forecast.errors import UserError
 
 _NAME = re.compile(

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from forecast.data.findings import GAPS_FIX, Findings, counted, quoted
-from forecast.data.guessing.train_command import typed
 from forecast.data.reading.numbers import STYLE_FAULTS, NumberStyle, fault_words
 from forecast.data.reading.time_formats import YEARS, format_with_zone_name
+from forecast.data.values.findings import GAPS_FIX, Findings, counted, quoted
+from forecast.text.overrides import typed
 
 _DIGITS = "Write all offsets from UTC in digits, as in 2016-07-01 00:00+01:00"
 MOST_TEXT = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged

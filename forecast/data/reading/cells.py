@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import Findings, quoted
-from forecast.data.guessing.column_guess import Kind, column_kind
 from forecast.data.reading.cell_faults import CellFaults
+from forecast.data.reading.column_guess import Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
@@ -24,6 +22,8 @@ from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label
 

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import Findings
-from forecast.data.guessing.column_guess import column_kind
 from forecast.data.reading.cells import read_cells, say_left_out
 from forecast.data.reading.codebook import Codebook
+from forecast.data.reading.column_guess import column_kind
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.numbers import FLAGS, MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import CLOCK, YEARS, is_year_and_number
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 
 _PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.findings import Findings
-from forecast.data.guessing.train_command import typed
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import possible_formats, read_cells, spread
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 
 _ROWS = 10  # fewer may be in such an order by chance
 _LEFT = 0.1  # of the steps that go back: so few may go back in the other reading, too

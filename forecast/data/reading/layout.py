@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forecast.bounds import Text
-from forecast.data.findings import Gaps
+from forecast.data.values.findings import Gaps
 from forecast.errors import UserError
 
 Duplicates = Literal["error", "first", "last", "mean", "sum"]

@@ -9,11 +9,11 @@ from unicodedata import category
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import quoted
-from forecast.data.guessing.train_command import typed
 from forecast.data.reading.raw_columns import RawColumn
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import quoted
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 
 RowArray = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.cells import FloatArray
+from forecast.data.values.cells import FloatArray
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 IntArray = npt.NDArray[np.int32]

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast.data.findings import counted
 from forecast.data.reading.layout import Aggregate, Duplicates, Layout
+from forecast.data.values.findings import counted
 from forecast.errors import UserError
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.cells import FloatArray
-from forecast.data.findings import Gaps
-from forecast.data.guessing.column_guess import is_index_name
 from forecast.data.reading.codebook import Codebook
+from forecast.data.reading.column_guess import is_index_name
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import NumberStyle
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest, nearest
 from forecast.text.terminal import label, listed
 

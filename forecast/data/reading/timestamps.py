@@ -10,9 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.findings import counted, quoted
-from forecast.data.frequency import grid_frequency, infer_frequency, rows_missing
-from forecast.data.guessing.train_command import typed
 from forecast.data.reading.time_columns import Codes, format_of_parts, known_parts, row_texts
 from forecast.data.reading.time_formats import (
     CLOCK,
@@ -29,7 +26,10 @@ from forecast.data.reading.time_formats import (
     read_cells,
     spread,
 )
+from forecast.data.values.findings import counted, quoted
+from forecast.data.values.frequency import grid_frequency, infer_frequency, rows_missing
 from forecast.errors import UserError, closest
+from forecast.text.overrides import typed
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
 _SIGNED = re.compile(r"([+-])(\d\d?):?(\d\d)?$", re.ASCII)

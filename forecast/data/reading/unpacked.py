@@ -19,10 +19,10 @@ from typing import IO
 
 import pyarrow as pa
 
-from forecast.data.findings import Findings
 from forecast.data.reading import workbook
 from forecast.data.reading.columnar import FEATHER, KINDS, PARQUET, ColumnarFile, type_name
 from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 from forecast.text.program import install
 from forecast.text.terminal import label

@@ -12,8 +12,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from forecast.data.findings import Findings
 from forecast.data.reading.raw_columns import RawColumns, TypedTable
+from forecast.data.values.findings import Findings
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

@@ -1,0 +1,94 @@
+"""The leaderboard of an automatic run: what was trained, what it is worth, what was chosen, and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from forecast.apps.auto.documents import Member, Weighed
+from forecast.config.run_config import Monitor
+from forecast.run_folder.shapes import BoardRow, Metrics
+
+ENSEMBLE = "weighted_ensemble"
+
+
+def leaderboard(
+    members: Mapping[str, Member],
+    left_out: Mapping[str, str],
+    weighed: Weighed | None,
+    ensemble: Metrics | None,
+    *,
+    error: Monitor,
+) -> list[BoardRow]:
+    """A row for each model, the least validation error first, then those that have none.
+
+    members: what member.json says of each, in the order of `weighed`'s weights. left_out: why others have no figures.
+    weighed, ensemble: what the weighing gave, and metrics.json of the ensemble; None without one. error: mse or mae,
+    scaled units, of both columns of figures.
+    """
+    weights = dict(zip(members, weighed["weights"], strict=True)) if weighed is not None else {}
+    alone = weighed is None or bool(weighed.get("alone")) or sum(weight > 0 for weight in weights.values()) == 1
+    best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
+    rows: list[BoardRow] = [
+        {
+            "model": name,
+            "validation": found["val"]["scaled"][error],
+            "test": found["test"]["scaled"][error],
+            "mase": found["test"].get("mase"),
+            "seconds": found["seconds"],
+            "chosen": alone and name == best,
+            "weight": weights.get(name),
+        }
+        for name, found in members.items()
+    ]
+    if not alone and weighed is not None and ensemble is not None:
+        rows.append(
+            {
+                "model": ENSEMBLE,
+                "validation": weighed["mean"],
+                "test": ensemble["test"]["scaled"][error],
+                "mase": ensemble["test"].get("mase"),
+                "seconds": ensemble["cost"].get("train_seconds"),
+                "chosen": True,
+                "weight": None,
+            }
+        )
+    rows.sort(key=lambda row: row["validation"] or 0.0)
+    nothing = dict.fromkeys(("validation", "test", "mase", "seconds"))
+    absent = [
+        {"model": name, **nothing, "chosen": False, "weight": None, "reason": why} for name, why in left_out.items()
+    ]
+    return [*rows, *cast(list[BoardRow], absent)]
+
+
+def best_of(members: Mapping[str, Member], error: Monitor) -> str | None:
+    """The member that errs least on validation windows."""
+    return min(members, key=lambda name: float(members[name]["val"]["scaled"][error]), default=None)
+
+
+def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> str:
+    """Why that model was chosen, in a sentence."""
+    chosen = next((row for row in rows if row["chosen"]), None)
+    if chosen is None:
+        return "Nothing could be trained."
+    judged = "on validation windows, each half of them by what the other half chose"
+    if chosen["model"] == ENSEMBLE and weighed is not None:
+        shares = sorted(((share, row["model"]) for row in rows if (share := row.get("weight"))), reverse=True)
+        decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
+        named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
+        if weighed["alone"] is None:
+            return (
+                f"Chosen: the weighted mean of {named}. The validation windows are too few to choose one of them alone."
+            )
+        less = 100 * (1 - weighed["mean"] / weighed["best_member"])
+        return (
+            f"Chosen: the weighted mean of {named}. Its {error.upper()} is {less:.1f} % below that of the best member "
+            f"alone, {judged}."
+        )
+    judged_rows = [row for row in rows if row["validation"] is not None]
+    if len(judged_rows) == 1:
+        return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
+    if weighed is not None:
+        why = "In the weighted mean it has all of the weight."
+        if weighed["alone"]:
+            why = f"The weighted mean of all errs no less {judged}."
+        return f"Chosen: {chosen['model']} alone. {why}"
+    return f"Chosen: {chosen['model']}, which errs least on validation windows."

@@ -1,0 +1,122 @@
+"""The time that an automatic run may take, over all the processes that it took, and what it has decided."""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forecast.apps.auto.documents import AutoState
+from forecast.apps.common.outputs import keep_others
+from forecast.documents import DocumentError, read_json
+from forecast.errors import UserError
+from forecast.files import write_json
+from forecast.run_folder import METRICS, PAGE, RUN_INFO
+from forecast.run_folder.lock import keep_inside
+
+FOLDER, STATE = "members", "auto.json"
+OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
+BOARD, FORECAST = "leaderboard.json", "forecast.csv"
+MEMBER, PACE = "member.json", "pace.json"  # of a member: its figures, and the overrides that fit it into its time
+RIDGE = "ridge"  # the member whose run fits the baselines of all
+SHARE, SECONDS = 0.05, 15.0  # by which the promise may be missed
+WRITTEN = 1.0  # seconds between two notes of the time that has passed
+
+
+def check_folder(folder: Path, *, make: bool = False) -> None:
+    """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
+    keep_inside(folder)
+    ours = (folder / RUN_INFO).exists() or read_state(folder) is not None
+    files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
+    keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
+    try:
+        if make:
+            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
+
+
+def read_state(folder: Path) -> AutoState | None:
+    """What an automatic run was asked for, and how long it took; None before it. UserError for a damaged file."""
+    try:
+        return read_json(folder / FOLDER / STATE, AutoState)
+    except DocumentError as error:
+        raise UserError(f"{folder / FOLDER / STATE} is damaged: {error.reason}. Choose another folder") from error
+
+
+class Budget:
+    """Seconds since the beginning of the first process, without those between a kill and the next start.
+
+    folder: of the run. asked: what was asked for, as plain values, which must be the same in each process. minutes: how
+    long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which something
+    else has trained a model; one in which nothing has is begun anew.
+    """
+
+    def __init__(self, folder: Path, asked: dict[str, object], *, minutes: float, begun: float) -> None:
+        self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
+        self.begin, self.before, self.noted = begun, 0.0, 0.0
+        self.asked = json.loads(json.dumps(asked))
+        state = read_state(folder)
+        if state is not None and state["asked"] != self.asked and not any(self.path.parent.glob(f"*/{MEMBER}")):
+            self.forget()
+            state = None
+        self.is_new = state is None
+        if state is not None:
+            if state["asked"] != self.asked:
+                differs = dict.fromkeys(key.lower() for key in self.asked if state["asked"].get(key) != self.asked[key])
+                raise UserError(
+                    f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
+                    "Choose another folder, or ask for the same."
+                )
+            self.before = float(state["seconds"])
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.note()
+
+    @property
+    def passed(self) -> float:
+        """Seconds so far."""
+        return self.before + time.monotonic() - self.begin
+
+    @property
+    def left(self) -> float:
+        """Seconds to the end, below 0 after it."""
+        return self.total - self.passed
+
+    @property
+    def last_moment(self) -> float:
+        """Seconds to the last moment that the promise allows."""
+        return self.left + SHARE * self.total + 0.5 * SECONDS
+
+    def note(self) -> None:
+        """Writes down how much time has passed, for a process that goes on after a kill."""
+        if not self.noted or self.passed - self.noted >= WRITTEN:
+            self.noted = self.passed
+            write_json(self.path, {"asked": self.asked, "seconds": self.passed})
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Notes the time while the block, which does not, is at work."""
+        ended = threading.Event()
+
+        def count() -> None:
+            while not ended.wait(WRITTEN):
+                self.note()
+
+        thread = threading.Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def forget(self) -> None:
+        """Removes what was begun, but for its logs: the next command, corrected or not, begins anew."""
+        for path in self.path.parent.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+        for name in (STATE, OUTCOMES):
+            (self.path.parent / name).unlink(missing_ok=True)

@@ -1,0 +1,366 @@
+"""What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
+
+import argparse
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from omegaconf import OmegaConf
+
+from forecast.apps.auto.board import best_of, leaderboard, reason
+from forecast.apps.auto.budget import (
+    BOARD,
+    FOLDER,
+    FORECAST,
+    MEMBER,
+    OUTCOMES,
+    PACE,
+    RIDGE,
+    Budget,
+    check_folder,
+)
+from forecast.apps.auto.documents import AutoSettings, Member, Outcomes, Weighed
+from forecast.apps.auto.progress import Progress
+from forecast.apps.auto.task import Task, check_known, checksum, find_task
+from forecast.apps.common.command import BEGUN, Answer
+from forecast.config.run_config import Monitor
+from forecast.documents import read_json
+from forecast.errors import UserError
+from forecast.files import json_text, write_json, write_text
+from forecast.jobs import Ended
+from forecast.jobs.steps import begin_server, run_step
+from forecast.report.leaderboard import board_table
+from forecast.report.verdict import print_table, verdict
+from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
+from forecast.run_folder.lock import LOCK, hold, release
+from forecast.run_folder.shapes import BoardRow, Metrics, is_many
+from forecast.text.overrides import hydra_value
+from forecast.text.terminal import say
+
+# Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
+START, LAST = 6.0, 4.0
+LEAST = 60.0  # that what is needed for an answer may take, however few there are
+FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
+# Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
+REFIT = 1.1
+STEPS = "forecast.apps.auto.steps"
+PRESETS = Path(__file__).with_name("presets.yaml")
+# With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
+ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
+SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
+
+
+def main(arguments: argparse.Namespace) -> Answer:
+    """Trains what there is time for, weighs it, looks back, trains it once more on all rows, and forecasts."""
+    return automatic(arguments, begun=BEGUN)
+
+
+def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
+    """As `main`. begun: when its time began, by time.monotonic()."""
+    folder = Path(arguments.output)
+    check_folder(folder)
+    begin_server(STEPS)
+    return Auto(arguments, folder, begun=begun).run()
+
+
+class Unusable(UserError):
+    """Nothing of a run is worth keeping."""
+
+
+class Auto:
+    """One automatic run, of this process and of those before it that were killed."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
+        self.folder, self.members = folder, folder / FOLDER
+        self.error: Monitor = arguments.metric
+        self.level = [float(one) for one in arguments.level]
+        asked = {
+            "FILE": arguments.file,
+            "file": checksum(arguments.file),
+            **{key: getattr(arguments, key) for key in ("horizon", "minutes", "target", "preset", "metric")},
+            "level": self.level,
+            "settings": list(arguments.settings),
+        }
+        made = [path for path in (self.members, folder) if not path.exists()]
+        check_folder(folder, make=True)
+        hold(self.members)
+        try:
+            self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+            self.kept = read_json(self.members / OUTCOMES, Outcomes) or Outcomes()
+        except UserError:
+            release(self.members)
+            raise
+        try:
+            with self.budget.counting():
+                self.task: Task = find_task(arguments)
+                check_known(self.task)
+        except BaseException:  # what it refuses leaves nothing that the corrected command would meet
+            if self.budget.is_new:
+                self.budget.forget()
+            release(self.members)
+            remove_empty(made)
+            raise
+        self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
+        self.names = self.settings["presets"][arguments.preset]
+        self.progress = Progress(self.budget, self.names)
+
+    def run(self) -> Answer:
+        """All steps; what an earlier process has finished is not done again."""
+        try:
+            with self.progress:
+                for note in self.task.notes:
+                    self.progress.note(note)
+                self.train_all()
+                found = self.judged()
+                if not found:
+                    reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
+                    raise Unusable(f"Nothing could be trained. {reasons}")
+                weighed = self.weigh(list(found))
+                self.refit(found, weighed)
+                self.look_back()
+                self.explain(found)
+                forecast = self.forecast()
+                rows, said = self.write_board(found, weighed, forecast)
+        except Unusable:
+            self.budget.forget()
+            raise
+        finally:
+            release(self.members)
+        print_table(board_table(rows, error=self.error))
+        say(said)
+        judged = verdict(self.metrics(), "test") if weighed is not None else []
+        for sentence in judged:
+            say(sentence)
+        files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
+        if forecast.error:
+            del files["Forecast"]
+        say(". ".join(f"{what}: {path}" for what, path in files.items() if path.is_file()))
+        say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
+        if forecast.error:
+            raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
+        answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
+        return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
+
+    def step(self, name: str, what: str, limit: float, **arguments: object) -> Ended:
+        """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
+
+        Raises Unusable where the leakage check of its training gives the alarm.
+        """
+        self.progress.now(name)
+        log = self.members / f"{name.replace(' ', '_')}.log"
+        outcome = run_step(STEPS, what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
+        self.progress.done(name, outcome.error)
+        if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:
+            raise Unusable(outcome.error)
+        return outcome
+
+    def overrides(self, name: str) -> list[str]:
+        """Of a member's training, as far as they do not depend on the time."""
+        settings = {**self.settings["fitted"], **self.settings["networks"]}[name]
+        every: dict[str, object] = {"callbacks.figures": None, "logger": "none", "trainer.enable_progress_bar": False}
+        if name in self.settings["networks"]:
+            every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
+            every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
+        chosen = {word.partition("=")[0] for word in self.task.words}
+        settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
+        return self.task.of(settings, roles=name not in SEASON_ALONE)
+
+    def batch_size(self) -> int:
+        """The fewer the windows the smaller the batches: known from the ridge's training."""
+        windows = int(self.kept.get("windows") or 0)
+        return next((size for most, size in ((500, 8), (2_000, 16), (8_000, 64)) if windows < most), 128)
+
+    def train_all(self) -> None:
+        """Each member in its turn: one fitted at once in the time that it takes, a network in its share."""
+        for number, name in enumerate(self.names):
+            if (self.members / name / MEMBER).is_file() or name in self.left_out():
+                self.progress.done(name, "")
+                continue
+            (self.members / name).mkdir(exist_ok=True)
+            # the first, a naive forecast, is the answer that there always is
+            allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
+            if 1 < number < len(self.names) - 1 and name in self.settings["fitted"]:
+                limit *= FITTED
+            if name in self.settings["networks"]:
+                networks = len(self.names) - number
+                allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
+                if (self.members / name / PACE).is_file():  # it was begun before a kill
+                    allowance = 0.0
+            if limit <= 0:
+                self.leave_out(name, "there was no time for it")
+                continue
+            member: dict[str, object] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            begun = self.budget.passed
+            outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
+            if outcome.error and checkpoint_path(self.members / name, "best").is_file():
+                member["seconds"] = self.budget.passed - begun
+                outcome = self.step(f"judge {name}", "judge_member", max(LAST, self.budget.left - LAST), **member)
+            if outcome.error:
+                self.leave_out(name, outcome.error)
+            elif "windows" not in self.kept:
+                self.keep({"windows": outcome.value["windows"]})
+
+    def needed_at_the_end(self) -> float:
+        """Seconds for all that comes after the trainings, by what the members so far have taken."""
+        found = self.judged()
+        passes = sum(3 * one["val_seconds"] + one["test_seconds"] for one in found.values())
+        ridge = found.get(RIDGE)
+        baselines, again = (3 * ridge["test_seconds"], ridge["seconds"]) if ridge else (3.0, 0.0)
+        return START + LAST + 1.5 * (passes + baselines) + REFIT * again
+
+    def judged(self) -> dict[str, Member]:
+        """member.json of all members that have one, in their order."""
+        found = {name: read_json(self.members / name / MEMBER, Member) for name in self.names}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def left_out(self) -> dict[str, str]:
+        """Why members have no figures."""
+        found = self.kept.get("left_out", {})
+        return {name: why for name, why in found.items() if name in self.names}
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Says why a member has no figures; the others go on."""
+        self.keep({"left_out": {**self.left_out(), name: why}})
+        self.progress.note(f"{name} is left out: {why}")
+
+    def keep(self, outcomes: Outcomes) -> None:
+        """Notes what an earlier step gave, for a process that goes on after a kill."""
+        self.kept.update(outcomes)
+        write_json(self.members / OUTCOMES, self.kept)
+
+    def ensemble_words(self, names: Sequence[str]) -> list[str]:
+        """The overrides of the ensemble's training."""
+        runs = [str((self.members / name).absolute()) for name in names]
+        settings = {
+            "model": "weighted_ensemble",
+            "model.runs": runs,
+            "callbacks.checkpoint.monitor": self.error,
+            "callbacks.figures": None,
+            "logger": "none",
+        }
+        return self.task.of(settings)
+
+    def weigh(self, names: list[str]) -> Weighed | None:
+        """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
+        if "weighed" in self.kept and self.kept.get("runs") == names:
+            kept = self.kept["weighed"]
+            if len(kept["weights"]) == len(names) and (kept["alone"] is not False or kept["best_member"] > 0):
+                return kept
+        outcome = self.step(
+            "ensemble",
+            "weigh",
+            max(LEAST, self.budget.last_moment - LAST),
+            folder=self.folder,
+            overrides=self.ensemble_words(names),
+            level=self.level,
+        )
+        if outcome.error:
+            self.progress.note(f"No ensemble: {outcome.error}")
+            return None
+        self.keep({"weighed": outcome.value, "runs": names})
+        weighed: Weighed = outcome.value
+        return weighed
+
+    def metrics(self) -> Metrics:
+        """metrics.json of the ensemble. UserError where its results do not stand whole."""
+        run = read_run(self.folder)
+        if run.state != "finished":
+            raise UserError(
+                f"--output {self.folder}: what was trained there has no results: {run.reason}. Choose another folder"
+            )
+        return run.metrics
+
+    def refit(self, found: dict[str, Member], weighed: Weighed | None) -> None:
+        """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
+        if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
+            return
+        weights = dict(zip(found, weighed["weights"], strict=True))
+        quickest = sorted((one for one in found if weights[one] > 0), key=lambda one: found[one]["seconds"])
+        again = []
+        for name in quickest:
+            if checkpoint_path(self.members / name, "refit").is_file():
+                again.append(name)
+                continue
+            if REFIT * found[name]["seconds"] + 2 * LAST > self.budget.left:
+                continue
+            member = {"folder": self.members / name, "overrides": self.overrides(name)}
+            outcome = self.step(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
+            again += [] if outcome.error else [name]
+        if again and self.budget.last_moment > 2 * LAST:
+            ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(found))}
+            self.step("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
+
+    def look_back(self) -> None:
+        """A backtest of the held-out ensemble, where there is time."""
+        best = checkpoint_path(self.folder, "best")
+        if not best.is_file() or self.kept.get("backtest") or self.budget.left < 4 * LAST:
+            return
+        metrics = self.metrics()
+        windows, steps = metrics["test"].get("windows", 0), metrics["pred_len"]
+        folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
+        if is_many(metrics, "test") or folds < 1:
+            return
+        words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
+        outcome = self.step(
+            "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
+        )
+        self.keep({"backtest": outcome.error or "done"})
+
+    def explain(self, found: dict[str, Member]) -> None:
+        """What the forecasts rest on, where there is time: passes over some windows."""
+        passes = sum(one["test_seconds"] for one in found.values())
+        if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
+            return
+        if self.budget.left > 2 * LAST + 10 * passes:
+            outcome = self.step("explain", "explain", self.budget.left - LAST, folder=self.folder)
+            self.keep({"explained": outcome.error or "done"})
+
+    def final(self) -> Path:
+        """The checkpoint that forecasts: the ensemble's, or that of the best member."""
+        if final_checkpoint(self.folder).is_file():
+            return final_checkpoint(self.folder)
+        best = best_of(self.judged(), self.error)
+        assert best is not None, "`run` goes on only with a member"
+        return final_checkpoint(self.members / best)
+
+    def levels(self) -> list[float] | None:
+        """Of the intervals that were asked for those that the final checkpoint has; None: all that it has."""
+        held = self.metrics()["test"].get("coverage") or {} if final_checkpoint(self.folder).is_file() else {}
+        return [one for one in self.level if f"{one:g}" in held] or None
+
+    def forecast(self) -> Ended:
+        """forecast.csv, by the final checkpoint."""
+        output = self.folder / FORECAST
+        words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
+        if levels := self.levels():
+            words.append(f"level={hydra_value(levels)}")
+        if self.task.future is not None:
+            words.append(f"future={self.task.future}")
+        return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
+
+    def write_board(
+        self, found: dict[str, Member], weighed: Weighed | None, forecast: Ended
+    ) -> tuple[list[BoardRow], str]:
+        """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
+        ensemble = self.metrics() if weighed is not None else None
+        rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
+        said = reason(rows, weighed, error=self.error)
+        if ensemble is not None:
+            limit = max(LEAST, self.budget.last_moment)
+            board = {"rows": rows, "error": self.error, "reason": said}
+            of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
+            shown = None if forecast.error else of
+            outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
+            if outcome.error:
+                self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
+        write_text(self.folder / BOARD, json_text(rows))
+        return rows, said
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders that hold nothing but the file of a lock, the inner one first."""
+    for folder in folders:
+        (folder / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -1,0 +1,91 @@
+"""How long the epochs of a network take, and how many of them there is time for."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from forecast.apps.auto.documents import Settings
+from forecast.apps.common.training_data import begin
+from forecast.training.fit import Plan, checked_model, make_batches
+
+LONGEST, FEWEST = 1.5, 3  # seconds and steps of a trial
+OVERHEAD = 1.15  # of a training over its steps alone
+MOST_EPOCHS, UPDATES = 6, 1000  # epochs, and steps where the windows are so few that epochs have hardly any
+FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Train batches an epoch and seconds for each, seconds of a validation; panel: whether windows can be drawn."""
+
+    batches: int
+    batch_size: int
+    seconds: float
+    validation: float
+    panel: bool
+
+    def settings(self, allowance: float) -> Settings | None:
+        """The overrides of a training that takes so many seconds at most; None where there is no time for one."""
+        most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
+        epoch = self.batches * self.seconds + self.validation
+        if FEWEST_EPOCHS * epoch <= allowance:
+            epochs = min(most, int(allowance / epoch))
+            return {"trainer.max_epochs": epochs, "callbacks.early_stopping.patience": max(2, epochs // 5)}
+        for epochs in range(FEWEST_EPOCHS, 0, -1):
+            batches = int((allowance / epochs - self.validation) / self.seconds)
+            if batches >= FEWEST_BATCHES:
+                part: Settings = (
+                    {"data.windows_per_epoch": batches * self.batch_size}
+                    if self.panel
+                    else {"trainer.limit_train_batches": min(batches, self.batches)}
+                )
+                return {"trainer.max_epochs": epochs, "callbacks.early_stopping.patience": 2, **part}
+        return None
+
+
+def measure(plan: Plan) -> Pace:
+    """Trains and forecasts a few batches, with weights that nobody keeps."""
+    torch.manual_seed(plan.config.seed)
+    data, _, record = begin(plan, ridge=False)
+    config, (model, _) = plan.config, checked_model(plan, data, record)
+    batches = make_batches(config, model, data)
+    batches.setup("fit")
+    batch_size = config.data.batch_size
+    first = next(iter(batches.train_dataloader()))
+    optimizer, loss = config.optim.factory(Optimizer)(list(model.parameters())), config.loss.build(nn.Module)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        outputs, truth = model.training_outputs(first.past, first.past_known, first.future_known, first.future)
+        loss(outputs, truth).backward()
+        optimizer.step()
+
+    def forward() -> None:
+        with torch.inference_mode():
+            model(first.past, first.past_known, first.future_known)
+
+    seconds, once = timed(step), timed(forward)
+    windows = len(data.windows("val"))
+    return Pace(
+        batches=-(-batches.order.count // batch_size),
+        batch_size=batch_size,
+        seconds=OVERHEAD * seconds,
+        validation=OVERHEAD * once * windows / len(first.past) + 0.1,
+        panel=data.frame.id_column is not None,
+    )
+
+
+def timed(call: Callable[[], None]) -> float:
+    """Seconds of a call, without the first."""
+    call()
+    begin, count = time.perf_counter(), 0
+    while count < FEWEST or time.perf_counter() - begin < LONGEST / 2:
+        call()
+        count += 1
+        if time.perf_counter() - begin > LONGEST:
+            break
+    return (time.perf_counter() - begin) / count

@@ -1,0 +1,193 @@
+"""The steps of an automatic run, each performed by a worker: training a member, judging it, weighing, refitting."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lightning.pytorch as pl
+import torch
+from omegaconf import DictConfig
+
+from forecast.apps.auto.ahead import AheadOf, ahead
+from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
+from forecast.apps.auto.documents import Member, Settings
+from forecast.apps.auto.pace import measure
+from forecast.apps.common.command import Answer, command
+from forecast.apps.common.inputs import trained_source
+from forecast.apps.common.page import remake
+from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
+from forecast.apps.common.training_data import begin, read_data
+from forecast.apps.common.training_plan import make_plan
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.config.entry import call
+from forecast.data.prepare import Prepared
+from forecast.documents import read_json
+from forecast.errors import UserError
+from forecast.evaluation.column_use import rests_on
+from forecast.evaluation.evaluate import Protocol, evaluate
+from forecast.files import rounded, save_arrays, write_json
+from forecast.run_folder import AHEAD, METRICS, checkpoint_path
+from forecast.run_folder.shapes import Board, Metrics
+from forecast.text.overrides import hydra_value
+from forecast.training.any_model import fit_model
+from forecast.training.refit import refit
+
+SPLITS = ("val", "test")
+T = TypeVar("T")
+CPU = torch.device("cpu")
+
+
+def words(settings: Settings) -> list[str]:
+    """Overrides as Hydra reads them."""
+    return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
+
+
+def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], T]) -> T:
+    """What a task returns that runs as a training with these overrides does, in a folder."""
+    found: list[T] = []
+    folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
+    call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
+    return found[0]
+
+
+def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, object]:
+    """Trains a member, or goes on with its training, judges it, and writes member.json.
+
+    allowance: seconds for the training of a network, by which its epochs are counted once; None: a model that is fitted
+    at once. Raises UserError where there is no time for it, and as a training does.
+    """
+    if allowance is not None:
+        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance)
+        overrides = [*overrides, *words(settings)]
+    last = checkpoint_path(folder, "last")
+    if allowance is not None and last.is_file():
+        overrides = [f"ckpt_path={hydra_value(str(last))}", "trainer.enable_progress_bar=false"]
+    done: dict[str, object] = within(folder, overrides, _train)
+    write_json(folder / MEMBER, done)
+    return done
+
+
+def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> Settings:
+    pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg)))
+    settings = pace.settings(allowance)
+    if settings is None:
+        raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
+    write_json(folder / PACE, settings)
+    return settings
+
+
+def _train(cfg: DictConfig) -> dict[str, object]:
+    plan, start = make_plan(cfg), time.perf_counter()
+    pl.seed_everything(plan.config.seed, workers=True, verbose=False)
+    data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
+    fit_model(plan, data, record)
+    seconds = time.perf_counter() - start
+    counted = {"windows": len(data.windows("train"))}
+    return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
+
+
+def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
+    """The errors of a checkpoint on val and test windows, and the seconds that they took."""
+    model, found = checkpoint.model(), dict[str, object]()
+    batch_size = checkpoint.config.data.batch_size
+    for split in SPLITS:
+        start = time.perf_counter()
+        one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
+        found[split] = one.errors.overall(one.naive)
+        found[f"{split}_seconds"] = time.perf_counter() - start
+    return found
+
+
+def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, object]:
+    """Judges what a training that was stopped after so long has left, and writes member.json.
+
+    Raises UserError where that is nothing.
+    """
+    if not checkpoint_path(folder, "best").is_file():
+        raise UserError("there was no time for its first validation")
+
+    def task(cfg: DictConfig) -> dict[str, object]:
+        plan = make_plan(cfg)
+        data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
+        return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
+
+    done: dict[str, object] = {"seconds": seconds, **within(folder, overrides, task)}
+    write_json(folder / MEMBER, done)
+    return done
+
+
+def refit_run(folder: Path, overrides: Sequence[str]) -> float:
+    """Trains what a run has chosen once more, on all rows; returns the seconds that it took."""
+    overrides = [*overrides, *words(read_json(folder / PACE, Settings) or {})]
+
+    def task(cfg: DictConfig) -> float:
+        plan = make_plan(cfg)
+        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, Member) or {}
+        data = read_data(plan.source, plan.config)
+        return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
+
+    seconds: float = within(folder, overrides, task)
+    return seconds
+
+
+def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dict[str, object]:
+    """Trains the ensemble as any model is trained, with all results; returns what its checkpoint says of itself.
+
+    level: of the intervals; where the validation windows are too few for one of them, those of a run's config are kept
+    as far as they can be.
+    """
+    words_of = [*overrides, f"hydra.run.dir={hydra_value(str(folder))}"]
+    try:
+        call(command("train"), config_name="train", overrides=[*words_of, f"level={hydra_value(list(level))}"])
+    except UserError as error:
+        if not str(error).startswith("level:"):
+            raise
+        call(command("train"), config_name="train", overrides=words_of)
+    checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
+    weights = checkpoint.weights["weights"]
+    return {"weights": weights.mean(0).tolist(), **(checkpoint.record.stacking or {})}
+
+
+def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
+    """Makes the page of a run anew, with the leaderboard and the forecast on it.
+
+    board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.
+    """
+    (folder / AHEAD).unlink(missing_ok=True)
+    if forecast is not None:
+        save_arrays(folder / AHEAD, ahead(**forecast))
+    metrics = read_json(folder / METRICS, Metrics) or {}
+    write_json(folder / METRICS, {**metrics, "leaderboard": board})
+    remake(folder, overwrite=True)
+
+
+def explain(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
+    checkpoint = chosen_checkpoint(folder)
+    source = trained_source(checkpoint, root=None)
+    data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
+    found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
+    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
+    return found
+
+
+def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
+    """Looks back on the last forecasts of the ensemble."""
+    call(
+        command("backtest"), config_name="backtest", overrides=[*overrides, f"hydra.run.dir={hydra_value(str(folder))}"]
+    )
+
+
+def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
+    """Writes the forecast; returns what `forecast predict --json` prints."""
+    found: list[Answer | None] = []
+
+    def forecast(cfg: DictConfig) -> None:
+        found.append(command("predict")(cfg))
+
+    call(forecast, config_name="predict", overrides=list(overrides))
+    assert (answer := found[0]) is not None
+    document: dict[str, object] = json.loads(json.dumps(answer.document, default=str))
+    return document

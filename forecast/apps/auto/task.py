@@ -1,0 +1,228 @@
+"""What an automatic run is to forecast: from a file and a few words to what `forecast train` takes."""
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forecast.bounds import Text
+from forecast.config.annotations import parameters
+from forecast.config.entry import composed
+from forecast.config.typed_settings import typed_settings
+from forecast.config.values import options
+from forecast.data.assembling.future import StepsAfter, read_future
+from forecast.data.assembling.read import read_panel, source_rows
+from forecast.data.guessing.check import FileCheck, check_file
+from forecast.data.reading.layout import Layout
+from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
+from forecast.data.sources import CsvSource, Source
+from forecast.data.target_rows import panel_cuts
+from forecast.errors import UserError, closest
+from forecast.run_folder import sha256
+from forecast.text.overrides import hydra_value
+from forecast.text.terminal import shell_word
+
+LAYOUT = [key.name for key in fields(Layout)]
+PANEL_KEYS = ("panel", "id_column")
+# Of the words that train takes, those that this command hands on beside data.KEY.
+OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage")
+ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
+USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
+MOST_READINGS = 4  # of a file that can be read in several ways
+
+
+class Task(NamedTuple):
+    """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
+    the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
+    period: steps in a season, None where none is known.
+    """
+
+    words: list[str]
+    notes: list[str]
+    future: str | None
+    without_roles: list[str]
+    period: int | None
+
+    @property
+    def patch_len(self) -> int:
+        """Steps in a patch: half a season of hours or months, a whole one of days of the week, else USUAL_PATCH."""
+        if self.period is None or self.period > LONGEST_SEASON:
+            return USUAL_PATCH
+        return self.period if self.period < SHORT_SEASON else self.period // 2
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether the words name several series."""
+        return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
+
+    def of(self, settings: Mapping[str, object], *, roles: bool = True) -> list[str]:
+        """The overrides of a member. roles: whether its model can use columns that have one."""
+        kept, settings = self.words, dict(settings)
+        if settings.get("model.patch_len") == "season":
+            settings["model.patch_len"] = self.patch_len
+        if not roles and self.without_roles:
+            kept = [word for word in kept if not word.startswith(tuple(self.without_roles))] + ["data.features=S"]
+        return [*kept, *(f"{key}={hydra_value(value)}" for key, value in settings.items())]
+
+
+def find_task(arguments: argparse.Namespace) -> Task:
+    """Reads the file. Raises UserError for one that cannot be forecast, and for words that it does not take."""
+    own, others = split_words(arguments.settings)
+    if arguments.target is not None:
+        own = [*own, f"data.target={hydra_value(arguments.target)}"]
+    future = next((word.partition("=")[2] for word in others if word.startswith("future=")), None)
+    others = [word for word in others if not word.startswith("future=")]
+    notes: list[str] = []
+    panel_words = tuple(f"data.{key}=" for key in PANEL_KEYS)
+    chosen = {word.partition("=")[0] for word in (*own, *others)}
+    if chosen & {f"data.{key}" for key in ROLE_KEYS}:
+        chosen.add("data.features")  # which says what is what where no column has a role
+    if not Path(arguments.file).exists() and arguments.file in options("data", but="csv"):
+        words = [f"data={arguments.file}"]
+        lengths, period = of_source([*words, *own, *others], arguments.horizon)
+    elif any(word.startswith(panel_words) for word in own):
+        words = ["data=csv", f"data.path={hydra_value(arguments.file)}"]
+        lengths, period = of_source([*words, *own, *others], arguments.horizon)
+    else:
+        own_split = any(word.startswith("data/split=") for word in others)
+        horizon = None if own_split else arguments.horizon  # the check looks at the usual shares of the rows
+        words, lengths, notes, period = of_file(arguments.file, own, horizon, target=arguments.target)
+        if own_split or any(word.startswith(panel_words) for word in words):
+            unsaid = [word for word in words if word.partition("=")[0] not in chosen]
+            lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
+    kept = [word for word in words if word.partition("=")[0] not in chosen]
+    found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
+    roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
+    task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
+    source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
+    return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
+
+
+def check_known(task: Task) -> None:
+    """UserError where the forecast would lack what is known of its steps in advance: now and not after the training."""
+    config, future = composed(task.of({"model": "ridge"})).config, task.future
+    source, steps = config.data.build(Source), config.pred_len
+    known = list(source.known) if isinstance(source, CsvSource) else []
+    if not isinstance(source, CsvSource) or not known:
+        if future is not None:
+            raise UserError(
+                f"future={future}: no column is known in advance. Leave it out, or name those that are: "
+                "data.known=[NAME]"
+            )
+        return
+    frame = read_panel(source) if source.panel_form else source.frame().as_panel()
+    if future is None:
+        wanted = StepsAfter(frame, steps, counted=False).wanted(0, known)
+        raise UserError(
+            f"data.known={hydra_value(known)}: the forecast must be told {wanted}. Write them into a file as the "
+            "history is written and add future=FILE to the command, or leave data.known out."
+        )
+    file, every = source.with_file(future, columns=None, drop=()), np.arange(len(frame))
+    read_future(file, columns=known, history=frame, series=every, steps=steps, book=source.codebook())
+
+
+def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words data.KEY=VALUE, and the others that are handed on. Raises UserError for any other word."""
+    own = [word for word in settings if word.startswith("data.")]
+    others = [word for word in settings if word not in own]
+    for word in others:
+        key = word.partition("=")[0]
+        if "=" not in word or not any(key == one or (one.endswith(".") and key.startswith(one)) for one in OTHERS):
+            near = closest(key, [*OTHERS, "data.target"])
+            raise UserError(
+                f"{word}: forecast auto does not take it.{near} It takes data.KEY=VALUE, data/split=NAME, "
+                "protocol=NAME, seed=N, trainer=NAME, checks.leakage=false and future=FILE; the rest it chooses."
+            )
+    return own, others
+
+
+def of_file(
+    path: str, own: Sequence[str], horizon: int | None, *, target: str | None
+) -> tuple[list[str], dict[str, int], list[str], int | None]:
+    """What check-data says of a file: words of train, lengths, how it is read, and its season."""
+    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
+    known["target"] = Text | None
+    ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
+    given = typed_settings(ours, "data", known)
+    use: dict[str, object] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
+    named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
+    use["kept"] = [name for names in named.values() for name in names or ()]
+    check = checked(path, given, {"target": target, **use}, horizon)
+    notes = list(check.reasons)
+    if check.command is not None:
+        command = check.command
+    elif check.choices and "panel" in check.choices[0].reading:
+        command = check.choices[0].command
+        notes.append(f"Of several readings: {check.choices[0].reading}")
+    else:
+        problems = [text.removeprefix(f"{path} ").removeprefix(f"{path}: ") for text in check.findings.texts("error")]
+        lines = [
+            f"    {choice.reading}: {' '.join(map(shell_word, chosen_words(choice.command)))}"
+            for choice in check.choices
+        ]
+        more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
+        raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
+    words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
+    lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
+    words = [word for word in words if word.partition("=")[0] not in lengths]
+    found = {key: int(value) for key, value in lengths.items()}
+    found["label_len"] = label_len_of(**found)
+    return words, found, notes, None if check.season is None else check.season.period
+
+
+def chosen_words(command: str) -> list[str]:
+    """Of a command of train the words data.KEY=VALUE that choose a reading, but for the file."""
+    return [word for word in shlex.split(command) if word.startswith("data.") and not word.startswith("data.path=")]
+
+
+def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon: int | None) -> FileCheck:
+    """The check of a file, by shares of its rows; where these hold no such horizon, UserError with one that they do."""
+    check = check_file(path, dict(given), pred_len=horizon, **use)
+    if horizon is None or check.command is not None or check.choices:
+        return check
+    usual = check_file(path, dict(given), **use)
+    if usual.lengths is None or usual.command is None:
+        return check
+    train = int(usual.rows * 0.7)
+    most = usual.rows - train - int(usual.rows * 0.2)
+    raise UserError(
+        f"--horizon {horizon}: {path} has {usual.rows} rows, of which a tenth, {most}, choose the model. Ask for "
+        f"{most} steps at most, or keep more rows for that: data/split=last data.split.val=1 data.split.test=1"
+        if horizon < usual.rows / 4
+        else f"--horizon {horizon}: {path} has {usual.rows} rows, too few to learn from and to judge forecasts of "
+        f"{horizon} steps. Ask for {max(1, most)} at most."
+    )
+
+
+def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int], int | None]:
+    """The lengths and the season of data that the words name, one series or a panel.
+
+    The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
+    """
+    source = composed(words).config.data.build(Source)
+    frame = source_rows(source)
+    pred_len = horizon or usual_pred_len(frame.freq)
+    split = composed([*words, f"pred_len={pred_len}"]).config.data.build(Source).split  # one may be cut by horizons
+    rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
+    cut = panel_cuts(split, frame, pred_len=pred_len)["train"]
+    train = slice(int(cut.first[longest]), int(cut.stop[longest]))
+    columns = list(source.target_columns(frame))
+    if isinstance(source.target, str) and any(word.startswith("data.target=") for word in words):
+        columns = [frame.columns.index(source.target)]
+    values = np.asarray(frame.values[train], dtype=np.float64)[:, columns]
+    seasons = rank_seasons(values, frame.freq)
+    lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
+    if lengths is None:
+        named = source.path_used() or "the data"
+        raise UserError(f"{named}: {rows} rows are too few for forecasts of {pred_len} steps")
+    return lengths._asdict(), seasons[0].period if seasons else None
+
+
+def checksum(path: str) -> str | None:
+    """SHA-256 of a file's bytes; None for the name of a published data set."""
+    return sha256(Path(path)) if Path(path).is_file() else None

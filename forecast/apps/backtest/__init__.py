@@ -1,0 +1,1 @@
+"""`forecast backtest`: what a model would have forecast at rolling origins."""

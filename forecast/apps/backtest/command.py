@@ -1,0 +1,258 @@
+"""What `forecast backtest` does: forecasts from rolling origins beside the truth and the baselines, refitted or not."""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from forecast.apps.backtest.folds import (
+    TEST,
+    check_folds,
+    check_length,
+    checkpoint_folds,
+    fold_forecasts,
+    refitting,
+    scales_of,
+)
+from forecast.apps.backtest.runs import train_folds
+from forecast.apps.common.backtest_files import (
+    DOCUMENT,
+    OF,
+    PARTS,
+    RUNS,
+    TABLE,
+    Fold,
+    best_of,
+    join_parts,
+    part_path,
+    save_scales,
+    saved_scales,
+    write_part,
+)
+from forecast.apps.common.backtest_page import page_of
+from forecast.apps.common.command import Answer
+from forecast.apps.common.description import data_name, sizes
+from forecast.apps.common.inputs import evaluated_data
+from forecast.apps.common.loaded import LoadedModel
+from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.page import origin_of
+from forecast.checkpoint.heads import is_fitted_at_once
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
+from forecast.comparison.fold_sums import FoldSums
+from forecast.config.check import check_config, read_settings
+from forecast.config.job import launcher_overrides, run_folder, task_overrides
+from forecast.config.resolvers import identity, program
+from forecast.config.run_config import RunConfig
+from forecast.config.settings import BacktestSettings, Folds
+from forecast.config.trust import trusted
+from forecast.config.values import plain_values
+from forecast.data.sources import Source
+from forecast.data.split import FoldSplit
+from forecast.documents import DocumentError, fitting, read_json
+from forecast.errors import UserError
+from forecast.files import rounded, write_json, write_text
+from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
+from forecast.run_folder.shapes import Backtest
+from forecast.text.overrides import hydra_value
+from forecast.text.terminal import say
+
+log = logging.getLogger(__name__)
+
+# What may be typed beside a checkpoint: all else is as it was trained.
+WITH_CHECKPOINT = ("ckpt_path", "backtest", "checks", "data.path", "data.root")
+# What a backtest says itself, and by which key.
+OWN = {
+    "data/split": "backtest.folds and backtest.val",
+    "data.split": "backtest.KEY",
+    "protocol": "backtest.step",
+    "refit": "backtest.refit",
+}
+
+
+def backtest(cfg: DictConfig) -> Answer:
+    """Trains what the folds need, forecasts, writes table, page, and backtest.json last; prints what came of it.
+
+    Whatever kills it, the same command goes on and ends with the same table. Raises UserError for whatever the user
+    can mend.
+    """
+    started, folder, words = time.perf_counter(), run_folder(), task_overrides()
+    settings = read_settings(OmegaConf.masked_copy(cfg, ["backtest"]), BacktestSettings).backtest
+    check_words(words, of_checkpoint=bool(cfg.ckpt_path))
+    check_folder(folder, cfg)
+    checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
+    scales, pred_len = saved_scales(folder), checkpoint.config.pred_len
+    sums, errors = FoldSums(scales, pred_len=pred_len), []
+    with fitting(folder / PARTS):
+        for part in join_parts(folder, parts):
+            cells = cell_errors(part, scales)
+            errors += fold_errors(part, cells)
+            sums.add(part, cells)
+    step = settings.step or pred_len
+    document: Backtest = rounded(
+        {
+            "status": "finished",
+            **described(checkpoint),
+            "folds": settings.folds,
+            "step": step,
+            "window": settings.window,
+            "refit": settings.refit,
+            **summary(errors, pred_len=pred_len, step=step),
+            "by_fold": errors,
+        }
+    )
+    write_text(folder / PAGE, page_of(folder, document, sums, parts, origin_of(checkpoint)))
+    document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
+    timed = {**document, **rounded({"seconds": time.perf_counter() - started})}
+    write_json(folder / DOCUMENT, timed)
+    say(printed(document))
+    say()
+    for sentence in sentences(document):
+        say(sentence)
+    log.info("Everything about this backtest is in %s", folder)
+    return Answer({"folder": str(folder), **timed})
+
+
+def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
+    """UserError for an override that a backtest says itself, or that a checkpoint has already answered."""
+    for word in words:
+        key = word.lstrip("+~").partition("=")[0]
+        path = key.replace("/", ".")
+        if of_checkpoint and not any(f"{path}.".startswith(f"{known}.") for known in WITH_CHECKPOINT):
+            raise UserError(
+                f"{word}: with ckpt_path the model, its data and its lengths are those of the checkpoint. Leave {key} "
+                "out, or leave ckpt_path out to train for the backtest."
+            )
+        for own, instead in OWN.items():
+            if key == own or key.startswith(f"{own}."):
+                raise UserError(f"{word}: a backtest cuts the data into folds itself. Leave {key} out; see {instead}.")
+
+
+def check_folder(folder: Path, cfg: DictConfig) -> None:
+    """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
+    now, key = what_of(cfg), f"hydra.run.dir={folder}"
+    try:
+        before = read_json(folder / OF, dict[str, object]) or {}
+    except DocumentError:
+        before = {"identity": "unreadable"}
+    if before and before != now:
+        raise UserError(
+            f"{key} holds another backtest: its config, its data or the program were others. Choose "
+            "another folder, or leave hydra.run.dir out."
+        )
+    if not before:
+        outputs = [folder / name for name in (TABLE, DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)]
+        keep_others(outputs, ours=False, key=key, like="of a backtest", fix="choose another folder")
+
+
+def what_of(cfg: DictConfig) -> dict[str, str | None]:
+    """What a backtest is of: it goes on in a folder where this is the same."""
+    ckpt = str(Path(cfg.ckpt_path).absolute()) if cfg.ckpt_path else None
+    return {"identity": identity(_root_=cfg), "program": program(trusted()), "ckpt_path": ckpt}
+
+
+def begin(folder: Path, cfg: DictConfig) -> None:
+    """Marks a folder as that of this backtest, which nothing refuses any more."""
+    write_json(folder / OF, what_of(cfg))
+    (folder / DOCUMENT).unlink(missing_ok=True)
+
+
+def described(checkpoint: Checkpoint) -> dict[str, object]:
+    """What was looked back on, in the user's names."""
+    config, choices = checkpoint.config, checkpoint.record.choices
+    target = config.model.target
+    return {
+        "model": choices["model"] if target.startswith("forecast.") else target,
+        "data": data_name(checkpoint),
+        "features": checkpoint.features,
+        "target": config.data.first_target,
+        **sizes(checkpoint, target),
+    }
+
+
+def fold_split(settings: Folds, pred_len: int) -> FoldSplit:
+    """The cut of a series into the folds of a backtest."""
+    step = settings.step or pred_len
+    return FoldSplit(folds=settings.folds, step=step, horizon=pred_len, window=settings.window, val=settings.val)
+
+
+def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
+    """All folds by one checkpoint, in one pass; returns it and the numbers of the parts of the table."""
+    path = cfg.data.get("path")
+    loaded = LoadedModel.load(cfg.ckpt_path, root=root_of(cfg))
+    checkpoint = loaded.checkpoint
+    if settings.refit != "never":
+        raise UserError(
+            f"backtest.refit={settings.refit}: a checkpoint is not trained again. Leave it out, or train for each "
+            f"fold: {refitting(checkpoint, settings.refit)}"
+        )
+    split = fold_split(settings, checkpoint.config.pred_len)
+    data = checkpoint_folds(loaded, path, split)
+    if cfg.checks.leakage:
+        check_folds(loaded, data)
+    begin(folder, cfg)
+    save_scales(folder, scales_of(checkpoint, data))
+    write_part(folder, 0, fold_forecasts(loaded, data, folds=split.folds, step=split.step))
+    return checkpoint, [0]
+
+
+def root_of(cfg: DictConfig) -> str | None:
+    """Where the file of a published data set is: as typed, or as FORECAST_DATA says; None: where it was in training."""
+    typed = any(word.lstrip("+").startswith("data.root=") for word in task_overrides())
+    return str(cfg.data.root) if typed else os.environ.get("FORECAST_DATA")
+
+
+def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
+    """The folds by trainings of their own, or by one before the first; as `of_checkpoint`, of the first training."""
+    own = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "backtest"])
+    check_config(own)
+    config = RunConfig.of(plain_values(own))
+    split = fold_split(settings, config.pred_len)
+    check_length(config.data.build(Source), split, seq_len=config.seq_len)
+    folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
+
+    def done(fold: Fold) -> None:
+        if not part_path(folder, fold or 0).is_file():
+            forecast_fold(folder, fold, split)
+
+    if settings.refit == "warm" and is_fitted_at_once(config.model):
+        raise UserError(
+            "backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold."
+        )
+    begin(folder, cfg)
+    words = training_words(split)
+    if settings.refit == "warm":
+        for fold in folds:
+            before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
+            train_folds(folder, [fold], [*words, *before], count=split.folds, done=done)
+    else:
+        train_folds(folder, folds, words, count=split.folds, done=done)
+    return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
+
+
+def training_words(split: FoldSplit) -> list[str]:
+    """The overrides of `forecast train` for the folds of a backtest, but for the number of the fold."""
+    typed = [word for word in task_overrides() if not word.lstrip("+").startswith("backtest.")]
+    cut = {key: getattr(split, key) for key in ("folds", "step", "horizon", "window", "val")}
+    own = ["data/split=folds", *(f"data.split.{key}={value}" for key, value in cut.items()), "protocol=all_windows"]
+    return [*typed, *own, *launcher_overrides()]
+
+
+def forecast_fold(folder: Path, fold: Fold, split: FoldSplit) -> None:
+    """Writes the part of a fold, or of all, whose training has finished."""
+    loaded = LoadedModel.load(best_of(folder, fold))
+    data = evaluated_data(loaded.checkpoint, loaded.source(), None, split=TEST)
+    if not fold:
+        save_scales(folder, scales_of(loaded.checkpoint, data))
+    folds = split.folds if fold is None else 1
+    table = fold_forecasts(loaded, data, folds=folds, step=split.step, first=fold or 0)
+    write_part(folder, fold or 0, table)
+    log.info("%s", progress(fold, split.folds))
+
+
+def progress(fold: Fold, count: int) -> str:
+    """What is said when a training has finished."""
+    return "The training has finished." if fold is None else f"Fold {fold + 1} of {count} has finished."

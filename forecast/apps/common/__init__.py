@@ -1,0 +1,1 @@
+"""What several commands begin with, read, write and say."""

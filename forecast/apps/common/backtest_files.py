@@ -1,0 +1,91 @@
+"""The files of a backtest: a part for each training as it finishes, joined at the end."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import TypedDict
+
+from forecast.documents import Array, DocumentError, read_arrays
+from forecast.files import replacing, save_arrays
+from forecast.run_folder import checkpoint_path
+
+# In the folder of a backtest: its table, its figures, what it is of.
+TABLE, DOCUMENT, OF = "backtest.parquet", "backtest.json", "backtest_of.json"
+PARTS, SCALES = "parts", "scales.npz"
+RUNS = "folds"  # of the trainings
+TIMES = ["cutoff", "time"]
+Fold = int | None  # None: one training for all folds
+
+
+class OfBacktest(TypedDict):
+    """backtest_of.json, see `backtest.what_of`."""
+
+    identity: str | None
+    program: str | None
+    ckpt_path: str | None
+
+
+def is_backtest(folder: Path) -> bool:
+    """Whether a folder is that of a backtest, finished or not."""
+    return (folder / OF).is_file() or (folder / DOCUMENT).is_file()
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """Where the forecasts of a training are, those of fold `number` and perhaps of later ones."""
+    return folder / PARTS / f"fold-{number:05d}.parquet"
+
+
+def write_part(folder: Path, number: int, table: pd.DataFrame) -> None:
+    """Writes a part, whole or not at all."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(part_path(folder, number)) as path:
+        table.to_parquet(path, index=False, engine="pyarrow")
+
+
+def read_part(path: Path) -> pd.DataFrame:
+    """A part as it was written."""
+    return pd.read_parquet(path, engine="pyarrow")
+
+
+def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
+    """Writes all parts below one another into TABLE, with memory for one of them, and yields each."""
+    with replacing(folder / TABLE) as path:
+        first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
+        with pq.ParquetWriter(path, first.schema) as writer:
+            for number in numbers:
+                part = read_part(part_path(folder, number))
+                writer.write_table(pa.Table.from_pandas(part, schema=first.schema, preserve_index=False))
+                yield part
+
+
+def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
+    """Keeps by what errors are scaled."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(folder / PARTS / SCALES) as path:
+        save_arrays(path, dict(scales))
+
+
+def saved_scales(folder: Path) -> pd.DataFrame:
+    """What `save_scales` has kept."""
+    path, numbers, names = folder / PARTS / SCALES, Array("f", 1), Array("U", 1)
+    columns = {"id": names._replace(optional=True), "target": names, "std": numbers, "naive": numbers}
+    arrays = read_arrays(path, columns, most=4000)
+    if arrays is None or len({len(one) for one in arrays.values()}) > 1:
+        raise DocumentError(path, "there is no such file" if arrays is None else "its arrays are not of one length")
+    table: pd.DataFrame = pd.DataFrame(arrays)
+    return table
+
+
+def run_of_fold(folder: Path, fold: Fold) -> Path:
+    """The run folder of a fold's training."""
+    return folder / RUNS / f"fold-{'all' if fold is None else fold}"
+
+
+def best_of(folder: Path, fold: Fold) -> Path:
+    """The checkpoint that a fold's training chose."""
+    best, last = (checkpoint_path(run_of_fold(folder, fold).absolute(), name) for name in ("best", "last"))
+    return best if best.exists() else last

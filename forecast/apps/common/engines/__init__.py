@@ -1,0 +1,1 @@
+"""Parts of an evaluation or a forecast that workers of a cluster make."""

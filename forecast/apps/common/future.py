@@ -1,0 +1,66 @@
+"""What is known in advance of the steps that are forecast: the file `future`, as the model wants it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from forecast.apps.common.inputs import read_source
+from forecast.checkpoint.load import Checkpoint
+from forecast.data.assembling.future import StepsAfter, read_future
+from forecast.data.categories import in_numbers_of
+from forecast.data.holidays import holiday_flags
+from forecast.data.panel import PanelFrame
+from forecast.data.roles import HOLIDAY
+from forecast.data.sources import CsvSource, Source
+from forecast.data.values.cells import FloatArray, IntArray
+from forecast.errors import UserError
+
+FUTURE = "what is known in advance (future)"
+
+
+def future_source(
+    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, object] | None = None
+) -> CsvSource | None:
+    """The file `future`, read as the history `source` but for `reading`; None where none was named.
+
+    UserError where the model knows nothing in advance.
+    """
+    if path is None:
+        return None
+    if not checkpoint.told:
+        raise UserError(
+            f"future={path}: the model was trained without columns that are known in advance. Leave it out, or train "
+            "with data.known=[NAME]."
+        )
+    file = read_source(source, path, reading)
+    assert isinstance(file, CsvSource)
+    return file
+
+
+def future_values(
+    checkpoint: Checkpoint, source: Source, frame: PanelFrame, series: IntArray, future: CsvSource | None
+) -> FloatArray:
+    """The covariates (S, P, K) at the steps after each series, in original units; of what stays hidden 0.
+
+    source: the history. series (M,): those that are forecast. future: see `future_source`. UserError where it is
+    missing or lacks something.
+    """
+    columns, steps = checkpoint.told, checkpoint.config.pred_len
+    values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
+    if checkpoint.holidays is not None:
+        flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
+        after = (frame.steps + frame.lengths)[:, None] + np.arange(steps)
+        values[..., checkpoint.covariates.index(HOLIDAY)] = flags[after]
+    if columns:
+        if future is None:
+            wanted = StepsAfter(frame, steps, counted=False).wanted(int(series[0]), columns)
+            raise UserError(
+                f"The model was trained with columns that are known in advance, and must be told {wanted}. Write them "
+                "into a file as the history is written and name it: future=FILE"
+            )
+        book = checkpoint.codebook(source)
+        told = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
+        told = in_numbers_of(checkpoint.categories, told, columns, book, str(future.path))
+        values[..., [checkpoint.covariates.index(name) for name in columns]] = told
+    return values

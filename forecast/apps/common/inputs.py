@@ -1,0 +1,263 @@
+"""What evaluating and forecasting begin with: a device, the data trained on, or another file."""
+
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from forecast.apps.common.growth import NEW_ROWS, WHOLE_FILE, grown_splits, train_again, trained_splits
+from forecast.apps.common.refit import check_later
+from forecast.checkpoint.load import Checkpoint
+from forecast.config.run_config import DataRecipe, Plain
+from forecast.data.assembling.read import read_panel
+from forecast.data.categories import told_facts, with_categories
+from forecast.data.frame import read_frame
+from forecast.data.gaps import Side
+from forecast.data.holidays import with_holidays
+from forecast.data.panel import STEP_FREQ, PanelFrame
+from forecast.data.prepare import Prepared, prepare
+from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
+from forecast.data.target_rows import TargetRows, panel_cuts
+from forecast.errors import UserError, closest
+from forecast.evaluation.history import report_far
+from forecast.text.terminal import listed
+
+log = logging.getLogger(__name__)
+
+BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
+LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
+
+
+def find_device(name: str) -> torch.device:
+    """Auto (a GPU when there is one), cpu or cuda. Raises UserError for another word, or for cuda without a GPU."""
+    devices = ("auto", "cpu", "cuda")
+    if name not in devices:
+        raise UserError(f"device={name}: choose one of {', '.join(devices)}.{closest(name, devices)}")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise UserError("device=cuda: torch sees no GPU here. Use device=cpu, or install torch's CUDA build.")
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
+    """The source that the checkpoint was trained on. root: where its file lies now, None: where it lay."""
+    return saved_source(checkpoint.config.data, root=root)
+
+
+def saved_source(recipe: DataRecipe, *, root: str | None) -> Source:
+    """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded.
+
+    Its data.cache counts where panels of this program lie already: no checkpoint says where files are made.
+    """
+    changes: dict[str, object] = {"root": root} if root and "root" in recipe.node else {}
+    if isinstance(cache := recipe.get("cache"), str) and not holds_panels(cache):
+        changes["cache"] = None
+    source = recipe.with_(**changes).build(Source)
+    return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
+
+
+def holds_panels(cache: str) -> bool:
+    """Whether a folder is there in which panels were converted."""
+    with suppress(OSError, ValueError):  # no name that a folder can have
+        return any(Path(cache).glob("panel-*/meta.json"))
+    return False
+
+
+def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:
+    """What evaluating or forecasting with a checkpoint reads, in words, and the data trained on wherever they lie."""
+    source, recorded = checkpoint.config.data, "the data that the checkpoint was trained on"
+    lies = [checkpoint.data["path"], source.path, Path(root) / f"{source.get('name')}.csv" if root else None]
+    return [
+        ("the history itself (data.path)", path),
+        ("the checkpoint", checkpoint.path),
+        *((recorded, p) for p in lies),
+    ]
+
+
+def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
+    """Raises UserError for another pred_len than the checkpoint's. None: none was typed."""
+    trained = checkpoint.config.pred_len
+    if pred_len not in (None, trained):
+        raise UserError(
+            f"pred_len={pred_len}: {checkpoint.path} was trained to forecast pred_len = {trained} steps. For another "
+            f"horizon train a model of its own: {train_again(checkpoint, pred_len=pred_len)}"
+        )
+
+
+def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> FileSource:
+    """The file that a history is read from, and how. source: trained on, a file itself where path is None.
+
+    reading: as in `history`. Raises UserError for columns, of which the model has its own.
+    """
+    if "columns" in (reading or {}):
+        raise UserError(
+            "data.columns: the model reads the columns that it was trained on, whatever else a file has. Leave it out."
+        )
+    if path is not None:
+        return source.with_file(path, **{"columns": None, "drop": (), **(reading or {})})
+    assert isinstance(source, FileSource)
+    return source
+
+
+def history(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None,
+    reading: Plain | None = None,
+    *,
+    open_ends: Collection[Side] = BOTH_ENDS,
+) -> PanelFrame:
+    """The checkpoint's columns of one series from another file, or, path None, from the data trained on.
+
+    reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: see `gaps.fill`.
+    UserError for a missing column and for another frequency than the one trained on.
+    """
+    columns, read_columns = list(checkpoint.data["columns"]), checkpoint.read_columns
+    book = checkpoint.codebook(source)
+    if path is None and not isinstance(source, FileSource):
+        frame = source.frame().as_panel()
+        if list(frame.columns) != columns:
+            raise UserError(
+                f"ckpt_path={checkpoint.path}: its columns {listed(columns)} are not those of {frame.name}, "
+                f"{listed(frame.columns)}: the checkpoint was changed. Use another one of its run."
+            )
+        return frame
+    other = read_source(source, path, reading)
+    path = other.path_used()
+
+    def trained_columns(names: Sequence[str]) -> list[str]:
+        unused = [name for name in names if name not in read_columns and name not in (other.where or ())]
+        if unused and other is not source:
+            log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
+        return read_columns
+
+    read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
+
+    def made(layout: FileSource) -> PanelFrame:
+        frame = with_holidays(read(layout, codebook=book).as_panel(), checkpoint.holidays)
+        return with_categories(frame, checkpoint.categories)
+
+    try:
+        return made(other)
+    except AmbiguousTime as error:
+        found = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
+        if {"data.time_format": found} not in error.candidates:
+            raise
+        log.info("%s: the time is read as in training, data.time_format=%r.", path, found)
+        return made(replace(other, time_format=found))
+
+
+def rows_of(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None = None,
+    reading: Plain | None = None,
+    *,
+    open_ends: Collection[Side] = BOTH_ENDS,
+    leave_out: bool = False,
+) -> PanelFrame:
+    """The checkpoint's columns of all series of the data trained on or of another file, see `history`.
+
+    leave_out: of many series those with gaps, where gaps are refused. UserError for a column that is missing.
+    """
+    if checkpoint.record.series.id_column is None:
+        frame = history(checkpoint, source, path, reading, open_ends=open_ends)
+        return replace(frame, time_column=source.time_name)
+    file = read_source(source, path, reading)
+    assert isinstance(file, CsvSource)
+    book = checkpoint.codebook(file)
+    file = trained_columns(checkpoint, file)
+    frame = read_panel(file, freq=checkpoint.data["freq"], book=book, leave_out=leave_out)
+    frame = with_holidays(frame, file.holidays)
+    for name in checkpoint.data["columns"]:
+        if name not in frame.columns:
+            raise UserError(
+                f"{frame.name}: there is no column '{name}' among {listed(frame.columns)}, which the model was trained "
+                f"on.{closest(name, frame.columns)}"
+            )
+    frame = with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
+    return frame if frame.facts is None else replace(frame, facts=told_facts(frame, checkpoint.categories))
+
+
+def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
+    """A source of which no other column is read than the model was trained on.
+
+    Only a long file has others: else a column, or a cell of a line, is no name of a target.
+    """
+    if source.panel_form != "long":
+        return source
+    return replace(source, columns=[*checkpoint.read_columns, *checkpoint.fact_columns], drop=())
+
+
+def evaluated_data(
+    checkpoint: Checkpoint,
+    source: Source,
+    path: Path | str | None,
+    *,
+    split: str,
+    reading: Plain | None = None,
+) -> Prepared:
+    """The rows and the split to evaluate, scaled as in training. reading: as in `history`.
+
+    Raises UserError for a split that is not there, or holds no window, and when the trained file has changed: its
+    splits would have moved.
+    """
+    frame, other_file = rows_of(checkpoint, source, path, reading, open_ends=LAST_END), path is not None
+    if split == NEW_ROWS:
+        splits = grown_splits(checkpoint, frame)
+    elif other_file and split == WHOLE_FILE:
+        splits = {split: TargetRows(frame.offsets[:-1], frame.offsets[1:])}
+    elif other_file:
+        splits = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
+    else:
+        splits = trained_splits(checkpoint, source, frame)
+    if split not in splits:
+        valid = [*splits, NEW_ROWS, WHOLE_FILE] if other_file else [*splits, NEW_ROWS]
+        hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)
+        raise UserError(f"split={split}: {frame.name} has the splits {', '.join(valid)}.{hint}")
+    scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
+    if count := int(scaler.own.sum()):
+        log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+    data = prepare(
+        frame,
+        splits=splits,
+        targets=tuple(frame.columns.index(name) for name in checkpoint.data["targets"]),
+        encoding=checkpoint.encoding,
+        covariates=checkpoint.covariates,
+        hidden=checkpoint.hidden,
+        fact_scale=checkpoint.fact_scale,
+        pad=checkpoint.record.series.pad,
+        scaler=scaler,
+        season=checkpoint.data.get("season"),
+        seq_len=checkpoint.config.seq_len,
+        pred_len=checkpoint.config.pred_len,
+    )
+    data.check_enough(*([split] if split == NEW_ROWS else []))
+    first = first_forecast(data, split)
+    if other_file:
+        check_later(checkpoint, split, first)
+    known = other_file and first is not None and frame.freq != STEP_FREQ  # steps are no times to compare
+    if known and first <= pd.Timestamp(checkpoint.trained_until):
+        log.warning(
+            "Some of the evaluated rows are not later than %s, up to where the model was trained: on rows that it "
+            "has seen its error is no forecast error.",
+            checkpoint.trained_until,
+        )
+    if len(frame) == 1 and (other_file or split == NEW_ROWS):
+        rows = splits[split].alone
+        values = frame.values[rows.start : rows.stop]
+        report_far(values, scaler.alone(frame.columns), where=f"{frame.name}, the rows of {split}")
+    return data
+
+
+def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:
+    """The time of the first row that any window of a split forecasts; None without a window."""
+    frame, origins = data.frame, data.origins(split)
+    steps = (origins.first - frame.offsets[:-1] + frame.steps)[origins.counts > 0]
+    return frame.calendar()[int(steps.min())] if len(steps) else None

@@ -1,0 +1,97 @@
+"""Which intervals a command gives: those that were asked for, of those that a checkpoint is calibrated for."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from forecast.apps.common.growth import train_again
+from forecast.bounds import PER_CENT
+from forecast.checkpoint.load import Checkpoint
+from forecast.errors import UserError
+from forecast.evaluation.conformal import Calibration, blocks_needed
+from forecast.evaluation.interval_errors import name_of, windows_needed
+from forecast.evaluation.scored_intervals import Intervals
+
+MOST_LEVELS = 20
+USUAL = (80.0, 95.0)  # of checkpoints that are older than the key
+
+
+def levels_of(level: Sequence[float]) -> tuple[float, ...]:
+    """The levels in per cent, ascending. UserError for one that is named twice, and for too many."""
+    if isinstance(level, str | bytes) or not isinstance(level, Iterable):
+        raise UserError(f"level={level!r}: name the levels in per cent, as level=[80,95]")
+    bad = next((one for one in level if not isinstance(one, int | float) or not PER_CENT.holds(one)), None)
+    if bad is not None:
+        raise UserError(f"level: {bad!r} {PER_CENT.message}")
+    found = tuple(sorted(map(float, level)))
+    twice = next((one for one, other in pairwise(found) if one == other), None)
+    if twice is not None:
+        raise UserError(f"level={written(level)}: {name_of(twice)} is named twice; name each level once")
+    if len(found) > MOST_LEVELS:
+        raise UserError(f"level: {len(found)} levels are asked for, and at most {MOST_LEVELS} are given. Name fewer.")
+    return found
+
+
+def written(level: Sequence[float]) -> str:
+    """Levels as a command has them: [80,95]."""
+    return f"[{','.join(map(name_of, level))}]"
+
+
+def saved_calibration(checkpoint: Checkpoint) -> Calibration | None:
+    """That of a checkpoint; None of one without."""
+    state, data = checkpoint.record.calibration, checkpoint.data
+    if state is None:
+        return None
+    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
+
+
+def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[float] | None = None) -> Intervals | None:
+    """The intervals of an evaluation; None for none. how, level: as typed, None: as in training.
+
+    UserError for levels that were typed and cannot be given.
+    """
+    how = how or checkpoint.config.calibration
+    calibration = saved_calibration(checkpoint)
+    if how == "none" or (level is not None and not level):
+        return None
+    if calibration is None:
+        if level is not None:
+            raise without_calibration(checkpoint)
+        return None
+    if level is not None:
+        asked = levels_of(level)
+        check_calibrated(checkpoint, calibration, asked)
+    else:
+        usual = levels_of(checkpoint.config.level)
+        asked = tuple(one for one in usual if one in calibration.levels)
+    return Intervals(calibration=calibration, asked=asked, adaptive=how == "adaptive")
+
+
+def forecast_intervals(checkpoint: Checkpoint, level: Sequence[float] | None) -> Intervals | None:
+    """The intervals of a forecast; None where none was asked for. UserError as `wanted`."""
+    return wanted(checkpoint, how="static", level=level) if level else None
+
+
+def without_calibration(checkpoint: Checkpoint) -> UserError:
+    """What is said of a checkpoint that has no intervals."""
+    return UserError(
+        f"ckpt_path={checkpoint.path} has no calibrated intervals: it was trained with calibration=none, by an older "
+        f"program, or with too few validation windows. Leave level out, or train again: {train_again(checkpoint)}"
+    )
+
+
+def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, asked: Sequence[float]) -> None:
+    """UserError for levels that a calibration does not have."""
+    if not (missing := [one for one in asked if one not in calibration.levels]):
+        return
+    few = [one for one in missing if blocks_needed(one) > calibration.blocks]
+    if few:
+        raise UserError(
+            f"level={written(asked)}: intervals of {windows_needed(few)} validation windows that do not overlap, and "
+            f"the model was calibrated on {calibration.blocks}. Ask for lower levels, or train with more validation "
+            "rows."
+        )
+    whole = [int(one) if one == int(one) else one for one in asked]
+    raise UserError(
+        f"level={written(asked)}: {checkpoint.path} is calibrated for {', '.join(map(name_of, calibration.levels))} %. "
+        f"Ask for these, or train with them: {train_again(checkpoint, level=whole)}"
+    )

@@ -1,0 +1,109 @@
+"""What a command may write over: nothing that it reads, and nothing of somebody else's."""
+
+import contextlib
+import itertools
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from forecast.apps.common.command import Answer
+from forecast.data.writing import ENDINGS
+from forecast.documents import fitting
+from forecast.errors import UserError
+from forecast.files import json_text, together
+from forecast.run_folder import FILES, KEYS, PAGE, RESULTS, RUN_INFO, read_run, sha256
+from forecast.text.terminal import say
+
+Inputs = Iterable[tuple[str, Path | str | None]]
+
+
+def keep_inputs(outputs: Iterable[Path], inputs: Inputs, *, key: str) -> None:
+    """Raises UserError when one of the outputs is an input, by whatever name or link. key: what names the output."""
+    for output, (what, path) in itertools.product(outputs, inputs):
+        if path and same_file(output, Path(path)):
+            raise UserError(f"{key}: {output} is {what} and would be overwritten; choose another name.")
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths are one file, or would be if it were there: links of both kinds, and any spelling, count."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a name that no file can have
+        return one.samefile(other)
+    with contextlib.suppress(OSError, ValueError):
+        return one.resolve() == other.resolve()
+    return False
+
+
+def keep_others(
+    outputs: Iterable[Path], *, ours: bool, key: str, like: str, fix: str = "choose another name, or say overwrite=true"
+) -> None:
+    """Raises UserError when one of the outputs is there and not empty, unless `ours`: this command may replace it.
+
+    like: what the file should be. key: what names the output.
+    """
+    for output in () if ours else outputs:
+        if output.is_symlink() and not output.exists():
+            raise UserError(
+                f"{key}: {output} is a link to {output.readlink()}, which is not there. Nothing is overwritten: {fix}"
+            )
+        if output.is_dir() or (output.exists() and output.stat().st_size):
+            raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
+
+
+def remake_page(
+    folder: Path, name: str, document: Mapping[str, object], make: Callable[[], str], *, of: str, overwrite: bool
+) -> Answer:
+    """Writes report.html anew, and its checksum into the document of its figures, the file `name`: both or neither.
+
+    make: the page. of: what it is of. Raises UserError where a page is there that the document does not name, and
+    DocumentError where its parts do not fit together.
+    """
+    files = document.get(FILES)
+    known, fix = files if isinstance(files, Mapping) else {}, "move it away, or say --overwrite"
+    ours = overwrite or PAGE in known
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like=f"a page of this {of}", fix=fix)
+    with fitting(folder / name):
+        page = make()
+    with together(folder) as beside:
+        beside(PAGE).write_text(page, encoding="utf-8")
+        whole = {**document, FILES: {**known, PAGE: sha256(beside(PAGE))}}
+        beside(name).write_text(json_text(whole), encoding="utf-8")
+    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
+    return Answer({"folder": str(folder), "files": [PAGE]})
+
+
+def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:
+    """Raises UserError where the results of an evaluation would replace an input, a training's or a stranger's file."""
+    key = f"hydra.run.dir={folder}"
+    if (folder / RUN_INFO).is_file():
+        raise UserError(f"{key} is the run of a training, whose results would be replaced; choose another folder.")
+    outputs = [folder / name for name in RESULTS]
+    keep_inputs(outputs, inputs, key=key)
+    metrics = read_run(folder).metrics
+    ours = all(isinstance(metrics.get(name), kind) for name, kind in KEYS.items() if name != "test")
+    keep_others(outputs, ours=ours or overwrite, key=key, like="a file of an evaluation")
+
+
+def checked_output(name: str, *, key: str = "output=") -> Path:
+    """The path of the forecast. key: what names it.
+
+    Raises UserError for another suffix than .csv and .parquet, where there is no such folder, for a name that cannot be
+    written, and for a pipe or a device, which could keep its reader waiting.
+    """
+    output = Path(name)
+    if output.suffix not in ENDINGS:
+        raise UserError(
+            f"{key}{name}: a forecast is a CSV or a Parquet file, and its name must end in .csv or .parquet"
+        )
+    try:
+        mode = output.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = stat.S_IFREG  # of what will be there
+    except OSError as error:
+        raise UserError(
+            f"{key}{name}: {output} cannot be written: {error.strerror}. Choose another name: {key}forecast.csv"
+        ) from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UserError(f"{key}{name}: this is a pipe or a device. Choose the name of a file: {key}forecast.csv")
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise UserError(f"{key}{name}: there is no folder {output.absolute().parent} to write it in.")
+    return output

@@ -1,0 +1,84 @@
+"""What `forecast evaluate` does: a checkpoint on a split of its own data or of another file."""
+
+import logging
+import time
+from contextlib import AbstractContextManager, nullcontext
+
+from omegaconf import DictConfig, OmegaConf
+
+from forecast.apps.common.command import Answer
+from forecast.apps.common.growth import NEW_ROWS
+from forecast.apps.common.inputs import check_horizon, files_read, first_forecast
+from forecast.apps.common.loaded import LoadedModel
+from forecast.apps.common.outputs import check_evaluation_folder
+from forecast.apps.common.refit import as_stored, stored_metrics
+from forecast.apps.common.results import write_results
+from forecast.config.build import build
+from forecast.config.check import read_settings
+from forecast.config.job import chosen, run_folder
+from forecast.config.settings import EvaluateSettings
+from forecast.evaluation.evaluate import Elsewhere, Protocol
+from forecast.evaluation.memory import PeakMemory
+from forecast.files import rounded
+from forecast.report.verdict import print_report
+
+log = logging.getLogger(__name__)
+
+
+def evaluate(cfg: DictConfig) -> Answer:
+    """Evaluates a checkpoint on a split of its own data or of another file; writes and prints as training does.
+
+    Of a refitted model that has learned from the test rows it prints the held-out model's figures and writes nothing.
+    """
+    settings = read_settings(cfg, EvaluateSettings)
+    loaded = LoadedModel.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    check_horizon(loaded.checkpoint, settings.pred_len)
+    whole = OmegaConf.merge(cfg, {"pred_len": loaded.checkpoint.config.pred_len})  # protocol=apart asks for it
+    keep = files_read(loaded.checkpoint, path=settings.data.path, root=settings.data.root)
+    check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
+    stored = stored_metrics(loaded.checkpoint, split=settings.split, path=settings.data.path)
+    if stored is not None:
+        with as_stored(loaded.checkpoint):
+            print_report(stored, settings.split)
+        return Answer(rounded({"held_out": True, **stored}))
+    protocol: Protocol = build(whole.protocol)
+    with engine_of(settings, protocol) as elsewhere:
+        started, memory = time.perf_counter(), PeakMemory()
+        result = loaded.result(
+            settings.data.path,
+            split=settings.split,
+            reading=settings.data.reading(),
+            protocol=protocol,
+            protocol_name=chosen("protocol"),
+            batch_size=settings.data.batch_size,
+            calibration=settings.calibration,
+            level=settings.level,
+            elsewhere=elsewhere,
+        )
+        result.metrics["cost"] = {
+            "train_seconds": None,
+            "train_samples_per_second": None,
+            "evaluate_seconds": time.perf_counter() - started,
+            "peak_memory_mb": memory.megabytes(loaded.device),
+            "device": loaded.device.type,
+            "precision": "32-true",
+        }
+        if settings.data.path:
+            result.metrics["evaluated_file"] = result.data.frame.name
+        if settings.split == NEW_ROWS:
+            result.metrics["evaluated_from"] = str(first_forecast(result.data, NEW_ROWS))
+        if loaded.checkpoint.record.imported is not None:
+            result.metrics["imported"] = loaded.checkpoint.record.imported
+        write_results(run_folder(), result)
+    print_report(result.metrics, settings.split, result.by_step)
+    log.info("Everything about this evaluation is in %s", run_folder())
+    return Answer(rounded({"folder": str(run_folder()), **result.metrics}))
+
+
+def engine_of(settings: EvaluateSettings, protocol: Protocol) -> AbstractContextManager[Elsewhere | None]:
+    """What makes the model's forecasts; None: this process."""
+    if settings.engine == "local":
+        return nullcontext()
+    from forecast.apps.common.engines.windows import cluster
+
+    return cluster(settings, protocol, run_folder())

@@ -1,0 +1,1 @@
+"""`forecast export`: a checkpoint as safetensors and a program that needs no forecast."""

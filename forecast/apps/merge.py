@@ -1,0 +1,54 @@
+"""What `forecast merge` does: the parts of a forecast of a panel, joined into one file."""
+
+import argparse
+from pathlib import Path
+
+from forecast.apps.common.command import Answer
+from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
+from forecast.apps.common.scoring import written_or_refused
+from forecast.data.catalog import file_md5
+from forecast.data.parts import Part, beside, check_parts, join, read_part
+from forecast.errors import UserError
+from forecast.files import together
+from forecast.text.terminal import say
+
+
+def main(arguments: argparse.Namespace) -> Answer:
+    """Checks that the parts are all of one forecast, and writes their rows into one file."""
+    output: Path = checked_output(arguments.output, key="--output ")
+    parts = check_parts([(path, said_of(path)) for path in arguments.parts])
+    ending = parts[0][1].run["ending"]
+    if output.suffix != ending:
+        raise UserError(
+            f"--output {output}: the parts are {ending} files, and merging does not change them. Choose a name that "
+            f"ends in {ending}"
+        )
+    inputs = [(f"part {path}", name) for path, _ in parts for name in (path, beside(path))]
+    key = f"--output {output}"
+    keep_inputs((output, beside(output)), inputs, key=key)
+    said = read_part(output)
+    fix = "choose another name, or remove it"
+    keep_others(
+        (output, beside(output)), ours=said is not None and said.whole, key=key, like="a whole forecast", fix=fix
+    )
+    run, head = parts[0][1].run, parts[0][1].head
+    with written_or_refused(output), together(output.parent) as place:
+        said_at, rows = place(beside(output).name), place(output.name)
+        join(rows, ending, parts)
+        count = sum(part.rows for _, part in parts)
+        whole = Part(run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, md5=file_md5(rows))
+        said_at.write_text(whole.text(), encoding="utf-8")
+    say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
+    counts = {key: run[key] for key in ("series", "left_out", "unseen")}
+    return Answer({"output": str(output), "parts": [str(path) for path, _ in parts], **counts, "row_count": count})
+
+
+def said_of(path: Path) -> Part:
+    """What is said of a part. UserError where nothing is."""
+    part = read_part(path)
+    if part is None:
+        raise UserError(
+            f"{path} is no part of a forecast: {beside(path)}, which `forecast predict shard=i/n` writes with it, is "
+            "not there or not readable. Name the parts, each with its .json beside it."
+        )
+    return part

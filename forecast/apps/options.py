@@ -1,0 +1,172 @@
+"""The options of the commands that are no configs. It imports nothing heavy: --help is answered at once."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from forecast.apps.import_informer2020.options import add_import_options
+
+CHECKPOINT = "RUN/checkpoints/best.ckpt"
+
+
+def check_data(parser: argparse.ArgumentParser) -> None:
+    """A file, and what of its layout is not to be found."""
+    parser.epilog = "The exit status is 0 when the file can be trained on with the printed commands, else 1."
+    parser.add_argument("file", metavar="FILE", help="a CSV file: a time column, then numbers")
+    parser.add_argument("--separator", metavar="C", type=character, help="between cells, as ; or \\t; guessed")
+    parser.add_argument("--decimal", metavar="C", type=character, help="in numbers, . or , ; guessed")
+    parser.add_argument("--time_column", metavar="NAME", help="guessed")
+    parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
+    parser.add_argument(
+        "settings", metavar="data.KEY=VALUE", nargs="*", help="keys of the data group, as forecast train takes them"
+    )
+
+
+def auto(parser: argparse.ArgumentParser) -> None:
+    """A file, how far, how long, and where to."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """\
+DIR/forecast.csv        the steps after the last row, with intervals
+DIR/leaderboard.json    every model: its error on validation and test windows, its seconds, what was chosen
+DIR/report.html         the same for a person, with pictures
+DIR/checkpoints         the model: best.ckpt is what was judged, refit.ckpt has learned from all rows
+
+  forecast auto sales.csv --horizon 28 --minutes 10 --output sales
+  forecast auto prices.csv --horizon 24 --target OT --minutes 3 --output prices 'data.known=[load]' future=tomorrow.csv
+
+The same command goes on where it was killed; the time between does not count."""
+    parser.add_argument("file", metavar="FILE", help="as forecast check-data takes it, or a published data set: ETTh1")
+    parser.add_argument("--horizon", metavar="H", type=positive, help="steps to forecast; default: what suits the file")
+    parser.add_argument("--minutes", metavar="M", type=minutes, default=10.0, help="how long it may take (default 10)")
+    parser.add_argument("--output", metavar="DIR", required=True, help="a new folder, or one to go on in")
+    parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
+    level_help = "intervals, in per cent (default 80,95)"
+    parser.add_argument("--level", metavar="L,L", type=levels, default=[80.0, 95.0], help=level_help)
+    preset_help = "how many models are tried, as far as the time allows: fast, good (default), best"
+    parser.add_argument("--preset", choices=("fast", "good", "best"), default="good", help=preset_help)
+    metric_help = "which error is to be small: mse (default) or mae"
+    parser.add_argument("--metric", choices=("mse", "mae"), default="mse", help=metric_help)
+    settings_help = "also data/split=NAME, protocol=NAME, seed=N, trainer=NAME, future=FILE, as forecast train has them"
+    parser.add_argument("settings", metavar="data.KEY=VALUE", nargs="*", help=settings_help)
+
+
+def levels(text: str) -> list[float]:
+    """Numbers between 0 and 100, by commas."""
+    try:
+        found = [float(one) for one in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < one < 100 for one in found):
+        raise argparse.ArgumentTypeError(f"{text}: must be per cents between 0 and 100, as 80,95")
+    return found
+
+
+def check_leakage(parser: argparse.ArgumentParser) -> None:
+    """A checkpoint and the windows to try it on."""
+    parser.epilog = "The exit status is 1 when something leaks, or when a file is missing or has changed."
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
+    parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
+    parser.add_argument("--split", default="test", help="whose windows are tried: train, val or test (default)")
+
+
+def export(parser: argparse.ArgumentParser) -> None:
+    """A checkpoint and the folder to write."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """\
+OUT/model.safetensors   the weights
+OUT/config.json         columns, targets, frequency, scaler, lengths, config, versions, inputs and outputs
+OUT/model.pt2           a program that forecasts without this package, compared with the model before it is kept"""
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
+    parser.add_argument("out", metavar="OUT", type=Path, help="a new folder")
+    windows_help = "how many windows the program takes at once; dynamic, the default: any number"
+    parser.add_argument("--batch", metavar="N", type=windows, default=None, help=windows_help)
+
+
+def import_informer2020(parser: argparse.ArgumentParser) -> None:
+    """Two files, and the options of the authors' own command."""
+    parser.allow_abbrev = False
+    add_import_options(parser)
+
+
+def inspect_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """A checkpoint."""
+    parser.epilog = "Nothing in it is executed, no data are read, and the model is not built."
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
+
+
+def merge(parser: argparse.ArgumentParser) -> None:
+    """The parts of a forecast, and where they go."""
+    parser.epilog = "The file is the same, to the bit, whatever number of parts a forecast was made in."
+    part_help = "what `forecast predict shard=i/n output=PART` wrote, with its .json beside it; all n, in any order"
+    parser.add_argument("parts", metavar="PART", nargs="+", type=Path, help=part_help)
+    parser.add_argument("--output", required=True, metavar="FILE", help="its name ends as those of the parts")
+
+
+def report(parser: argparse.ArgumentParser) -> None:
+    """A sweep's folder, and the row to compare with."""
+    parser.epilog = "It writes report.md, report.csv, report.html, runs.jsonl and pictures into the folder."
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="multirun/NAME: the folder of a sweep")
+    page_help = "FOLDER is that of one run, backtest or study: its report.html is made anew from its files"
+    parser.add_argument("--page", action="store_true", help=page_help)
+    parser.add_argument("--against", metavar="ROW", help="the row to compare with; default: the first of the sweep")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="where to write instead of FOLDER")
+    parser.add_argument("--overwrite", action="store_true", help="replaces files there that no report has written")
+    safe = "report.csv for a spreadsheet: an apostrophe before words that it would take for a formula"
+    parser.add_argument("--output-safe", action="store_true", help=safe)
+
+
+OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "auto": auto,
+    "check-data": check_data,
+    "check-leakage": check_leakage,
+    "export": export,
+    "import-informer2020": import_informer2020,
+    "inspect-checkpoint": inspect_checkpoint,
+    "merge": merge,
+    "report": report,
+}
+
+
+def checkpoint(text: str) -> Path:
+    """The path of a checkpoint, alone or as ckpt_path=PATH in Hydra's grammar, as the configured commands take it."""
+    if not text.startswith("ckpt_path="):
+        return Path(text)
+    from forecast.config.typed_settings import typed_text
+
+    if (path := typed_text(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")
+    return Path(path)
+
+
+def character(text: str) -> str:
+    """One character, or \\t."""
+    if len(text.replace("\\t", "\t")) != 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be one character")
+    return text
+
+
+def windows(text: str) -> int | None:
+    """A number of windows, None for any."""
+    if text == "dynamic":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: say dynamic, or a number from 1 on")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
+    return int(text)
+
+
+def minutes(text: str) -> float:
+    """A number from 0 on."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of minutes from 0 on")
+    return number

@@ -1,0 +1,112 @@
+"""What `forecast predict` does: the steps after the end of every series of a file, as a table and a picture."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from forecast.apps.common.command import Answer
+from forecast.apps.common.continuation import files_of, report_far_series, whole_table
+from forecast.apps.common.future import FUTURE
+from forecast.apps.common.inputs import check_horizon, files_read, find_device
+from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
+from forecast.apps.common.scoring import Pieces, Scoring, scoring_of, shard_of, sources, written_or_refused
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.config.check import read_settings
+from forecast.config.settings import PredictSettings
+from forecast.data.parts import beside, read_part
+from forecast.documents import DocumentError, fitting, read_json
+from forecast.errors import UserError
+from forecast.report.verdict import verdict
+from forecast.run_folder import METRICS, run_of
+from forecast.run_folder.shapes import Metrics
+from forecast.text.terminal import say
+
+FEW_ROWS = 1000  # which --json prints
+
+
+def predict(cfg: DictConfig) -> Answer:
+    """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
+    settings = read_settings(cfg, PredictSettings)
+    device, shard = find_device(settings.device), shard_of(settings.shard)
+    output = checked_output(settings.output)
+    picture = output.with_suffix(".png") if shard == (1, 1) else None
+    checkpoint = load_checkpoint(settings.ckpt_path)
+    check_horizon(checkpoint, settings.pred_len)
+    check_files(settings, checkpoint, [path for path in (output, beside(output), picture) if path is not None])
+    with engine_of(settings, output) as made:
+        scoring = scoring_of(settings, checkpoint, device=device)
+        with written_or_refused(output):
+            part = scoring.joined(output, picture, made(scoring, output))
+    report_far_series(scoring.ends)
+    rows = None
+    if picture is not None and part.rows <= FEW_ROWS:
+        rows = whole_table(scoring.ends, scoring.table)
+    steps, frame, count = scoring.ends.pred_len, scoring.ends.frame, part.stop - part.first
+    where = f"are in {output}"
+    if rows is not None and count == 1:
+        times = rows[frame.time_column]
+        say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} {where}, drawn in {picture}.")
+    else:
+        first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
+        drawn = f", some drawn in {picture}" if picture else ""
+        say(f"{count} series,{first} {steps} steps after the end of each, {where}{drawn}.")
+    if sentences := verdict_of(checkpoint.path):
+        say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
+    if rows is not None and not frame.without_calendar:
+        rows = rows.assign(**{frame.time_column: rows[frame.time_column].astype(str)})
+    return Answer(
+        {
+            "checkpoint": str(checkpoint.path),
+            "output": str(output),
+            "picture": None if picture is None else str(picture),
+            "frequency": frame.freq,
+            "shard": "{}/{}".format(*shard),
+            "series": count,
+            "left_out": part.run["left_out"],
+            "unseen": part.run["unseen"],
+            "row_count": part.rows,
+            "rows": None if rows is None else rows.to_dict("records"),
+            "verdict": sentences,
+        }
+    )
+
+
+def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list[Path]) -> None:
+    """UserError where an output is an input or somebody else's, and where the history is a part of a forecast."""
+    shard, key = shard_of(settings.shard), f"output={settings.output}"
+    source, future = sources(settings, checkpoint)
+    inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    inputs += [("the history itself (data.path)", path) for path in files_of(source)]
+    inputs += [(FUTURE, path) for path in (files_of(future) if future else ())]
+    keep_inputs(outputs, inputs, key=key)
+    for path in files_of(source):
+        if (part := read_part(path)) is not None and not part.whole:
+            raise UserError(
+                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. "
+                "Name the history itself: data.path=FILE"
+            )
+    before = read_part(outputs[0])
+    ours = settings.overwrite or (before is not None and before.shard == shard)
+    like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
+    keep_others(outputs, ours=ours, key=key, like=like)
+
+
+def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager[Callable[[Scoring, Path], Pieces]]:
+    """What makes the pieces of a forecast."""
+    if settings.engine == "local":
+        return nullcontext(Scoring.pieces)
+    from forecast.apps.common.engines.forecasts import cluster
+
+    return cluster(settings, output)
+
+
+def verdict_of(path: Path) -> list[str]:
+    """What is said of the run that made a checkpoint; nothing where its metrics.json is gone, or is no such file."""
+    metrics = run_of(path) / METRICS
+    try:
+        with fitting(metrics):
+            return verdict(read_json(metrics, Metrics) or {}, "test")
+    except DocumentError:
+        return []

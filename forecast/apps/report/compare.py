@@ -1,0 +1,70 @@
+"""The runs of a sweep side by side: reads their folder, writes the files of the comparison."""
+
+import json
+import re
+from pathlib import Path
+
+from forecast.apps.common.command import Answer
+from forecast.apps.common.outputs import keep_others
+from forecast.comparison.page import comparison_page
+from forecast.comparison.pictures import comparison_figures
+from forecast.comparison.rows import comparisons, read_folder
+from forecast.comparison.tables import csv_rows, csv_text, report
+from forecast.files import rounded, together
+from forecast.report.figures import save
+from forecast.run_folder import PAGE, result_line
+from forecast.text.terminal import say
+
+REPORT = "report.md"
+
+
+def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool, output_safe: bool) -> Answer:
+    """Writes and prints the comparison. output_safe: report.csv is for a spreadsheet.
+
+    Raises UserError for a folder without runs, or without such a row, and where a file that no report has written would
+    be replaced.
+    """
+    runs = read_folder(folder)
+    tables = comparisons(runs)
+    text = report(folder.name, tables, runs, against)
+    lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
+    figures = {
+        name if len(tables) == 1 else f"{number}-{name}": figure
+        for number, table in enumerate(tables, start=1)
+        for name, figure in comparison_figures(table).items()
+    }
+    page = comparison_page(tables, runs, against)
+    texts = {
+        REPORT: text + "".join(f"\n![]({name})\n" for name in figures),
+        "report.csv": csv_text(tables, against, safe=output_safe),
+        PAGE: page,
+        "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
+    }
+    keep_others(
+        [to / name for name in (*texts, *figures)],
+        ours=overwrite or is_report(to / REPORT),
+        key=f"--to {to}",
+        like="a file of a report",
+        fix="choose another folder, or say --overwrite",
+    )
+    to.mkdir(parents=True, exist_ok=True)
+    with together(to) as beside:
+        for name, figure in figures.items():
+            save(figure, beside(name))
+        for name in reversed(texts):
+            beside(name).write_text(texts[name], encoding="utf-8")
+    say(text)
+    files = [*texts, *figures]
+    say(f"In {to}: {', '.join(files)}")
+    lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
+    return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file begins as report.md does, so that what lies beside it is a report's too."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            title, blank, counts = (file.readline(1000) for _ in range(3))
+    except (OSError, ValueError):
+        return False
+    return title.startswith("# ") and blank == "\n" and re.match(r"\d+ runs?: ", counts) is not None

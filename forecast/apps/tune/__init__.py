@@ -1,0 +1,1 @@
+"""`forecast tune`: trials of settings, until time is up."""

@@ -1,0 +1,119 @@
+"""`forecast tune` from Python."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pandas as pd
+from omegaconf import DictConfig
+
+from forecast.apps.common.own_classes import with_own_classes
+from forecast.apps.common.study_page import OF
+from forecast.apps.common.tables import check_table, place_table, time_column_of
+from forecast.apps.tune.command import tune as run_study
+from forecast.config.early import check_file
+from forecast.config.entry import call
+from forecast.config.job import run_folder
+from forecast.config.values import options
+from forecast.errors import UserError
+from forecast.run_folder import TRAINING_TABLE
+from forecast.run_folder.shapes import StudyDocument
+from forecast.text.overrides import hydra_value
+
+T = TypeVar("T", bound="Tunable")
+
+
+class Tunable:
+    """What finds better settings for a forecaster, and trains with them.
+
+    study: of a forecaster that `tune` has returned, the study as `forecast tune --json` prints it.
+    """
+
+    overrides: list[str]
+    trust: Sequence[str]
+    study: StudyDocument | None = None
+
+    def fit(self: T, table: pd.DataFrame | None = None) -> T:
+        """Trains."""
+        raise NotImplementedError
+
+    @with_own_classes
+    def tune(
+        self: T,
+        table: pd.DataFrame | Path | str | None = None,
+        *,
+        output: Path | str,
+        minutes: float | None = 10.0,
+        trials: int | None = None,
+        space: Mapping[str, object] | Path | str | None = None,
+        metric: Literal["mse", "mae"] | None = None,
+    ) -> T:
+        """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
+
+        table: a DataFrame, kept in `output` as data.parquet, a file, or the name of published data; None: the data that
+        the overrides name. output: the study's folder, with report.html; the same call goes on there. minutes, trials:
+        what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None:
+        that of the model, less what this forecaster says. metric: the validation error that judges; None: the config's.
+
+        The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
+        `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
+        Raises UserError with the words of the command line.
+        """
+        check_table(table)
+        checked_metric(metric)
+        folder = Path(output).absolute()
+        words = data_words(table, folder)
+        own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
+        of_study = {
+            "tune.minutes": minutes,
+            "tune.trials": trials,
+            "tune.space": str(space) if isinstance(space, Path) else space,
+            "hydra.run.dir": str(folder),
+        }
+        found: list[StudyDocument] = []
+
+        def study(cfg: DictConfig) -> None:
+            kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
+            try:
+                check_file(cfg)
+                found.append(run_study(cfg).document)
+            except UserError:
+                if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
+                    (run_folder() / TRAINING_TABLE).unlink()
+                raise
+
+        trained = [word for word in own if not word.startswith("refit=")]
+        settings = [f"{key}={hydra_value(value)}" for key, value in of_study.items()]
+        call(study, config_name="tune", overrides=[*words, *trained, *settings])
+        best = copy.copy(self)
+        best.study = found[0]
+        rows = table if isinstance(table, pd.DataFrame) else None
+        best.overrides = [*(words if rows is None else []), *own, *best_words(found[0])]
+        return best.fit(rows)
+
+
+def checked_metric(metric: object) -> None:
+    """Raises UserError for an error that does not judge trials."""
+    if metric not in (None, "mse", "mae"):
+        raise UserError(f"metric={metric!r} judges no trial: choose 'mse' or 'mae'")
+
+
+def data_words(table: pd.DataFrame | Path | str | None, folder: Path) -> list[str]:
+    """The overrides that name the data of a study in a folder."""
+    if table is None:
+        return []
+    if isinstance(table, pd.DataFrame):
+        path = str(folder / TRAINING_TABLE)
+        time_column = time_column_of(table)
+        return ["data=csv", f"data.path={hydra_value(path)}", f"data.time_column={hydra_value(time_column)}"]
+    if not Path(table).exists() and str(table) in options("data", but="csv"):
+        return [f"data={table}"]
+    return ["data=csv", f"data.path={hydra_value(str(table))}"]
+
+
+def best_words(study: StudyDocument) -> list[str]:
+    """The overrides that train the best trial of a study again."""
+    best = study["best"]
+    words = [f"{key}={hydra_value(value)}" for key, value in best["config"].items()]
+    return [*words, *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else [])]

@@ -1,0 +1,355 @@
+"""The study of `forecast tune`: Optuna's journal in a folder, shared by processes of which any may be killed."""
+
+import logging
+import os
+import time
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import optuna
+from filelock import FileLock
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState
+from typing_extensions import Required, TypedDict
+
+from forecast.apps.tune.search import JOURNAL, LOCK
+from forecast.config.space import Choices, Point, Range, Space
+from forecast.documents import (
+    Count,
+    DocumentError,
+    NotNegative,
+    bare_name,
+    checked,
+    fitting,
+    parse_json,
+    read_content,
+)
+from forecast.errors import UserError
+from forecast.run_folder.lock import hold, in_use, release
+from forecast.training.trial import Outcome
+
+log = logging.getLogger(__name__)
+
+PROCESSES = "processes"
+NAME = "tune"
+SECONDS = "seconds"  # an attribute of the study
+WARM_UP = 1  # validations before which nothing is pruned
+MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
+KILLED = "its process was killed"
+
+
+class Operation(TypedDict, total=False):
+    """A line of Optuna's journal: what was done, in the numbers of its enums."""
+
+    op_code: Required[Literal[0, 2, 3, 4, 5, 6, 7, 8, 9]]
+    worker_id: Required[str]
+    study_id: Count
+    study_name: str
+    directions: list[Literal[0, 1, 2]]
+    trial_id: Count
+    state: Literal[0, 1, 2, 3, 4]
+    value: float | None
+    values: list[float] | None
+    datetime_start: str | None
+    datetime_complete: str | None
+    distributions: dict[str, str]
+    params: dict[str, float]
+    param_name: str
+    param_value_internal: float
+    distribution: str
+    step: Count
+    intermediate_value: float
+    intermediate_values: dict[str, float]
+    user_attr: dict[str, object]
+    user_attrs: dict[str, object]
+    system_attr: dict[str, object]
+    system_attrs: dict[str, object]
+
+
+class TrialAttributes(TypedDict, total=False):
+    """What `SharedStudy` notes of a trial."""
+
+    process: str
+    same_as: Count
+    seconds: NotNegative
+    epochs: Count
+    error: float
+    cut: bool
+    reason: str
+    stopped: bool
+
+
+class SeededByTrial(BaseSampler):
+    """Optuna's TPE, drawing for each trial from `seed` and its number.
+
+    So a study that goes on, or that several processes share, does not draw again what it has drawn.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.inner = TPESampler(seed=seed)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Seeds."""
+        (drawn,) = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)
+        self.inner = TPESampler(seed=int(drawn))
+        self.inner.before_trial(study, trial)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """As TPE."""
+        return self.inner.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, object]:
+        """As TPE."""
+        return self.inner.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> object:
+        """As TPE."""
+        return self.inner.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """As TPE."""
+        self.inner.after_trial(study, trial, state, values)
+
+
+class JournalLock:
+    """The operating system's lock, not Optuna's, which a process killed while it writes leaves for 30 seconds."""
+
+    def __init__(self, lock: FileLock) -> None:
+        self.lock = lock
+
+    def acquire(self) -> bool:
+        """Waits for it."""
+        self.lock.acquire()
+        return True
+
+    def release(self) -> None:
+        """Lets others write."""
+        self.lock.release()
+
+
+class SharedStudy:
+    """One process's part in the study of a folder.
+
+    begun: by time.time, when this process began. first: the point with which a new study begins; None: a drawn one.
+    """
+
+    def __init__(self, folder: Path, space: Space, *, seed: int, begun: float, first: Point | None) -> None:
+        self.folder, self.begun, self.first = folder, begun, first
+        self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.distributions = {key: _distribution(values) for key, values in space.items()}
+        self.lock = FileLock(folder / LOCK)
+        optuna.logging.disable_default_handler()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        with self.lock, _journal(folder / JOURNAL):
+            _mend(folder / JOURNAL)
+            journal_lock: Any = JournalLock(self.lock)  # Optuna's base class for it is not public
+            backend = JournalFileBackend(str(folder / JOURNAL), lock_obj=journal_lock)
+            self.storage = JournalStorage(backend)
+            self.study = optuna.create_study(
+                storage=self.storage,
+                study_name=NAME,
+                load_if_exists=True,
+                sampler=SeededByTrial(seed),
+                pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
+            )
+            _check_study(self.study, self.distributions, folder / JOURNAL)
+        self.before = self.seconds_spent()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Marks this process as at work, until its end or its death."""
+        own = self.folder / PROCESSES / self.process
+        own.mkdir(parents=True)
+        hold(own)
+        try:
+            yield
+        finally:
+            release(own)
+
+    def seconds_spent(self) -> float:
+        """Seconds that the commands before this one have noted, and since its beginning those of this one."""
+        return float(self.study.user_attrs.get(SECONDS, 0.0))
+
+    def note(self) -> None:
+        """Notes that this command has been at work until now."""
+        self.study.set_user_attr(SECONDS, max(self.seconds_spent(), self.before + time.time() - self.begun))
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """All trials that have begun, but those that repeat another one."""
+        begun = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state != TrialState.WAITING]
+        return [trial for trial in begun if "same_as" not in trial.user_attrs]
+
+    def ask(self, most: int | None) -> Trial | None:
+        """The next trial; None where there are `most` already, or hardly a point is left that was not tried.
+
+        A point that was tried gets the outcome it had, without training. Trials of processes that were killed have
+        failed. One process at a time, so that none begins a trial too many.
+        """
+        with self.lock:
+            self._fail_killed()
+            if not self.study.get_trials(deepcopy=False) and self.first is not None:
+                self.study.enqueue_trial(dict(self.first))
+            if most is not None and sum(_counts(trial) for trial in self.trials) >= most:
+                return None
+            for _ in range(MOST_REPEATS):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                    trial = self.study.ask(fixed_distributions=self.distributions)
+                if (before := self._tried(trial)) is None:
+                    trial.set_user_attr("process", self.process)
+                    return trial
+                trial.set_user_attr("same_as", before.number)
+                value = before.value if before.state == TrialState.COMPLETE else None
+                self.study.tell(trial, value, state=before.state)
+        return None
+
+    def report(self, trial: Trial, epoch: int, error: float) -> bool:
+        """Notes the error of an epoch; False where the trial should end."""
+        if not np.isfinite(error):
+            return True
+        trial.report(error, epoch)
+        return not trial.should_prune()
+
+    def tell(self, trial: Trial, outcome: Outcome, *, seconds: float) -> FrozenTrial:
+        """Ends a trial with what it came to."""
+        trial.set_user_attr("seconds", seconds)
+        trial.set_user_attr("epochs", outcome.epochs)
+        if outcome.error is None:
+            why = "its time was up before its first validation" if outcome.ended == "cut" else "no error was finite"
+            return self.fail(trial, why, seconds=seconds, again=outcome.ended == "cut")
+        trial.set_user_attr("error", outcome.error)
+        if outcome.ended == "pruned":
+            return self.study.tell(trial, state=TrialState.PRUNED)
+        if outcome.ended == "cut":
+            trial.set_user_attr("cut", True)
+        return self.study.tell(trial, outcome.error)
+
+    def fail(self, trial: Trial, reason: str, *, seconds: float, again: bool = False) -> FrozenTrial:
+        """Ends a trial without an error. again: it would be another time, as what ended it was no fault of its own."""
+        if (found := self.storage.get_trial(trial._trial_id)).state.is_finished():  # Ctrl-C came after its end
+            return found
+        trial.set_user_attr("seconds", seconds)
+        trial.set_user_attr("reason", reason)
+        trial.set_user_attr("stopped", again)
+        return self.study.tell(trial, state=TrialState.FAIL)
+
+    def fits(self, seconds: float, *, at_once: bool) -> bool:
+        """Whether one of the trials that have finished would have ended within so many seconds.
+
+        at_once: whether all would have: models that are fitted at once cannot be cut off.
+        """
+        took = [trial.user_attrs["seconds"] for trial in self.trials if _is_whole(trial)]
+        return seconds > 0 and (not took or (max(took) if at_once else min(took)) <= seconds)
+
+    def failures(self) -> int:
+        """How many trials have failed by their own fault; 0 where any has not."""
+        ended = [trial for trial in self.trials if trial.state.is_finished() and _counts(trial)]
+        return len(ended) if all(trial.state == TrialState.FAIL for trial in ended) else 0
+
+    def best(self) -> FrozenTrial | None:
+        """The trial of the lowest error, of those that were trained to their end, else of those cut off."""
+        done = [trial for trial in self.trials if trial.state == TrialState.COMPLETE]
+        return min([t for t in done if _is_whole(t)] or done, key=lambda t: (t.value, t.number), default=None)
+
+    def _fail_killed(self) -> None:
+        for trial in self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+            process = trial.user_attrs.get("process")
+            if process == self.process or (process and in_use(self.folder / PROCESSES / process)):
+                continue
+            log.warning("Trial %d has failed: %s. It is in the report.", trial.number, KILLED)
+            self.storage.set_trial_user_attr(trial._trial_id, "reason", KILLED)
+            self.storage.set_trial_user_attr(trial._trial_id, "stopped", True)
+            self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _tried(self, trial: Trial) -> FrozenTrial | None:
+        """The ended trial of the same point, unless something else ended it."""
+        for other in self.trials:
+            ended = other.state.is_finished() and other.number != trial.number
+            if ended and other.params == trial.params and _counts(other) and not other.user_attrs.get("cut"):
+                return other
+        return None
+
+
+def _counts(trial: FrozenTrial) -> bool:
+    """Whether a trial is one of those that tune.trials allows: none that a kill, Ctrl-C or the budget has ended."""
+    return not trial.user_attrs.get("stopped", False)
+
+
+def _is_whole(trial: FrozenTrial) -> bool:
+    return trial.state == TrialState.COMPLETE and not trial.user_attrs.get("cut", False)
+
+
+def _distribution(values: Range | Choices) -> BaseDistribution:
+    if isinstance(values, Choices):
+        return CategoricalDistribution(values.values)
+    if values.whole:
+        return IntDistribution(int(values.low), int(values.high), log=values.log, step=int(values.step or 1))
+    return FloatDistribution(float(values.low), float(values.high), log=values.log, step=values.step)
+
+
+@contextmanager
+def _journal(path: Path) -> Iterator[None]:
+    """UserError for a file that is no journal, or one of which lines are lost."""
+    try:
+        with fitting(path):
+            yield
+    except DocumentError as error:
+        raise UserError(
+            f"{path} is no journal of a study ({error.reason}): choose another folder, or move the file away"
+        ) from error
+
+
+def _mend(journal: Path) -> None:
+    """Cuts off a last line that a killed process or a full disk left half written; the lines before it are whole.
+
+    Raises DocumentError for a file that is no journal.
+    """
+    content = read_content(journal, most=1000)
+    if content is None:
+        return
+    kept = content[: content.rfind(b"\n") + 1]
+    if len(kept) < len(content):
+        with journal.open("rb+") as file:
+            file.truncate(len(kept))
+    for number, line in enumerate(kept.splitlines(), start=1):
+        parse_json(f"{journal}, line {number}", line, Operation)
+
+
+def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], journal: Path) -> None:
+    """Raises DocumentError, or ValueError, unless a study was left by this command, with this space.
+
+    What a trial has drawn becomes overrides of a training, so that it must be of the space.
+    """
+    if study.directions != [StudyDirection.MINIMIZE]:
+        raise DocumentError(journal, "it is of a study of something else")
+    checked(journal, study.user_attrs, dict[Literal["seconds"], NotNegative])
+    for trial in study.get_trials(deepcopy=False):
+        known = checked(journal, trial.user_attrs, TrialAttributes)
+        bare_name(known.get("process", NAME))
+        for key, value in trial.system_attrs.get("fixed_params", {}).items():
+            if key not in distributions or not distributions[key]._contains(distributions[key].to_internal_repr(value)):
+                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
+        for key, one in trial.distributions.items():
+            if distributions.get(key) != one or not one._contains(one.to_internal_repr(trial.params[key])):
+                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
+        needed = {TrialState.COMPLETE: ("seconds", "epochs", "error"), TrialState.FAIL: ("reason",)}
+        lacking = [] if "same_as" in known else [one for one in needed.get(trial.state, ()) if one not in known]
+        if trial.state == TrialState.COMPLETE and (trial.value is None or trial.params.keys() != distributions.keys()):
+            lacking = ["value"]
+        if lacking:
+            raise DocumentError(journal, f"trial {trial.number} has no {lacking[0]}: a line is lost")

@@ -1,0 +1,1 @@
+"""`forecast update`: a forecast that is kept up as rows come in."""

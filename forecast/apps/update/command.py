@@ -1,0 +1,255 @@
+"""What `forecast update` does: keeps forecasts up, compares them with what came, says when the model has grown old."""
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from omegaconf import DictConfig
+
+from forecast.apps.common.command import Answer
+from forecast.apps.common.continuation import files_of, history_source
+from forecast.apps.common.future import FUTURE
+from forecast.apps.common.growth import train_again
+from forecast.apps.common.inputs import files_read, find_device, rows_of
+from forecast.apps.common.intervals import levels_of, wanted, written
+from forecast.apps.common.loaded import LoadedModel
+from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
+from forecast.apps.update.errors import first_line, first_row, next_line
+from forecast.apps.update.forecast import as_issued, first_reference, forecast
+from forecast.apps.update.state import LATEST, LOG, STATE, State, figures, read_state, save_state, so_far
+from forecast.checkpoint.load import Checkpoint
+from forecast.config.check import read_settings
+from forecast.config.job import run_folder
+from forecast.config.settings import UpdateSettings
+from forecast.data.panel import PanelFrame
+from forecast.data.sources import FileSource, Source
+from forecast.errors import UserError
+from forecast.evaluation.scored_intervals import Intervals
+from forecast.evaluation.watch import CHARTS
+from forecast.report.updates import alarm_sentences, figures_sentence
+from forecast.run_folder import sha256
+from forecast.text.terminal import label, say
+
+log = logging.getLogger(__name__)
+
+KEPT, KEPT_OF_ALL = 5000, 5_000_000  # rows of the past of a series, at least: with them overlapping rows are compared
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Given:
+    """What an update is given: the model, the rows of a file, and what is kept from the update before.
+
+    frame: the file. continued: the rows seen and those of the file; new are, of the first update, those after the
+    validation rows.
+    """
+
+    loaded: LoadedModel
+    source: Source
+    settings: UpdateSettings
+    intervals: Intervals | None
+    frame: PanelFrame
+    continued: Continued
+    state: State | None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The model's."""
+        return self.loaded.checkpoint
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Of the intervals."""
+        return () if self.intervals is None else self.intervals.asked
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something to forecast anew."""
+        return self.state is None or bool(self.continued.new.any())
+
+
+def update(cfg: DictConfig) -> Answer:
+    """Reads what has come, compares the former forecasts with it, forecasts what comes next, and says how it stands.
+
+    Whatever kills it, the same command goes on; the same file again changes nothing. Raises UserError for rows that do
+    not continue those before, of many series where no series' do, and for whatever else the user can mend.
+    """
+    settings, folder = read_settings(cfg, UpdateSettings), run_folder()
+    find_device(settings.device)
+    given = read(settings, folder)
+    state = next_state(given) if given.state is None or given.goes_on else given.state
+    save_state(folder, state)  # of the same rows too: it puts back what somebody has deleted
+    return answer(given, state, folder)
+
+
+def read(settings: UpdateSettings, folder: Path) -> Given:
+    """The model, the state before and the rows that have come since, which continue it."""
+    loaded = LoadedModel.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
+    checkpoint = loaded.checkpoint
+    source, key = loaded.source(), f"hydra.run.dir={folder}"
+    outputs = [folder / name for name in (LATEST, LOG, STATE)]
+    keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
+    history = files_of(history_source(checkpoint, source, settings.data.path, settings.data.reading()))
+    keep += [("the history itself (data.path)", path) for path in history]
+    keep_inputs(outputs, [*keep, (FUTURE, settings.future)], key=key)
+    state = read_state(folder)
+    if state is None:
+        keep_others(outputs, ours=False, key=key, like="of an update", fix="choose another folder")
+    elif state.checkpoint != sha256(checkpoint.path):
+        raise UserError(
+            f"{key} holds the updates of another checkpoint than {checkpoint.path}. Begin anew in another folder: "
+            "hydra.run.dir=FOLDER"
+        )
+    intervals = intervals_of(checkpoint, settings, state)
+    frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
+    if state is None:
+        continued = first_rows(checkpoint, source, frame)
+    else:
+        check_state(state, checkpoint, frame, path=folder / STATE)
+        continued = next_rows(checkpoint, state.seen, frame)
+    if settings.checks.scale:
+        n_columns = len(frame.columns) - len(checkpoint.covariates)
+        continued = continued.without(of_other_scale(continued, checkpoint.scales_of(continued.whole).std, n_columns))
+    return Given(
+        loaded=loaded,
+        source=source,
+        settings=settings,
+        intervals=intervals,
+        frame=frame,
+        continued=continued,
+        state=state,
+    )
+
+
+def check_state(state: State, checkpoint: Checkpoint, frame: PanelFrame, *, path: Path) -> None:
+    """UserError for a state that says that it is of this checkpoint, and is not."""
+    seen, shape = state.seen, (checkpoint.config.pred_len, len(checkpoint.data["targets"]))
+    same = (seen.columns, seen.freq, seen.id_column is None) == (frame.columns, frame.freq, frame.id_column is None)
+    if not same or state.issued.values.shape[1:] != shape or state.reference.period > seen.lengths.max():
+        raise UserError(
+            f"{path} is not of this checkpoint, by its columns, its frequency or its lengths. Restore it, or begin "
+            "anew in another folder: hydra.run.dir=FOLDER"
+        )
+
+
+def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State | None) -> Intervals | None:
+    """Those of the updates before; of the first as asked for, or as in training. UserError for others than before."""
+    level = settings.level
+    if state is not None:
+        if level is not None and levels_of(level) != state.levels:
+            raise UserError(
+                f"level={written(level)}: the updates before have {written(state.levels)}. Leave level out, or begin "
+                "anew in another folder: hydra.run.dir=FOLDER"
+            )
+        level = state.levels
+    return wanted(checkpoint, how="static", level=level)
+
+
+def next_state(given: Given) -> State:
+    """The state after the rows that have come: compared with what was forecast of them, and the next forecast."""
+    checkpoint, before, continued, levels = given.checkpoint, given.state, given.continued, given.levels
+    whole = continued.whole
+    beside = before.reference if before is not None else first_reference(given.loaded, whole, levels)
+    ends, text = forecast(given.loaded, given.source, given.settings, continued, levels)
+    issued = as_issued(checkpoint, whole, ends, beside, levels)
+    ends_at = np.where(continued.taken, whole.steps + whole.lengths, 0)
+    time = {"time": whole.end(int(ends_at.argmax()))}
+    if before is None:
+        issued = issued.of(issued.watched).and_then(issued, watch=True)
+        totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
+        log = [{**time, **first_line(levels, continued)}]
+    else:
+        line, totals, over = next_line(checkpoint, before, continued)
+        last = first_row(whole, before.issued) + issued.values.shape[1] - 1
+        open_still = (last >= whole.offsets[1:][before.issued.series]) | (before.issued.watched & (not over))
+        fresh = issued.of(continued.new[issued.series] > 0)
+        issued = before.issued.of(open_still).and_then(fresh, watch=over)
+        log = [*before.log, {**time, **line}]
+    needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(continued.new.max()))
+    kept = max(min(KEPT, KEPT_OF_ALL // len(whole)), *needed)
+    seen = whole.tail(kept)
+    return State(
+        checkpoint=sha256(checkpoint.path),
+        levels=levels,
+        reference=replace(beside, expected=beside.expected.with_series(len(whole))),
+        seen=seen,
+        issued=issued.of(issued.cutoff >= seen.times()[seen.steps][issued.series]),
+        totals=totals,
+        refused=list(continued.refused),
+        log=log,
+        latest=text,
+    )
+
+
+def answer(given: Given, state: State, folder: Path) -> Answer:
+    """Prints how it stands after an update, and gives the same as a document."""
+    continued, line, latest = given.continued, state.log[-1], folder / LATEST
+    *_, running = so_far(state.log)
+    new = 0 if given.state is None else int(continued.new[: len(given.state.seen)].sum())
+    many = "" if continued.whole.id_column is None else f" of {len(continued.whole)} series"
+    sentences = []
+    if refused := list(continued.refused.values()):
+        of = f"{len(refused)} of {len(continued.whole)} series are refused and not forecast"
+        rest = f" The others are in {LOG}." if refused[1:] else ""
+        sentences.append(f"{of}, the first: {refused[0]}{rest}" if rest else f"{of}: {refused[0]}")
+    if continued.unseen:
+        sentences.append(
+            f"{len(continued.unseen)} of {len(continued.whole)} series are new, the first is "
+            f"'{label(continued.unseen[0])}': scaled by their own history, and compared from now on."
+        )
+    if not given.goes_on:
+        sentences.append(f"Nothing new: {given.frame.name} ends at {line['time']}, as before. The forecast stands.")
+    else:
+        rows = "The first update" if given.state is None else f"{new} new rows"
+        steps = state.issued.values.shape[1]
+        sentences.append(f"{rows}{many}, up to {line['time']}; the {steps} steps after them are in {LATEST}.")
+    if line["values"]:
+        where = f"Forecasts of these rows, {line['values']} values"
+        sentences.append(figures_sentence(figures(line), baseline=state.reference.baseline, where=where))
+        where = f"Updates so far, {len(state.log) - 1}"
+        sentences.append(figures_sentence(running, baseline=state.reference.baseline, where=where))
+    level = state.levels[0] if state.levels else None
+    grown_old = alarm_sentences(state.log, baseline=state.reference.baseline, level=level)
+    again = None
+    if grown_old:
+        again = again_command(given)
+        sentences += [*grown_old, f"Time to train again: {again}"]
+    for sentence in sentences:
+        say(sentence)
+    log.info("Everything about these updates is in %s", folder)
+    limits = [chart.limit for chart in CHARTS.values()]
+    document: dict[str, object] = {
+        "status": "updated" if given.goes_on else "nothing_new",
+        "folder": str(folder),
+        "checkpoint": str(given.checkpoint.path),
+        "output": str(latest),
+        "time": line["time"],
+        "rows_new": new,
+        "updates": len(state.log),
+        "baseline": state.reference.baseline,
+        "last": {"values": line["values"], **figures(line)},
+        "so_far": running,
+        "cusum": line["totals"],
+        "alarms": line["alarms"],
+        "series": {
+            "count": len(continued.whole),
+            "refused": len(continued.refused),
+            "unseen": len(continued.unseen),
+            "alarms": int((state.totals[1:] > limits).any(axis=1).sum()),
+        },
+        "sentences": sentences,
+        "train_again": again,
+    }
+    return Answer(document)
+
+
+def again_command(given: Given) -> str:
+    """The training that is due, on the file given; of new rows alone on that trained on, to which they belong."""
+    checkpoint, path, reading = given.checkpoint, given.settings.data.path, given.settings.data.reading()
+    changes: dict[str, object] = {}
+    if path and holds_training(checkpoint, given.frame):
+        changes = {"data.path": path, **{f"data.{key}": value for key, value in reading.items()}}
+        if not isinstance(given.source, FileSource):
+            return train_again(checkpoint, without=("data",), **{"data": "csv", **changes})
+    return train_again(checkpoint, without=(), **changes)

@@ -1,0 +1,307 @@
+"""Whether the rows of a file continue those that were seen before: no hole, no other values, no other scale."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from forecast.apps.common.growth import SAME, changed_series, of_scale
+from forecast.apps.common.inputs import rows_of
+from forecast.checkpoint.load import Checkpoint
+from forecast.data.panel import STEP_FREQ, PanelFrame
+from forecast.data.sources import Source
+from forecast.data.values.cells import Flags, FloatArray, IntArray
+from forecast.data.values.frequency import rows_missing
+from forecast.errors import UserError
+from forecast.text.terminal import label
+
+ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
+# A stretch of new rows is of another scale where its median lies so many standard deviations outside of all medians of
+# stretches before, and its size, the mean of absolute values, is so many times that of the largest or under such a part
+# of the smallest; or where it is under a part of TINY of the smallest. Units were changed then, and not the world.
+FAR, TIMES, TINY = 10.0, 5.0, 0.02
+STRETCHES = 8  # at least so many are wanted before
+LEAST_ROWS = 7  # of a stretch, where there are fewer rows a day and more are new
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Continued:
+    """The rows seen before and those of a file after them.
+
+    new (S,): how many of the last rows of each series are new. refused: why not, by the id of a series whose rows do
+    not continue; it keeps those seen before, if there are any. unseen: ids of series that were not there before.
+    """
+
+    whole: PanelFrame
+    new: IntArray
+    refused: dict[str, str]
+    unseen: list[str]
+
+    @property
+    def taken(self) -> Flags:
+        """Which series (S,) are not refused."""
+        flags: Flags = ~np.isin(self.whole.ids, list(self.refused))
+        return flags
+
+    def checked(self) -> "Continued":
+        """Itself; UserError where no series continues."""
+        if self.refused and not self.taken.any():
+            raise UserError(next(iter(self.refused.values())))
+        return self
+
+    def without(self, refused: dict[str, str]) -> "Continued":
+        """The same without the new rows of further series, and why."""
+        if not refused:
+            return self
+        whole, gone = self.whole, np.isin(self.whole.ids, list(refused))
+        stop = whole.offsets[1:] - np.where(gone, self.new, 0)
+        kept = np.flatnonzero(stop > whole.offsets[:-1])
+        whole = whole.cut(kept, whole.offsets[:-1][kept], stop[kept])
+        return replace(
+            self,
+            whole=whole,
+            new=np.where(gone, 0, self.new)[kept],
+            refused={**self.refused, **refused},
+            unseen=[name for name in self.unseen if name not in refused],
+        ).checked()
+
+
+def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Continued:
+    """The rows of the first update, the train and validation rows among them; new are those after these.
+
+    A file without these continues the data trained on.
+    """
+    base = frame
+    if not holds_training(checkpoint, frame):
+        last = frame.calendar()[-1]
+        if last <= pd.Timestamp(checkpoint.trained_until):
+            raise UserError(
+                f"{frame.name} ends at {last}, and the model has learned from rows up to {checkpoint.trained_until}: "
+                "these are earlier rows. Give a file that goes on."
+            )
+        try:
+            base = rows_of(checkpoint, source)
+        except UserError as error:
+            raise UserError(
+                f"{frame.name} does not hold the rows that the model was trained on, and where these were they cannot "
+                f"be read: {error} The first update needs them: give it the whole history once."
+            ) from error
+    wrong = {
+        name: f"{reason}. Restore the file, or give the rows after the training alone."
+        for name, reason in changed_series(checkpoint, base, "val").items()
+    }
+    right = np.flatnonzero(~np.isin(base.ids, list(wrong)))
+    if not right.size:
+        raise UserError(next(iter(wrong.values())))
+    seen = base.take(right)
+    left = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
+    rows = frame.take(left)
+    continued = joined(seen, rows, checkpoint.scales_of(seen).std)
+    whole = continued.whole
+    stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
+    if checkpoint.refit is not None:
+        learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
+        stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
+    new = np.maximum(0, whole.offsets[1:] - stop)
+    return with_absent(checkpoint, frame, replace(continued, new=new, refused={**wrong, **continued.refused}))
+
+
+def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
+    """Whether every series of a frame that was trained on has its train and validation rows.
+
+    UserError where the training had none.
+    """
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
+    if missing := {"train", "val"} - recorded.splits.keys():
+        raise UserError(
+            f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
+            "Forecast with it by forecast predict."
+        )
+    begin = recorded.begins(frame, places)
+    held = (begin >= 0) & (begin + recorded.splits["val"][places, 1] <= frame.offsets[1:])
+    return bool(held[places >= 0].all()) and bool((places >= 0).any())
+
+
+def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Continued:
+    """The rows of a further update. A series that was trained on and not seen yet must be as it was then."""
+    continued = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
+    if not continued.unseen:
+        return with_absent(checkpoint, frame, continued)
+    added = np.flatnonzero(np.isin(frame.ids, continued.unseen))
+    wrong = changed_series(checkpoint, frame.take(added), "val")
+    continued = continued.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
+    return with_absent(checkpoint, frame, continued)
+
+
+def with_absent(checkpoint: Checkpoint, frame: PanelFrame, continued: Continued) -> Continued:
+    """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
+    there = {*continued.whole.ids.tolist(), *continued.refused}
+    absent = {name: gone(frame, name) for name in checkpoint.scale.ids.tolist() if name not in there}
+    return replace(continued, refused={**continued.refused, **absent}).checked()
+
+
+def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
+    """The rows seen before and those of a file after them. std (S, C): of the series seen, in training.
+
+    UserError for a file whose rows lie beside the steps of those seen.
+    """
+    distance = steps_between(seen, frame)
+    before, now = seen.id_numbers, frame.id_numbers
+    ids = [*before, *(name for name in now if name not in before)]
+    count, places = len(seen), np.array([now.get(name, -1) for name in ids])
+    there, own = places >= 0, np.arange(len(ids)) < count
+    begin = np.where(there, frame.steps[places] + distance, 0)  # in steps of `seen`, as all that follows
+    end = begin + np.where(there, frame.lengths[places], 0)
+    first, last = begin.copy(), begin.copy()  # of a series that was not seen: no row before its own
+    first[:count], last[:count] = seen.steps, seen.steps + seen.lengths
+    low, high = np.maximum(first, begin)[:count], np.minimum(last, end)[:count]
+    sizes = np.where(there[:count], np.maximum(0, high - low), 0)
+    rows = ranges(seen.offsets[:-1] + low - seen.steps, sizes)
+    again = ranges(frame.offsets[:-1][places[:count]] + low - begin[:count], sizes)
+    both = np.ones((len(rows), len(seen.columns)), dtype=bool)  # what was filled in does not count
+    for part, numbers in ((seen, rows), (frame, again)):
+        both &= True if part.measured is None else np.asarray(part.measured[numbers])
+    far = np.abs(frame.values[again] - seen.values[rows]) > SAME * np.repeat(std, sizes, axis=0)
+    other = both & far
+    changed = np.zeros(len(ids), dtype=bool)
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    changed[np.searchsorted(edges, np.flatnonzero(other.any(axis=1)), side="right") - 1] = True
+    refused = {}
+    for s in np.flatnonzero(own & (~there | (end < last) | (begin > last) | changed)).tolist():
+        until = seen.calendar()[int(last[s]) - 1]
+        if not there[s]:
+            refused[ids[s]] = gone(frame, ids[s])
+            continue
+        if end[s] < last[s]:
+            reason = (
+                f"ends at {frame.timestamps(int(places[s]))[-1]}, and rows up to {until} have been seen: these are "
+            )
+            reason += "earlier rows than before. Give the file that goes on."
+        elif begin[s] > last[s]:
+            reason = (
+                f"begins at {frame.timestamps(int(places[s]))[0]}, and rows up to {until} have been seen: a hole of "
+            )
+            reason += f"{begin[s] - last[s]} rows. Give a file that holds them too."
+        else:
+            some = slice(edges[s], edges[s + 1])
+            parts = seen.values[rows[some]], frame.values[again[some]]
+            times = seen.timestamps(s)[low[s] - first[s] :]
+            reason = other_values(seen, times, *parts, other=other[some], measured=both[some])
+        refused[ids[s]] = f"{frame.named(int(places[s]))} {reason}"
+    right = there & ~np.isin(ids, list(refused))
+    counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
+    starts = np.stack([np.zeros(len(ids), dtype=np.int64), len(seen.values) + frame.offsets[:-1][places]], axis=1)
+    starts[:count, 0] = seen.offsets[:-1]
+    starts[:, 1] += last - begin
+    taken = ranges(starts.ravel(), counts.ravel())
+    masks = [np.ones(f.values.shape, bool) if f.measured is None else f.measured for f in (seen, frame)]
+    earliest = min(0, distance)
+    whole = replace(
+        frame,
+        values=np.concatenate([seen.values, frame.values])[taken],
+        measured=np.concatenate(masks)[taken] if any(f.measured is not None for f in (seen, frame)) else None,
+        offsets=np.concatenate([[0], np.cumsum(counts.sum(axis=1))]),
+        steps=first - earliest,
+        ids=np.array(ids),
+        first=frame.first if earliest else seen.first,
+        numbers=frame.numbers if earliest else seen.numbers,
+        facts=None if frame.facts is None else frame.facts.of(places),
+    )
+    return Continued(whole=whole, new=counts[:, 1], refused=refused, unseen=ids[count:])
+
+
+def gone(frame: PanelFrame, name: str) -> str:
+    """Why a file has nothing of a series that was there before."""
+    gap = next((reason for reason, names in frame.left_out.items() if name in names), None)
+    reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
+    return f"{frame.name}, series '{label(name)}' {reason}."
+
+
+def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """counts[i] numbers from starts[i] on, one after another."""
+    numbers: IntArray = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    return numbers
+
+
+def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
+    """How many steps after that of `seen` the calendar of `frame` begins. UserError where no step leads there."""
+    ends = [int(one.times()[0]) for one in (seen, frame)]
+    if ends[0] == ends[1]:
+        return 0
+    if seen.freq == STEP_FREQ:
+        unit = seen.numbers[1]
+        steps = None if frame.numbers[1] != unit or (ends[1] - ends[0]) % unit else abs(ends[1] - ends[0]) // unit
+    else:
+        missing = rows_missing(pd.DatetimeIndex(np.sort(ends).astype("datetime64[ns]")), seen.freq)
+        steps = None if missing is None else missing + 1
+    if steps is not None:
+        return steps if ends[1] > ends[0] else -steps
+    last, calendar = seen.calendar()[-1], frame.calendar()
+    if calendar[-1] <= last:
+        raise UserError(
+            f"{frame.name} ends at {calendar[-1]}, and rows up to {last} have been seen: these are earlier rows than "
+            "before. Give the file that goes on."
+        )
+    raise UserError(
+        f"{frame.name} has a row at {calendar[calendar > last][0]}, which no step of '{frame.freq}' after {last}, the "
+        "last row seen, reaches: another clock. Give times as in the rows before."
+    )
+
+
+def other_values(
+    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags, measured: Flags
+) -> str:
+    """What is said of the rows (n, C) of a series that were seen before and have other values now."""
+    column = int(other.sum(axis=0).argmax())
+    rows = np.flatnonzero(other[:, column])
+    before, now = values[rows, column], again[rows, column]
+    ratios = now[before != 0] / before[before != 0]
+    alike = len(ratios) >= max(2, 0.9 * measured[:, column].sum()) and np.ptp(ratios) < 0.01 * np.abs(ratios).max()
+    reason = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
+    return (
+        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows"
+        f"{of_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
+    )
+
+
+def rows_a_day(freq: str) -> int:
+    """Rows of one day, at least one."""
+    first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
+    return max(1, int(pd.Timedelta(days=1) / (second - first)))
+
+
+def of_other_scale(continued: Continued, std: FloatArray, columns: int) -> dict[str, str]:
+    """Why the new rows of some series, by their ids, are of another scale than those before them.
+
+    A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
+    watch is for. Stretches of a day are compared, or of what is new. std (S, C): of the training. columns: the first so
+    many, which are measured.
+    """
+    whole, day, reasons = continued.whole, max(rows_a_day(continued.whole.freq), LEAST_ROWS), {}
+    numbers = np.array([name not in whole.categories for name in whole.columns[:columns]])
+    length = np.minimum(np.minimum(continued.new, (whole.lengths - continued.new) // STRETCHES), day)
+    for s in np.flatnonzero(length).tolist():
+        new, rows = int(continued.new[s]), whole.rows(s)[:, :columns]
+        before, after = rows[:-new], rows[-new:]
+        (medians, sizes), (median, size) = (_stretches(part, int(length[s])) for part in (before, after))
+        room = FAR * np.maximum(std[s, :columns], before.std(axis=0))
+        low, high, smallest = medians.min(axis=0), medians.max(axis=0), sizes.min(axis=0)
+        larger = (median > high + room) | (median < low - room)
+        larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
+        far = (larger | ((size > 0) & (size < TINY * smallest))) & numbers
+        if far.any():
+            one, c = np.argwhere(far)[0]
+            which = f"of the {new} new rows {length[s]} of column '{label(whole.columns[c])}'"
+            had = f"stretches of {length[s]} rows before them had {low[c]:.4g} to {high[c]:.4g}"
+            reasons[str(whole.ids[s])] = (
+                f"{whole.named(s)}: another scale: {which} have the median {median[one, c]:.4g}, and {had}. Give them "
+                "in the units of before; if they are right: checks.scale=false"
+            )
+    return reasons
+
+
+def _stretches(values: FloatArray, length: int) -> tuple[FloatArray, FloatArray]:
+    """Medians and means of absolute values (n, C) of the last n stretches of so many rows."""
+    count = len(values) // length
+    stretches = values[len(values) - count * length :].reshape(count, length, -1)
+    return np.median(stretches, axis=1), np.abs(stretches).mean(axis=1)

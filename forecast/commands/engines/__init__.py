@@ -1,1 +1,0 @@
-"""Where the parts of a forecast are made when it is not this process: imported with engine=ray alone."""

@@ -1,0 +1,255 @@
+"""A panel as files of numbers in a folder, mapped into memory: converted once, written whole or not at all."""
+
+import hashlib
+import json
+import logging
+import shutil
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+from typing_extensions import NotRequired, TypedDict
+
+from forecast.data.gaps import Repair
+from forecast.data.panel import Facts, PanelFrame
+from forecast.data.reading.layout import Layout
+from forecast.data.sources import CsvSource
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import Gaps
+from forecast.documents import Array, Count, read_arrays, read_json
+from forecast.errors import UserError
+from forecast.files import sync, write_text
+
+_log = logging.getLogger(__name__)
+_VERSION = 1  # of the files below; another one is converted anew
+FOUND = "found"  # no frequency of pandas
+_ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
+_VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
+_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
+
+
+_LONGEST = 10**8  # steps of a calendar
+_OF_SERIES = {
+    "offsets": Array("i", 1),
+    "steps": Array("i", 1),
+    "ids": Array("U", 1),
+    "facts": Array("f", 2, optional=True),
+}
+
+
+class FactsOf(TypedDict):
+    """See `Facts`."""
+
+    names: list[str]
+    categories: dict[str, list[str]]
+    columns: list[str]
+
+
+class RepairOf(TypedDict):
+    """See `Repair`."""
+
+    policy: Gaps
+    rows_added: Count
+    cells_filled: Count
+    longest_run: Count
+
+
+class Meta(TypedDict):
+    """What is said of a panel beside its arrays, see `PanelFrame`."""
+
+    version: int
+    like: str
+    first: int
+    repair: RepairOf
+    freq: str
+    columns: list[str]
+    numbers: list[int]
+    id_column: str
+    time_column: str
+    left_out: dict[str, list[str]]
+    checksum: str | None
+    time_format: str | None
+    categories: dict[str, list[str]]
+    facts: NotRequired[FactsOf]
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The folder of a panel that is being written: its rows one after another, then `finish`.
+
+    like: the fingerprint of what it is read from, but for columns and frequency, which may be found in the files.
+    """
+
+    folder: Path
+    like: str
+    _all_measured: list[bool] = field(default_factory=list)
+
+    def add(self, values: FloatArray, measured: np.ndarray | None) -> None:
+        """Appends rows; measured: None for all."""
+        with (self.folder / _VALUES).open("ab") as file:
+            np.ascontiguousarray(values, dtype="<f8").tofile(file)
+        with (self.folder / _MEASURED).open("ab") as file:
+            (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
+        self._all_measured.append(measured is None)
+
+    def values(self, columns: int) -> FloatArray:
+        """The rows so far (N, columns), mapped: even zeros that nobody touches count where memory is limited."""
+        path = self.folder / _VALUES
+        if not path.is_file() or not path.stat().st_size:
+            return np.zeros((0, columns))
+        return np.memmap(path, dtype=np.dtype("<f8"), mode="r").reshape(-1, columns)
+
+    def finish(self, frame: PanelFrame) -> None:
+        """Writes all but the rows, which were added."""
+        if all(self._all_measured):
+            (self.folder / _MEASURED).unlink()
+        with (self.folder / _ARRAYS).open("wb") as file:
+            arrays: dict[str, Any] = {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids}
+            arrays |= {} if frame.facts is None else {"facts": frame.facts.values}
+            np.savez(file, **arrays)
+        plain = {name: getattr(frame, name) for name in _PLAIN}
+        if frame.facts is not None:
+            plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}
+            plain["facts"] |= {"columns": frame.facts.columns}
+        meta = {
+            "version": _VERSION,
+            "like": self.like,
+            "first": int(frame.first.value),
+            "repair": asdict(frame.repair),
+            **plain,
+        }
+        write_text(self.folder / _META, json.dumps(meta))
+        for path in self.folder.iterdir():
+            sync(path)
+        sync(self.folder)
+
+
+def cached_panel(
+    source: CsvSource, files: Sequence[Path], freq: str | None, convert: Callable[[Unfinished], None]
+) -> PanelFrame:
+    """The panel of a source from its folder `data.cache`, where `convert` writes it when it is not there yet.
+
+    Of two processes that convert the same one waits for the other. UserError for a folder that cannot be written.
+    """
+    folder = Path(str(source.cache))
+    name = f"panel-{_fingerprint(source, files, freq)[:20]}"
+    home = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f".{name}.lock"):
+            frame = _opened(home, str(source.path))
+            if frame is None and (found := _found(source, files, freq)) is not None:
+                home, frame = found
+            if frame is None:
+                _write(home, convert, like=_fingerprint(source, files, FOUND))
+                frame = _opened(home, str(source.path))
+                assert frame is not None, "it was written whole"
+                size = sum(path.stat().st_size for path in home.iterdir()) / 1e9
+                _log.info("%s: converted into %s, %.3g GB, from which it is read from now on.", source.path, home, size)
+            else:
+                _log.info("%s: read from %s, into which it was converted before.", source.path, home)
+    except OSError as error:
+        raise UserError(
+            f"data.cache={folder}: the panel cannot be written there: {error.strerror or error}. Name another folder, "
+            "or set data.cache=null to hold it in memory."
+        ) from error
+    return frame
+
+
+def _found(source: CsvSource, files: Sequence[Path], freq: str | None) -> tuple[Path, PanelFrame] | None:
+    """What a training has converted, which found for itself the columns and the frequency that a forecast names."""
+    if freq is None or source.columns is None:
+        return None
+    like = _fingerprint(source, files, FOUND)
+    for home in sorted(Path(str(source.cache)).glob("panel-*")):
+        frame = _opened(home, str(source.path), like=like)
+        if frame is None or (frame.freq, frame.columns) != (freq, tuple(source.columns)):
+            continue
+        if not frame.categories and frame.facts is None:  # whose numbers are those of one training
+            return home, frame
+    return None
+
+
+def _write(home: Path, convert: Callable[[Unfinished], None], *, like: str) -> None:
+    """Writes a panel beside its place, and moves it there once it is whole."""
+    if home.exists():
+        shutil.rmtree(home)
+    part = home.parent / f".{home.name}.part"
+    shutil.rmtree(part, ignore_errors=True)  # of a conversion that was killed
+    part.mkdir()
+    try:
+        convert(Unfinished(part, like))
+        part.replace(home)
+        sync(home.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | None:
+    """The panel in a folder, its rows mapped into memory; None where it is not there, or not as it was written.
+
+    like: that of `Unfinished` which it must have.
+    """
+    try:
+        meta, arrays = read_json(home / _META, Meta, most=1000), read_arrays(home / _ARRAYS, _OF_SERIES, most=16_000)
+        if meta is None or arrays is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
+            return None
+        offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
+        known, said, facts = arrays.get("facts"), meta.get("facts"), None
+        if known is not None and said is not None:
+            facts = Facts(tuple(said["names"]), known, said["categories"], tuple(said["columns"]))
+        whole = len(offsets) == len(ids) + 1 == len(steps) + 1 > 1 and not offsets[0] and (np.diff(offsets) > 0).all()
+        of_series = facts is None or facts.values.shape == (len(ids), len(facts.names))
+        if not (whole and of_series and len(meta["numbers"]) == 2 and 0 <= steps.min() <= steps.max() < _LONGEST):
+            return None
+        shape = (int(offsets[-1]), len(meta["columns"]))
+        cells = shape[0] * shape[1]
+        measured = home / _MEASURED
+        if (home / _VALUES).stat().st_size != 8 * cells or (measured.exists() and measured.stat().st_size != cells):
+            return None
+        frame = PanelFrame(
+            values=np.memmap(home / _VALUES, dtype=np.dtype("<f8"), mode="r", shape=shape),
+            measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
+            offsets=offsets,
+            steps=steps,
+            ids=ids,
+            name=name,
+            first=pd.Timestamp(meta["first"]),
+            repair=Repair(**meta["repair"]),
+            columns=tuple(meta["columns"]),
+            numbers=(meta["numbers"][0], meta["numbers"][1]),
+            facts=facts,
+            **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},  # type: ignore
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of pandas 2, for a frequency that pandas 3 does not know
+            frame.calendar()  # of such a beginning and frequency there is none else
+        return frame
+    except (OSError, ValueError, OverflowError, FutureWarning):
+        return None
+
+
+def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> str:
+    """What changes with the files, and with the keys that say how they are read; freq=FOUND: but for what is found."""
+    found = {"columns", "drop"} if freq == FOUND else set()
+    keys = [*(key.name for key in fields(Layout) if key.name not in found), "path", "panel", "id_column"]
+    read = {key: repr(getattr(source, key)) for key in keys}
+    read |= {key: repr(value) for key, value in source.named.items()}
+    others = [] if source.static_path is None else [Path(source.static_path)]
+    known = [_VERSION, freq, read, [_of_file(path) for path in [*files, *others]]]
+    return hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+
+
+def _of_file(path: Path) -> list[object]:
+    state = path.stat()
+    with path.open("rb") as file:
+        ends = hashlib.md5(file.read(_ENDS), usedforsecurity=False)
+        file.seek(max(0, state.st_size - _ENDS))
+        ends.update(file.read(_ENDS))
+    return [str(path.resolve()), state.st_size, state.st_mtime_ns, ends.hexdigest()]

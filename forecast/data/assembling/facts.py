@@ -1,0 +1,105 @@
+"""Facts of the series of a panel: columns that do not change within a series, ids, or columns of another file."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from forecast.data.assembling.fact_file import FactFile, key_of
+from forecast.data.assembling.rows import PanelRows, SortedRows
+from forecast.data.panel import Facts
+from forecast.data.reading.codebook import Codebook
+from forecast.data.sources import CsvSource
+from forecast.data.values.cells import FloatArray
+from forecast.data.values.findings import quoted
+from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
+
+
+def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Codebook) -> tuple[Facts, SortedRows]:
+    """The facts of all series of a panel, and its rows without the columns that they come from.
+
+    rows: of all files, as they were read; ordered: the same, sorted. UserError for a column that changes within a
+    series, for a series without a fact, and for a name that is in neither file.
+    """
+    keys = list(source.static_on or ())
+    own = [name for name in dict.fromkeys([*source.static, *keys]) if name in ordered.columns]
+    found = {name: _constant(ordered, name, book) for name in own}
+    for name in {*source.static, *keys} & rows.id_cells.keys():
+        found[name] = _of_ids(name, rows.id_cells[name], book)
+    names, file = list(source.static), None
+    if source.static_path is not None:
+        file = FactFile.read(Path(source.static_path), source)
+        joint = [_words(ordered, key, found, rows, book) for key in keys]
+        names = names or [name for name in file.names if name not in file.keys]
+        places = file.places([tuple(cells) for cells in zip(*joint, strict=True)], ordered.ids, keys)
+        found |= {name: file.values(name, book)[places] for name in names if name not in found and name in file.names}
+    for name in names:
+        if name not in found:
+            others = [*ordered.columns, *rows.id_cells, *(file.names if file else ())]
+            raise UserError(
+                f"{ordered.name}: there is no column '{name}' (data.static) among {listed(others)}."
+                f"{closest(name, others)} Name columns as line 1 does."
+            )
+        if (missing := np.isnan(found[name])).any():
+            where = file.path if file and name not in own and name not in rows.id_cells else ordered.name
+            raise UserError(
+                f"{where}: the series {quoted(ordered.ids[int(missing.argmax())])} has no value of the fact '{name}' "
+                f"(data.static), as have {int(missing.sum()) - 1} more. Fill it in, or leave the fact out."
+            )
+    values = np.stack([found[name] for name in names], axis=1) if names else np.zeros((len(ordered.ids), 0))
+    kept = [place for place, name in enumerate(ordered.columns) if name not in own]
+    if own:
+        columns = tuple(ordered.columns[place] for place in kept)
+        ordered = replace(ordered, values=np.ascontiguousarray(ordered.values[:, kept]), columns=columns)
+    return Facts(tuple(names), values, book.words(names), tuple(own)), ordered
+
+
+def _constant(rows: SortedRows, name: str, book: Codebook) -> FloatArray:
+    """The value (S,) of a column in each series, NaN where it has none; UserError where it changes."""
+    column = rows.values[:, rows.columns.index(name)]
+    held = np.flatnonzero(~np.isnan(column))
+    owners = np.repeat(np.arange(len(rows.ids)), rows.lengths)
+    first = np.full(len(rows.ids), -1)
+    first[owners[held][::-1]] = held[::-1]
+    values = np.where(first < 0, np.nan, column[first]).astype(np.float64)
+    other = held[column[held] != values[owners[held]]]
+    if other.size:
+        row = int(other[0])
+        series, before = int(owners[row]), rows.where(int(first[owners[row]])).rpartition(": ")[2]
+        words = book.words([name]).get(name)
+        now, then = (words[int(v) - 1] if words else f"{v:g}" for v in (column[row], values[series]))
+        raise UserError(
+            f"{rows.where(row)}: the fact '{name}' (data.static) of the series {quoted(rows.ids[series])} is {now}, "
+            f"and was {then} before ({before}): a fact does not change within a series. Mend the row, or name the "
+            "column in data.known or data.past."
+        )
+    return values
+
+
+def _of_ids(name: str, cells: Sequence[str], book: Codebook) -> FloatArray:
+    """A fact (S,) that is a part of the id: a number where all cells are and nobody says otherwise, else a category."""
+    if name not in book.named:
+        try:
+            numbers = np.array([float(cell) for cell in cells])
+        except ValueError:
+            numbers = np.array([np.nan])
+        if np.isfinite(numbers).all():
+            return numbers
+    return book.codes(name, cells)
+
+
+def _words(rows: SortedRows, key: str, found: dict[str, FloatArray], panel: PanelRows, book: Codebook) -> list[object]:
+    """What a column to join by says of each series."""
+    if key in panel.id_cells:
+        return [key_of(cell) for cell in panel.id_cells[key]]
+    if key not in found:
+        others = [*rows.columns, *panel.id_cells]
+        raise UserError(
+            f"{rows.name}: there is no column '{key}' (data.static_on) among {listed(others)}.{closest(key, others)} "
+            "Name the columns of the panel first: 'data.static_on={store: STORE}'"
+        )
+    words = book.words([key]).get(key)
+    values = found[key].tolist()
+    return values if words is None else [key_of(words[int(value) - 1]) if value > 0 else None for value in values]

@@ -1,0 +1,216 @@
+"""Many series of one frequency as one array."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from forecast.data.gaps import Repair, rows_since_measured
+from forecast.data.reading.layout import STEPS
+from forecast.data.values.cells import FloatArray, IntArray
+from forecast.text.terminal import label
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """G facts of S series, one value for each: a number, or the number of a word, from 1 on.
+
+    values (S, G). categories: the words of those that are none but words; 0 is another one. columns: those of the
+    panel's files that they were read or joined from.
+    """
+
+    names: tuple[str, ...]
+    values: npt.NDArray[np.float64]
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    def size_of(self, name: str) -> int:
+        """As `PanelFrame.size_of`."""
+        return len(self.categories[name]) + 1 if name in self.categories else 0
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """One of them (S,)."""
+        return self.values[:, self.names.index(name)]
+
+    def of(self, series: IntArray) -> "Facts":
+        """Those of some series."""
+        return replace(self, values=self.values[series])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PanelFrame:
+    """S regular series, none empty; `read_panel` has checked them, so nothing after it does.
+
+    values (N, C) float64, finite, in the units of the file: the rows of all series one after another, those of one in
+    the order of time; it may be a memory-mapped file. measured (N, C): False where no file held the cell and it was
+    filled; None: all were. offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1]. steps (S,): how many
+    steps after `first` each begins. ids (S,) of strings, each once. first: the earliest timestamp, without a time zone.
+    freq: a pandas alias, "ms" for steps without a calendar as in `layout.STEPS`. id_column, time_column: what a
+    forecast calls them; None, of the ids, where a file without any is one series, whose id is empty. numbers: of steps
+    without a calendar that of 1970-01-01, and how far apart they are in the file. stepped: whether a file without
+    ids has such steps, and no milliseconds. repair: by which rule cells were filled. left_out: ids of series that were
+    not taken, by the reason. checksum: of all bytes that were read. time_format, time_zone: see `Table`, the zone of
+    one series alone. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another one.
+    facts: of the series.
+    """
+
+    values: FloatArray
+    offsets: IntArray
+    steps: IntArray
+    ids: npt.NDArray[np.str_]
+    first: pd.Timestamp
+    freq: str
+    columns: tuple[str, ...]
+    name: str
+    measured: npt.NDArray[np.bool_] | None = None
+    id_column: str | None = "unique_id"
+    time_column: str = "date"
+    numbers: tuple[int, int] = (1, 1)
+    stepped: bool = False
+    repair: Repair = field(default_factory=Repair)
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
+    checksum: str | None = None
+    time_format: str | None = None
+    time_zone: str | None = None
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    facts: Facts | None = None
+
+    def __post_init__(self) -> None:
+        assert self.values.dtype == np.float64 and self.values.shape == (self.offsets[-1], len(self.columns))
+        assert self.values.flags.c_contiguous, "windows are views of whole rows"
+        assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
+        assert self.measured is None or self.measured.shape == self.values.shape
+
+    def as_panel(self) -> "PanelFrame":
+        """Itself: what a file of one series becomes, too."""
+        return self
+
+    def __len__(self) -> int:
+        """S."""
+        return len(self.ids)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """The rows of each series (S,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def since(self) -> npt.NDArray[np.integer[Any]] | None:
+        """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
+        if self.measured is None or self.repair.policy != "interpolate":
+            return None
+        return rows_since_measured(~self.measured, self.offsets[:-1])
+
+    def calendar(self, more: int = 0) -> pd.DatetimeIndex:
+        """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
+        if not more:
+            return self._calendar
+        steps = len(self._calendar) + more
+        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
+        return calendar
+
+    @cached_property
+    def _calendar(self) -> pd.DatetimeIndex:
+        steps = int((self.steps + self.lengths).max())
+        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
+        return calendar
+
+    def times(self, more: int = 0) -> IntArray:
+        """Of each step of the calendar: nanoseconds, or its number in the file where that counts steps."""
+        stamps = self.calendar(more).to_numpy().astype("datetime64[ns]").astype(np.int64)
+        first, unit = self.numbers
+        return first + unit * (stamps // 1_000_000) if self.freq == STEP_FREQ else stamps
+
+    def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
+        """The timestamps of the rows of one series, and of `more` steps after it."""
+        steps = int(self.steps[series])
+        timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        return timestamps
+
+    def end(self, series: int) -> str:
+        """The time of the last row of one series, in words."""
+        last = int(self.steps[series] + self.lengths[series]) - 1
+        return f"step {self.times()[last]}" if self.without_calendar else str(self.calendar()[last])
+
+    def rows(self, series: int) -> FloatArray:
+        """The values (n, C) of one series."""
+        return self.values[self.offsets[series] : self.offsets[series + 1]]
+
+    def of_series(self, series: int) -> str:
+        """Of series 'ID', for a message; nothing where the file has no ids."""
+        return "" if self.id_column is None else f" of series '{label(str(self.ids[series]))}'"
+
+    def named(self, series: int) -> str:
+        """The file, and which of its series, for a message."""
+        return self.name if self.id_column is None else f"{self.name}, series '{label(str(self.ids[series]))}'"
+
+    def cut(self, series: IntArray, first: IntArray, stop: IntArray) -> "PanelFrame":
+        """The rows first[i] to stop[i] of this array, of each of these series (M,)."""
+        counts = stop - first
+        rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        steps = self.steps[series] + first - self.offsets[:-1][series]
+        earliest = int(steps.min(initial=len(self.calendar()) - 1))
+        return replace(
+            self,
+            values=self.values[rows],
+            measured=None if self.measured is None else self.measured[rows],
+            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            steps=steps - earliest,
+            first=self.calendar()[earliest],
+            ids=self.ids[series],
+            facts=None if self.facts is None else self.facts.of(series),
+        )
+
+    def tail(self, rows: int) -> "PanelFrame":
+        """The last rows alone of each series."""
+        first = np.maximum(self.offsets[:-1], self.offsets[1:] - rows)
+        return self.cut(np.arange(len(self)), first, self.offsets[1:])
+
+    def take(self, series: IntArray) -> "PanelFrame":
+        """Some series alone (M,)."""
+        return self.cut(series, self.offsets[:-1][series], self.offsets[1:][series])
+
+    def between(self, first: int, stop: int) -> "PanelFrame":
+        """Some series alone, whose rows are the same memory."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[stop]))
+        return replace(
+            self,
+            values=self.values[rows],
+            measured=None if self.measured is None else self.measured[rows],
+            offsets=self.offsets[first : stop + 1] - self.offsets[first],
+            steps=self.steps[first:stop],
+            ids=self.ids[first:stop],
+            facts=None if self.facts is None else self.facts.of(np.arange(first, stop)),
+        )
+
+    def size_of(self, column: str) -> int:
+        """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
+        return len(self.categories[column]) + 1 if column in self.categories else 0
+
+    def of(self, columns: Sequence[str]) -> "PanelFrame":
+        """Some columns alone, in this order."""
+        if tuple(columns) == self.columns:
+            return self
+        places = [self.columns.index(name) for name in columns]
+        measured = None if self.measured is None else self.measured[:, places]
+        values = np.ascontiguousarray(self.values[:, places])
+        categories = {name: words for name, words in self.categories.items() if name in columns}
+        return replace(self, values=values, columns=tuple(columns), measured=measured, categories=categories)
+
+    @property
+    def without_calendar(self) -> bool:
+        """Whether its rows are steps that no calendar counts; a file without ids may hold milliseconds."""
+        return self.freq == STEP_FREQ and (self.id_column is not None or self.stepped)
+
+    @property
+    def id_numbers(self) -> dict[str, int]:
+        """The number of each series by its id."""
+        return {str(name): number for number, name in enumerate(self.ids)}
+
+
+STEP_FREQ = "ms"  # of rows with data.freq=steps, see `layout.STEPS`
+assert STEPS == "steps"

@@ -1,1 +1,0 @@
-"""Many series in one array: reading, splitting, scaling and windows of panels."""

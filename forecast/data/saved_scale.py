@@ -1,0 +1,190 @@
+"""The scale of the series of a training as a checkpoint keeps it, and what it gives for those of another file."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypedDict, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from forecast.data.differences import DifferencesState, SeasonalDifferences
+from forecast.data.panel import PanelFrame
+from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spread, spread
+from forecast.data.values.cells import FloatArray, IntArray
+
+EACH = ("series", "season")  # of these each series has a scale of its own
+LARGEST = 1e150  # of a mean or a deviation: the square of an error is finite
+TOGETHER = 2048  # series whose scale is found at once
+_ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
+
+
+class ScaleState(TypedDict):
+    """As a checkpoint holds it: the ids as bytes."""
+
+    how: How
+    ids: Tensor
+    mean: Tensor
+    std: Tensor
+    period: int | None
+    naive: DifferencesState
+
+
+@dataclass(frozen=True, eq=False)
+class SavedScale:
+    """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all.
+
+    period: as `Scales` has it. naive: what MASE is scaled by, of each series over its train rows.
+    """
+
+    how: How
+    ids: npt.NDArray[np.str_]
+    mean: FloatArray
+    std: FloatArray
+    naive: SeasonalDifferences
+    period: int | None = None
+
+    @classmethod
+    def of(cls, scaler: Scales, ids: npt.NDArray[np.str_], naive: SeasonalDifferences) -> "SavedScale":
+        """Of a scaler of the series `ids` (S,)."""
+        rows = slice(None) if scaler.how in EACH else slice(1)
+        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], naive, scaler.period)
+
+    def state(self) -> ScaleState:
+        """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
+        text = ids_text(self.ids)
+        return {
+            "how": self.how,
+            "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
+            "mean": torch.from_numpy(self.mean.copy()),
+            "std": torch.from_numpy(self.std.copy()),
+            "period": self.period,
+            "naive": self.naive.state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: ScaleState, *, n_columns: int, n_targets: int) -> "SavedScale":
+        """From what `state` gave. ValueError, with the second half of a sentence, for anything else."""
+        if state["how"] not in get_args(How):
+            raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
+        if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
+            raise ValueError("must hold ids of uint8, mean and std of float64")
+        ids = ids_of(state["ids"].numpy().tobytes())
+        if len(set(ids.tolist())) < len(ids):
+            raise ValueError("holds an id twice")
+        mean, std = state["mean"].numpy(), state["std"].numpy()
+        rows = len(ids) if state["how"] in EACH else 1
+        if mean.shape != std.shape or mean.shape != (rows, n_columns):
+            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids and {n_columns} columns")
+        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+            raise ValueError("must hold finite means, and finite deviations above 0")
+        if max(np.abs(mean).max(initial=0), std.max(initial=0)) > LARGEST:
+            raise ValueError(f"holds a number beyond {LARGEST:g}, of which no error is finite")
+        period = state["period"]
+        if state["how"] == "season" and not (type(period) is int and period > 0):
+            raise ValueError(f"has the period {period!r}, which must be a number of steps")
+        try:
+            naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
+        except ValueError as error:
+            raise ValueError(f"has naive errors, which {error}") from None
+        return cls(state["how"], ids, mean, std, naive, period)
+
+    def alone(self, columns: tuple[str, ...]) -> Scaler:
+        """That of the one series."""
+        return Scaler(self.mean[0], self.std[0], columns, self.how)
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        index: pd.Index = pd.Index(self.ids.astype(object))
+        return index
+
+    def places(self, ids: npt.NDArray[np.str_]) -> IntArray:
+        """The numbers here of series; -1: it was not trained on."""
+        places: IntArray = self._index.get_indexer(pd.Index(ids.astype(object)))
+        return places
+
+    def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
+        """Which of the series were not trained on."""
+        return np.asarray(self.places(ids) < 0)
+
+    def naive_errors(self, other: SeasonalDifferences, ids: npt.NDArray[np.str_]) -> SeasonalDifferences:
+        """Those of series `ids` over their train rows; of one that was not trained on what `other` has."""
+        places = self.places(ids)
+        seen = (places >= 0)[:, None]
+        absolute = np.where(seen, self.naive.absolute[places], other.absolute)
+        squared = np.where(seen, self.naive.squared[places], other.squared)
+        return SeasonalDifferences(period=self.naive.period, absolute=absolute, squared=squared)
+
+    def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> Scales:
+        """The scale of each series of a frame.
+
+        Where each series has its own, one that was not trained on has that of its measured cells: in its first
+        `context` rows; None: in all, where all lie before the forecast. together: so many of the last columns have one
+        scale for all series.
+        """
+        count = len(frame)
+        if self.how not in EACH:
+            mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
+            return Scales(self.how, mean, std, np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_))
+        places = self.places(frame.ids)
+        mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
+        if own.any():
+            begin, end = frame.offsets[:-1], frame.offsets[1:]
+            stop = end if context is None else np.minimum(begin + context, end)
+            counts, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
+            found, _ = spread(variances, means, counts)
+            if self.period is not None:
+                found = seasonal_spread(frame, np.where(own, stop, begin), self.period, found)
+            mean[own], std[own] = means[own], found[own]
+            if together:
+                mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
+        return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period)
+
+
+class ScaleInParts:
+    """The scale of the series of a frame, found when they are needed: who forecasts a part reads no row of another.
+
+    mean, std (S, C): of series that were needed. how: they are scaled, None before any was needed.
+    """
+
+    how: How | None = None
+
+    def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], Scales]) -> None:
+        """found: the scale of some series alone."""
+        self.frame, self._found = frame, found
+        self.mean, self.std = (np.zeros((len(frame), len(frame.columns))) for _ in range(2))
+        self._there = np.zeros(-(-len(frame) // TOGETHER), dtype=np.bool_)
+
+    def need(self, series: IntArray) -> None:
+        """Finds that of series which have none yet."""
+        for part in np.unique(series // TOGETHER).tolist():
+            if not self._there[part]:
+                first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
+                scaler = self._found(self.frame.between(first, stop))
+                self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
+                self.how = scaler.how
+
+
+def ids_text(ids: Iterable[str]) -> bytes:
+    """Ids as one text, a line each."""
+    return "\n".join(_escaped(str(name)) for name in ids).encode()
+
+
+def ids_of(text: bytes) -> npt.NDArray[np.str_]:
+    """The ids (S,) of which this is the text. ValueError, with the second half of a sentence, where it is none."""
+    try:
+        return np.array([_unescaped(name) for name in text.decode().split("\n")], dtype=np.str_)
+    except UnicodeDecodeError:
+        raise ValueError("holds ids that are no UTF-8") from None
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"[\\\n]", lambda found: _ESCAPED[found[0]], name)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)

@@ -1,0 +1,1 @@
+"""What all of data speaks in: arrays, findings, frequencies, features of time."""

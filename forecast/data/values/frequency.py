@@ -1,0 +1,174 @@
+"""The frequency of timestamps: found, checked to be exact, continued into the future."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+from pandas.tseries.offsets import Day, Tick
+
+from forecast.data.values.time_features import base_frequency
+from forecast.errors import UserError
+
+_UNITS = (  # nanoseconds and alias, the coarsest first
+    (86_400_000_000_000, "D"),
+    (3_600_000_000_000, "h"),
+    (60_000_000_000, "min"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1_000, "us"),
+    (1, "ns"),
+)
+_BLOCK = 1 << 15
+_STRETCH_ROWS = 12  # rows; two weekends of business days
+
+
+def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
+    """The pandas alias f with date_range(timestamps[0], periods=N, freq=f) == timestamps, or None.
+
+    timestamps (N,), N >= 3, increasing. Only aliases that pandas 2.2 and 3 both know without a warning.
+    """
+    if is_even(timestamps) and timestamps[1] - timestamps[0] < pd.Timedelta(days=1):
+        return _commonest_step(timestamps[:2])
+    # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
+    own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer")
+    candidates = [_commonest_step(timestamps)] if own.freq is None else [str(own.freqstr), _commonest_step(timestamps)]
+    return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
+
+
+def is_even(timestamps: pd.DatetimeIndex) -> bool:
+    """Whether each of the timestamps (N,), N >= 2, comes after the one before it by the same time."""
+    times = timestamps.asi8
+    step = np.diff(times[:2])
+    blocks = range(0, len(times) - 1, _BLOCK)  # that stay in a processor's cache
+    return bool((step > 0).any()) and all((np.diff(times[b : b + _BLOCK + 1]) == step).all() for b in blocks)
+
+
+def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
+    """Whether the timestamps (N,) are those of `freq`, none missing, none between."""
+    try:
+        expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # far too coarse a step: past the last year of pandas
+        return False
+    return bool((expected == timestamps).all())
+
+
+def is_frequency(freq: str) -> bool:
+    """Whether this is an alias that pandas can step forward by, and whose calendar is known."""
+    start = pd.Timestamp("2000-01-03 12:00")
+    try:
+        base_frequency(freq)
+        offset = to_offset(freq)
+        return offset.n > 0 and bool(start + offset > start)
+    except (ValueError, OverflowError):  # so are pandas' own errors and UserError
+        return False
+
+
+def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
+    """How many timestamps of `freq` are not there between the first and the last; None when one is off its grid.
+
+    timestamps (N,) increasing.
+    """
+    present, size = _on_grid(timestamps, freq)
+    return size - len(timestamps) if present.all() else None
+
+
+def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
+    """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
+    candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
+    if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
+        candidates.append(step)
+    else:  # the likelier first: of two that lack as many the first is taken
+        first = timestamps[0]
+        day, month = first.day_name()[:3].upper(), first.month_name()[:3].upper()
+        anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
+        candidates += [f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", step, "B"]
+    missing = {freq: rows_missing(timestamps, freq) for freq in dict.fromkeys(candidates)}
+    counts = {freq: count for freq, count in missing.items() if count is not None}
+    return min(counts, key=lambda freq: counts[freq], default=None)
+
+
+def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, str]:
+    """(row, freq, what it expects): the first row that does not follow its predecessor by the step usual in the series.
+
+    timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
+    holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
+    after missing rows follows as it should.
+    """
+    freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
+    offset = to_offset(freq)
+    assert offset is not None
+    row = int((~_on_grid(timestamps, freq)[0]).argmax()) if over_gaps else 0
+    if row == 0:  # the first row has nothing to follow
+        if isinstance(offset, (Tick, Day)):  # all at once; pandas adds the others one by one anyway, and warns of it
+            row = int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
+        else:
+            steps = range(1, len(timestamps))
+            row = next((row for row in steps if timestamps[row - 1] + offset != timestamps[row]), 0)
+            if row == 0:  # within a month or quarter: the first step from there leads to its end, as from any day of it
+                return 1, freq, f"{timestamps[1] - offset} before it"
+    return row, freq, str(timestamps[row - 1] + offset)
+
+
+def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
+    """The `periods` timestamps that follow `last` -> (periods,). `last` must itself be one of `freq`.
+
+    UserError where it is not, as in a damaged checkpoint, and where they leave the years that pandas knows.
+    """
+    try:
+        steps = pd.date_range(last, periods=periods + 1, freq=freq)
+    except (ValueError, OverflowError) as error:  # so are pandas' own errors
+        raise UserError(
+            f"{periods} steps of the frequency {freq} after {last} go beyond the year {pd.Timestamp.max.year}, the "
+            "last that can be counted. Give a time or a frequency that leads less far."
+        ) from error
+    if len(steps) < periods + 1 or steps[0] != last:
+        raise UserError(f"{last} is no time of the frequency {freq}. Give rows that are.")
+    future: pd.DatetimeIndex = steps[1:]
+    return future
+
+
+def past_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
+    """The `periods` timestamps up to `last` -> (periods,); UserError where they begin before the years of pandas."""
+    try:
+        return pd.date_range(end=last, periods=periods, freq=freq)
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            f"{periods} steps of the frequency {freq} are more than the years from {pd.Timestamp.min.year} to "
+            f"{pd.Timestamp.max.year} have, which can be counted. Train on rows of a finer frequency."
+        ) from error
+
+
+def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
+    """The alias of the commonest distance."""
+    steps, counts = np.unique(np.diff(timestamps.to_numpy().astype("datetime64[ns]")), return_counts=True)
+    counts[steps <= np.timedelta64(0)] = 0  # three centuries overflow
+    step = int(steps[counts.argmax()].astype(np.int64))
+    size, alias = next((size, alias) for size, alias in _UNITS if step % size == 0)
+    return alias if step == size else f"{step // size}{alias}"
+
+
+def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bool_], int]:
+    """(which of the timestamps (N,) are those of `freq` counted from the first, how many the whole grid has)."""
+    offset = to_offset(freq)
+    assert offset is not None
+    if isinstance(offset, Tick):  # counted, not listed: a wrong guess of nanoseconds would list years of them
+        stamps = timestamps.to_numpy()
+        unit = {alias: size for size, alias in _UNITS}[np.datetime_data(stamps.dtype)[0]]
+        since = stamps.astype(np.int64) - stamps[:1].astype(np.int64)  # whole numbers of `unit` nanoseconds
+        return since % (offset.nanos // math.gcd(offset.nanos, unit)) == 0, int(since[-1]) * unit // offset.nanos + 1
+    try:
+        grid = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # the last year of pandas has no further stamp of it
+        return np.zeros(len(timestamps), bool), 0
+    return np.asarray(timestamps.isin(grid)), len(grid)
+
+
+def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
+    """The frequencies of short stretches, the commonest first."""
+    width = max(3, min(_STRETCH_ROWS, len(timestamps) // 2))
+    starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
+    stretches = [infer_frequency(timestamps[s : s + width]) for s in starts]
+    return [freq for freq, _ in Counter(freq for freq in stretches if freq is not None).most_common()]

@@ -1,1 +1,0 @@
-"""A forecaster that needs none of this program, and the authors' checkpoints brought into it."""

@@ -1,0 +1,187 @@
+"""The parts of `forecast auto`: its time, its processes, how epochs fit into seconds, why a model was chosen."""
+
+import json
+import time
+
+import pytest
+
+from forecast.apps.auto.board import leaderboard, reason
+from forecast.apps.auto.budget import Budget
+from forecast.apps.auto.command import STEPS
+from forecast.apps.auto.pace import Pace
+from forecast.errors import UserError
+from forecast.jobs.steps import begin_server, run_step
+
+
+def pace(**changes):
+    return Pace(**{"batches": 100, "batch_size": 32, "seconds": 0.1, "validation": 2.0, "panel": False, **changes})
+
+
+@pytest.mark.parametrize(
+    ("allowance", "settings"),
+    [
+        (1000, {"trainer.max_epochs": 10, "callbacks.early_stopping.patience": 2}),  # 1000 steps, not six epochs alone
+        (60, {"trainer.max_epochs": 5, "callbacks.early_stopping.patience": 2}),
+        (
+            24,
+            {"trainer.max_epochs": 3, "callbacks.early_stopping.patience": 2, "trainer.limit_train_batches": 60},
+        ),
+        (9, {"trainer.max_epochs": 2, "callbacks.early_stopping.patience": 2, "trainer.limit_train_batches": 25}),
+        (5, {"trainer.max_epochs": 1, "callbacks.early_stopping.patience": 2, "trainer.limit_train_batches": 30}),
+        (3.9, None),
+    ],
+)
+def test_a_training_is_as_long_as_its_time_and_no_shorter_than_one(allowance, settings):
+    assert pace().settings(allowance) == settings
+
+
+def test_of_a_panel_an_epoch_draws_fewer_windows():
+    settings = pace(panel=True).settings(24)
+    assert settings["data.windows_per_epoch"] == 60 * 32 and "trainer.limit_train_batches" not in settings
+
+
+@pytest.mark.parametrize("allowance", [5, 9, 24, 40, 60, 100, 1000])
+def test_no_training_is_planned_to_take_longer_than_it_may(allowance):
+    one = pace()
+    settings = one.settings(allowance)
+    batches = settings.get("trainer.limit_train_batches", one.batches)
+    assert settings["trainer.max_epochs"] * (batches * one.seconds + one.validation) <= allowance
+
+
+def test_time_before_a_kill_counts_and_the_time_between_does_not(tmp_path):
+    first = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic() - 20)
+    assert first.left == pytest.approx(40, abs=1)
+    first.note()
+    second = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic() - 5)
+    assert second.left == pytest.approx(35, abs=1)
+    assert second.last_moment == pytest.approx(35 + 3 + 7.5, abs=1)
+    member_of(tmp_path)
+    with pytest.raises(UserError, match="another a"):
+        Budget(tmp_path, {"a": 2}, minutes=1, begun=time.monotonic())
+
+
+def member_of(folder):
+    """A file of a model that has been trained."""
+    (folder / "members" / "ridge").mkdir()
+    (folder / "members" / "ridge" / "member.json").write_text("{}")
+
+
+def test_where_nothing_is_trained_another_request_begins_anew(tmp_path):
+    first = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic() - 20)
+    (tmp_path / "members" / "patchtst").mkdir()
+    (tmp_path / "members" / "patchtst" / "pace.json").write_text("{}")
+    (tmp_path / "members" / "patchtst.log").write_text("why")
+    second = Budget(tmp_path, {"a": 2}, minutes=1, begun=time.monotonic())
+    assert first.is_new and second.is_new and second.left == pytest.approx(60, abs=1)
+    assert {path.name for path in (tmp_path / "members").iterdir()} == {"auto.json", "patchtst.log"}
+
+
+def test_a_block_that_takes_long_counts_while_it_is_at_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("forecast.apps.auto.budget.WRITTEN", 0.05)
+    one = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
+    with one.counting():
+        time.sleep(0.5)
+        assert json.loads((tmp_path / "members" / "auto.json").read_text())["seconds"] > 0.3
+
+
+def test_a_state_that_nobody_can_read_is_refused(tmp_path):
+    (tmp_path / "members").mkdir()
+    (tmp_path / "members" / "auto.json").write_text(json.dumps({"asked": {"a": 1}}))
+    with pytest.raises(UserError, match="is damaged"):
+        Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
+
+
+@pytest.fixture
+def steps(tmp_path, monkeypatch):
+    """A module of steps that end in every way."""
+    begin_server(
+        STEPS
+    )  # with what it preloads for all: one begun for this module would let each later step import torch
+    (tmp_path / "odd_steps.py").write_text(
+        "import os, time\n"
+        "from forecast.errors import UserError\n"
+        "def sums(a, b): print('adding'); return a + b\n"
+        "def refuses(): raise UserError('too few rows')\n"
+        "def breaks(): raise KeyError('oops')\n"
+        "def dies(): os._exit(9)\n"
+        "def waits(): time.sleep(600)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    odd = "odd_steps"
+    return lambda step, limit=60.0, **arguments: run_step(odd, step, arguments, log=tmp_path / "log", limit=limit)
+
+
+def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
+    assert steps("sums", a=2, b=3) == (5, "", "")
+    assert (tmp_path / "log").read_text() == "adding\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "said"), [("refuses", "too few rows"), ("breaks", "KeyError: 'oops'"), ("dies", "ended with status 9")]
+)
+def test_a_step_that_fails_says_why_in_a_sentence(steps, step, said):
+    outcome = steps(step)
+    assert outcome.value is None and said in outcome.error
+    assert outcome.kind == {"refuses": "UserError", "breaks": "KeyError", "dies": ""}[step]
+
+
+def test_a_step_that_takes_too_long_is_stopped(steps):
+    begin = time.monotonic()
+    assert steps("waits", limit=2.0).error == "there was no more time for it"
+    assert time.monotonic() - begin < 30
+
+
+def member(val, test, seconds=1.0):
+    return {"val": {"scaled": {"mse": val}}, "test": {"scaled": {"mse": test}, "mase": 1.0}, "seconds": seconds}
+
+
+TWO = {"ridge": member(0.5, 0.6), "patchtst": member(0.4, 0.7)}
+ENSEMBLE = {"test": {"scaled": {"mse": 0.55}, "mase": 0.9}, "cost": {"train_seconds": 3.0}}
+
+
+def test_the_mean_is_chosen_where_it_errs_less_on_rows_that_it_has_not_seen():
+    weighed = {"weights": [0.25, 0.75], "mean": 0.38, "best_member": 0.4, "alone": False}
+    rows = leaderboard(TWO, {"informer": "no time"}, weighed, ENSEMBLE, error="mse")
+    assert [row["model"] for row in rows] == ["weighted_ensemble", "patchtst", "ridge", "informer"]
+    assert [row["chosen"] for row in rows] == [True, False, False, False]
+    assert rows[-1]["reason"] == "no time" and rows[0]["test"] == 0.55
+    said = reason(rows, weighed, error="mse")
+    assert "patchtst 75 %, ridge 25 %" in said and "5.0 % below" in said
+
+
+def test_of_few_windows_the_reason_says_so():
+    weighed = {"weights": [0.25, 0.75], "mean": 0.41, "best_member": 0.4, "alone": None}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert reason(rows, weighed, error="mse").endswith(
+        "The validation windows are too few to choose one of them alone."
+    )
+
+
+@pytest.mark.parametrize(("mean", "alone"), [(0.38, False), (0.41, None)])
+def test_a_mean_of_one_member_is_that_member(mean, alone):
+    weighed = {"weights": [1.0, 0.0], "mean": mean, "best_member": 0.4, "alone": alone}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert [row["model"] for row in rows if row["chosen"]] == ["ridge"]
+    assert reason(rows, weighed, error="mse") == "Chosen: ridge alone. In the weighted mean it has all of the weight."
+
+
+def test_no_member_of_a_mean_is_named_with_all_or_none_of_it():
+    weighed = {"weights": [0.997, 0.003], "mean": 0.38, "best_member": 0.4, "alone": False}
+    said = reason(leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse"), weighed, error="mse")
+    assert "the weighted mean of ridge 99.7 %, patchtst 0.3 %." in said
+
+
+def test_else_the_best_member_alone():
+    weighed = {"weights": [0.0, 1.0], "mean": 0.41, "best_member": 0.4, "alone": True}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert [row["model"] for row in rows] == ["patchtst", "ridge"] and rows[0]["chosen"]
+    assert reason(rows, weighed, error="mse").startswith("Chosen: patchtst alone.")
+
+
+def test_without_an_ensemble_the_member_that_errs_least_on_validation_windows():
+    rows = leaderboard(TWO, {}, None, None, error="mse")
+    assert rows[0]["model"] == "patchtst" and rows[0]["chosen"]
+    assert "errs least on validation windows" in reason(rows, None, error="mse")
+    assert "no other model" in reason(
+        leaderboard({"ridge": TWO["ridge"]}, {}, None, None, error="mse"), None, error="mse"
+    )

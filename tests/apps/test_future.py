@@ -1,0 +1,237 @@
+"""forecast predict future=FILE: what is known in advance, of one series and of every series of a panel."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import write_untrained
+from program import call, refusal
+
+from forecast import Forecaster, UserError
+from forecast.apps.common import scoring as command
+from forecast.apps.common.inputs import evaluated_data, trained_source
+from forecast.checkpoint.load import load_checkpoint
+from forecast.evaluation import predict as core
+
+ROLES = ["data.target=sold", "data.known=[promo,temp]", "seq_len=22", "label_len=11", "pred_len=5", "data=csv"]
+HOURS, DAYS = 140, [60, 80, 45, 70]
+READING = ["data/split=last", "data.id_column=shop", "data.time_column=day"]
+
+
+def hours(rows=HOURS, *, seed=1):
+    draws = np.random.default_rng(seed)
+    columns = {name: draws.normal(50, 9, rows).round(2) for name in ("temp", "sold", "wind")}
+    times = pd.date_range("2024-03-01", periods=rows, freq="h")
+    return pd.DataFrame({"date": times, "promo": draws.integers(0, 2, rows), **columns})
+
+
+def days(lengths=DAYS, *, seed=2):
+    draws = np.random.default_rng(seed)
+    return pd.concat(
+        [
+            pd.DataFrame({"shop": f"s{s}", "day": pd.date_range("2024-01-01", periods=n + s)[s:]})
+            .assign(sold=draws.normal(100 * s, 5, n).round(2), promo=draws.integers(0, 2, n))
+            .assign(temp=draws.normal(9, 4, n).round(1))
+            for s, n in enumerate(lengths)
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The rows before the last five, what is known of these, and checkpoints."""
+    folder = tmp_path_factory.mktemp("future")
+    whole, panel = hours(), days()
+    whole.to_csv(folder / "whole.csv", index=False)
+    whole[:-5].to_csv(folder / "before.csv", index=False)
+    whole[-5:][["date", "temp", "promo"]].to_csv(folder / "after.csv", index=False)
+    panel.to_csv(folder / "panel.csv", index=False)
+    last = panel.groupby("shop").cumcount(ascending=False) < 5
+    panel[~last].to_csv(folder / "panel_before.csv", index=False)
+    panel[last][["temp", "shop", "promo", "day"]].to_csv(folder / "panel_after.csv", index=False)
+    panel[last][["temp", "shop", "promo", "day"]].to_parquet(folder / "panel_after.parquet")
+    write_untrained(folder / "c.ckpt", *ROLES, f"data.path={folder}/whole.csv")
+    write_untrained(folder / "bare.ckpt", *ROLES[2:], f"data.path={folder}/whole.csv")
+    write_untrained(folder / "p.ckpt", *ROLES, *READING, f"data.path={folder}/panel.csv")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    monkeypatch.setattr(command, "draw_ends", lambda path, *_: path.write_bytes(b"a picture"))
+
+
+def predict(checkpoint, output, *changes):
+    call("predict", f"ckpt_path={checkpoint}", f"output={output}", "device=cpu", *changes)
+    return pd.read_csv(output)
+
+
+def last_window(checkpoint, split="test"):
+    """The model's own forecast of the last window of the data trained on, original units."""
+    source = trained_source(checkpoint, root=None)
+    data = evaluated_data(checkpoint, source, None, split=split)
+    windows = data.windows(split)
+    return data, windows
+
+
+def test_a_forecast_is_that_of_the_window_that_holds_the_known_columns(folder, tmp_path):
+    found = predict(
+        folder / "c.ckpt", tmp_path / "f.csv", f"data.path={folder}/before.csv", f"future={folder}/after.csv"
+    )
+    checkpoint = load_checkpoint(folder / "c.ckpt")
+    assert checkpoint.data["columns"] == ["sold", "wind", "promo", "temp"]
+    data, windows = last_window(checkpoint)
+    batch = windows[len(windows) - 1]
+    with torch.inference_mode():
+        forecast = checkpoint.model()(batch.past, batch.past_known, batch.future_known)
+    assert batch.future_known.shape[2] == len(checkpoint.data["known"])
+    np.testing.assert_allclose(found[["sold"]], data.original(forecast[0].double().numpy()), atol=2e-4)
+    assert found["date"].tolist() == [str(time) for time in hours()["date"][-5:]]
+    python = Forecaster.load(folder / "c.ckpt", device="cpu").predict(hours()[:-5], future=hours()[-5:])
+    np.testing.assert_allclose(python["sold"], found["sold"], atol=1e-3)
+
+
+def test_what_is_known_in_advance_changes_the_forecast(folder, tmp_path):
+    other = hours()[-5:].assign(promo=lambda table: 1 - table["promo"])
+    forecaster = Forecaster.load(folder / "c.ckpt", device="cpu")
+    one, two = (forecaster.predict(hours()[:-5], future=rows)["sold"] for rows in (hours()[-5:], other))
+    assert (one != two).any()
+    later = pd.concat([hours()[-5:], hours(150)[140:].assign(temp=1e6)])
+    np.testing.assert_array_equal(forecaster.predict(hours()[:-5], future=later)["sold"], one)  # beyond the horizon
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_every_series_of_a_panel_is_told_its_own(folder, tmp_path, kind):
+    paths = [f"data.path={folder}/panel_before.csv", f"future={folder}/panel_after.{kind}"]
+    found = predict(folder / "p.ckpt", tmp_path / "f.csv", *paths)
+    checkpoint = load_checkpoint(folder / "p.ckpt")
+    data, windows = last_window(checkpoint)
+    last = torch.from_numpy(windows.origins.ends - 1)
+    batch = windows.__getitems__(last)
+    with torch.inference_mode():
+        forecast = checkpoint.model()(batch.past, batch.past_known, batch.future_known).double().numpy()
+    expected = data.original(forecast, np.arange(len(DAYS)))
+    np.testing.assert_allclose(found["sold"].to_numpy().reshape(len(DAYS), 5), expected[..., 0], rtol=1e-5)
+    table, last = days(), days().groupby("shop").cumcount(ascending=False) < 5
+    forecaster, last = Forecaster.load(folder / "p.ckpt", device="cpu"), last.to_numpy()
+    python = forecaster.predict(table[~last], future=table[last])
+    np.testing.assert_allclose(python["sold"], found["sold"], atol=1e-3)
+
+
+def test_parts_of_a_panel_with_a_future_are_joined_to_the_same_bytes(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(core, "BATCH", 1)
+    monkeypatch.setattr(command, "BATCH", 1)
+    paths = [f"data.path={folder}/panel_before.csv", f"future={folder}/panel_after.csv"]
+    predict(folder / "p.ckpt", tmp_path / "whole.csv", *paths)
+    parts = [tmp_path / f"{i}.csv" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, start=1):
+        predict(folder / "p.ckpt", part, *paths, f"shard={i}/3")
+    call("merge", *parts, "--output", tmp_path / "joined.csv")
+    assert (tmp_path / "joined.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+ONE = {
+    "a hole": (
+        lambda t: t.drop(index=t.index[2]),
+        r"has no row for 2024-03-06 17:00:00; the forecast needs the columns promo, temp at the 5 steps "
+        r"from 2024-03-06 15:00:00 to 2024-03-06 19:00:00",
+    ),
+    "an end before the horizon": (
+        lambda t: t[:-2],
+        r"has no row for 2024-03-06 18:00:00 and 1 more steps",
+    ),
+    "the history": (
+        lambda t: hours()[-6:],
+        r"line 2: 2024-03-06 14:00:00 lies in the history, which ends at 2024-03-06 14:00:00: .*Leave "
+        r"such rows out, 1 of 6",
+    ),
+    "an empty cell": (
+        lambda t: t.assign(temp=t["temp"].where(t.index < t.index[3])),
+        r"line 5, column 'temp': there is no value at 2024-03-06 18:00:00",
+    ),
+    "no column": (
+        lambda t: t.drop(columns="promo"),
+        r"there is no column 'promo' among temp, sold, wind",
+    ),
+    "between steps": (
+        lambda t: t.assign(date=t["date"] + pd.Timedelta("30min")),
+        r"is between the steps of 'h'",
+    ),
+    "a row twice": (
+        lambda t: pd.concat([t, t[-1:]]),
+        r"2024-03-06 19:00:00 stands in a row before",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_a_future_of_one_series_that_lacks_something_is_refused(folder, tmp_path, capsys, case):
+    change, match = ONE[case]
+    change(hours()[-5:]).to_csv(tmp_path / "bad.csv", index=False)
+    changes = [f"data.path={folder}/before.csv", f"future={tmp_path}/bad.csv", f"output={tmp_path}/f.csv"]
+    text = refusal(capsys, "predict", f"ckpt_path={folder}/c.ckpt", *changes)
+    with pytest.raises(UserError, match=match):
+        raise UserError(text)
+    assert not (tmp_path / "f.csv").exists()
+
+
+PANEL = {
+    "a series": (
+        lambda t: t[t["shop"] != "s2"],
+        r"has no row of 1 of 4 series, the first is 's2'; the forecast needs the columns promo, temp at "
+        r"the 5 steps from 2024-02-12 00:00:00 to 2024-02-16 00:00:00",
+    ),
+    "a row": (
+        lambda t: t[(t["shop"] != "s1") | (t["day"] != "2024-03-18")],
+        r"has no row of series 's1' for 2024-03-18 00:00:00; the",
+    ),
+    "a value": (
+        lambda t: t.assign(temp=t["temp"].where(t["shop"] != "s3")),
+        r"line 1\d, column 'temp': there is no value of series 's3' at 2024-03-09 00:00:00, and the forecast needs",
+    ),
+    "the history": (
+        lambda t: pd.concat([days()[50:54], t]),
+        r"line 2: 2024-02-20 00:00:00 lies in the history of series 's0', which ends at 2024-02-24 00:00:00: .*Leave "
+        r"such rows out, 4 of 24",
+    ),
+    "a column": (
+        lambda t: t.drop(columns="temp"),
+        r"there is no column 'temp'",
+    ),
+    "a row twice": (
+        lambda t: pd.concat([t, t[-1:]]),
+        r"the series 's3' has .* already",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PANEL)
+def test_a_future_of_a_panel_that_lacks_something_is_refused(folder, tmp_path, capsys, case):
+    change, match = PANEL[case]
+    table = days()
+    change(table[table.groupby("shop").cumcount(ascending=False) < 5]).to_csv(tmp_path / "bad.csv", index=False)
+    changes = [f"data.path={folder}/panel_before.csv", f"future={tmp_path}/bad.csv", f"output={tmp_path}/f.csv"]
+    text = refusal(capsys, "predict", f"ckpt_path={folder}/p.ckpt", *changes)
+    with pytest.raises(UserError, match=match):
+        raise UserError(text)
+
+
+@pytest.mark.parametrize(("kind", "first"), [("c", "2024-03-06 20:00:00"), ("p", "2024-03-01 00:00:00")])
+def test_without_what_is_known_in_advance_the_columns_and_steps_are_said(folder, tmp_path, capsys, kind, first):
+    text = refusal(capsys, "predict", f"ckpt_path={folder}/{kind}.ckpt", f"output={tmp_path}/f.csv")
+    assert f"must be told the columns promo, temp at the 5 steps from {first}" in text
+    assert "future=FILE" in text
+
+
+def test_a_future_of_a_model_that_knows_nothing_is_refused(folder, tmp_path, capsys):
+    text = refusal(
+        capsys, "predict", f"ckpt_path={folder}/bare.ckpt", f"output={tmp_path}/f.csv", f"future={folder}/after.csv"
+    )
+    assert "was trained without columns that are known in advance" in text
+
+
+def test_a_future_is_not_overwritten(folder, tmp_path, capsys):
+    text = refusal(
+        capsys, "predict", f"ckpt_path={folder}/c.ckpt", f"output={folder}/after.csv", f"future={folder}/after.csv"
+    )
+    assert "what is known in advance (future)" in text

@@ -1,0 +1,197 @@
+"""What `forecast update` refuses, each in one sentence, with the state as it was."""
+
+import json
+import re
+import shutil
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from apps.updates import DAY, TRAINED, files_of, series, trained, updated, words, write
+from program import refusal
+
+TABLE = series()
+NOW = TRAINED + 2  # days seen
+
+
+@pytest.fixture(scope="module")
+def run(daily_run):
+    return daily_run
+
+
+@pytest.fixture(scope="module")
+def seen(run, tmp_path_factory):
+    """The folder of updates up to the day NOW, but for the line of the day before."""
+    folder = tmp_path_factory.mktemp("seen")
+    for day in (TRAINED, NOW):
+        updated(run, write(folder / "h.csv", TABLE, last=day), folder / "u")
+    return folder / "u"
+
+
+@pytest.fixture
+def folder(seen, tmp_path):
+    """A copy of it, to go on in."""
+    return shutil.copytree(seen, tmp_path / "u")
+
+
+def days(first, last, change=None):
+    """The rows of some days, with a change."""
+    table = TABLE.iloc[first * DAY : last * DAY].copy()
+    changed = None if change is None else change(table)
+    return table if changed is None else changed
+
+
+def times(table, *, factor, rows=slice(None)):
+    table.iloc[rows, 1] = (table.iloc[rows, 1] * factor).round(6)
+
+
+def later(table, *, by):
+    table["date"] += pd.Timedelta(by)
+
+
+def without(table, *, rows):
+    return table.drop(table.index[rows])
+
+
+def one_value(table, *, row):
+    table.iloc[row, 1] += 5.0
+
+
+LAST = "2025-03-03 23:00:00"  # seen
+REFUSED = {
+    "earlier rows": (days(0, NOW - 1), f"ends at 2025-03-02 23:00:00, and rows up to {LAST} have been seen: .*go"),
+    "a hole before the file": (
+        days(NOW + 1, NOW + 2),
+        f"begins at 2025-03-05 00:00:00, and rows up to {LAST} have been seen: a hole of 24 rows. Give a file",
+    ),
+    "a hole inside": (
+        days(0, NOW + 1, partial(without, rows=slice(-9, -5))),
+        "2025-03-04 19:00:00 follows 2025-03-04 14:00:00 .*Fill the gap",
+    ),
+    "another value": (
+        days(0, NOW + 1, partial(one_value, row=NOW * DAY - 5)),
+        r"overlaps with rows seen before and holds other values: column 'load' is .* at 2025-03-03 19:00:00 and was "
+        r".*, in 1 of \d+ rows. Restore it, or if it is right, begin anew in another folder: hydra.run.dir=FOLDER",
+    ),
+    "the whole file in other units": (
+        days(0, NOW + 1, partial(times, factor=1000)),
+        r"holds other values: .*rows \(1000 times as large: another scale\)\. Restore",
+    ),
+    "new rows in other units": (
+        days(NOW, NOW + 1, partial(times, factor=1000)),
+        "another scale: of the 24 new rows 24 of column 'load' have the median .*, and stretches of 24 rows before "
+        "them had .* Give them in the units of before; if they are right: checks.scale=false",
+    ),
+    "new rows in smaller units": (
+        days(0, NOW + 1, partial(times, factor=0.001, rows=slice(-24, None))),
+        "another scale",
+    ),
+    "another clock": (
+        days(NOW, NOW + 1, partial(later, by="20min")),
+        f"has a row at 2025-03-04 00:20:00, which no step of 'h' after {LAST}, the last row seen, reaches",
+    ),
+    "another clock in all rows": (days(0, NOW + 1, partial(later, by="20min")), "no step of 'h' after"),
+    "another frequency": (days(0, NOW + 1).iloc[::2], "frequency '2h'; the model was trained on 'h'"),
+    "another column": (days(0, NOW + 1).rename(columns={"load": "laod"}), "no column .*load"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_rows_that_do_not_continue(case, run, folder, tmp_path, capsys):
+    table, says = REFUSED[case]
+    before = files_of(folder)
+    table.to_csv(tmp_path / "h.csv", index=False)
+    text = refusal(capsys, "update", *words(run, tmp_path / "h.csv", folder))
+    assert re.search(says, text, re.DOTALL), text
+    assert len(text.strip().splitlines()) == 1
+    assert files_of(folder) == before
+    updated(run, write(tmp_path / "h.csv", TABLE, last=NOW + 1), folder)  # the right file goes on
+
+
+@pytest.mark.parametrize("factor", [1.3, 1.5, 3.0, 0.5])
+def test_a_sceptic_is_not_over_eager(factor, run, folder, tmp_path):
+    """A level or a swing that grows is for the watch; nights without sun are no other unit."""
+    table = days(0, NOW + 1, partial(times, factor=factor, rows=slice(-24, None)))
+    table.to_csv(tmp_path / "h.csv", index=False)
+    updated(run, tmp_path / "h.csv", folder)
+
+
+def test_another_scale_is_taken_where_the_user_says_that_it_is_right(run, folder, tmp_path):
+    days(NOW, NOW + 1, partial(times, factor=1000)).to_csv(tmp_path / "h.csv", index=False)
+    assert updated(run, tmp_path / "h.csv", folder, "checks.scale=false")["last"]["mae"] > 1000
+
+
+FIRST = {
+    "the whole file in other units": (
+        days(0, TRAINED, partial(times, factor=1000)),
+        r"holds other values than those trained on: .*column 'load' has the mean .* and had .*\(1000 times as large: "
+        r"another scale\)\. Restore the file, or give the rows after the training alone",
+    ),
+    "one value of the train rows": (
+        days(0, TRAINED, partial(one_value, row=7)),
+        "holds other values than those trained on",
+    ),
+    "the rows after training in other units": (
+        days(0, TRAINED, partial(times, factor=1000, rows=slice(-48, None))),
+        "another scale: of the 144 new rows 24 of column 'load'",
+    ),
+    "a file that ends in the train rows": (
+        days(0, 20),
+        "the model has learned from rows up to .*these are earlier rows",
+    ),
+    "a hole after the data trained on": (days(TRAINED + 1, TRAINED + 2), "a hole of 24 rows"),
+}
+
+
+@pytest.mark.parametrize("case", FIRST)
+def test_rows_that_do_not_continue_the_data_trained_on(case, run, tmp_path, capsys):
+    table, says = FIRST[case]
+    table.to_csv(tmp_path / "h.csv", index=False)
+    text = refusal(capsys, "update", *words(run, tmp_path / "h.csv", tmp_path / "u"))
+    assert re.search(says, text, re.DOTALL), text
+    assert len(text.strip().splitlines()) == 1 and files_of(tmp_path / "u") == {}
+
+
+def test_new_rows_alone_where_the_data_trained_on_are_gone(tmp_path, capsys):
+    run = trained(tmp_path, TABLE)
+    (tmp_path / "trained.csv").unlink()
+    path = write(tmp_path / "h.csv", TABLE, first=TRAINED, last=TRAINED + 1)
+    text = refusal(capsys, "update", *words(run, path, tmp_path / "u"))
+    assert "does not hold the rows that the model was trained on" in text
+    assert "The first update needs them: give it the whole history once" in text
+    updated(run, write(path, TABLE, last=TRAINED), tmp_path / "u")
+    updated(run, write(path, TABLE, first=TRAINED, last=TRAINED + 1), tmp_path / "u")
+
+
+def test_the_updates_of_another_checkpoint_other_levels_and_a_damaged_state(run, folder, tmp_path, capsys):
+    path = write(tmp_path / "h.csv", TABLE, last=NOW + 1)
+    text = refusal(capsys, "update", *words(run, path, folder, "level=[90]"))
+    assert "level=[90]: the updates before have [80,90]. Leave level out" in text
+    other = trained(tmp_path, TABLE, "seed=2", "seq_len=72")
+    text = refusal(capsys, "update", *words(other, path, folder))
+    assert "holds the updates of another checkpoint than" in text and "hydra.run.dir=FOLDER" in text
+    content = (folder / "state.npz").read_bytes()
+    for damaged in (content[:-100], b"", b"mine"):
+        (folder / "state.npz").write_bytes(damaged)
+        text = refusal(capsys, "update", *words(run, path, folder))
+        assert "state.npz cannot be read as the state of an update: " in text
+    (folder / "state.npz").write_bytes(content)
+    with np.load(folder / "state.npz") as file:
+        arrays = dict(file)
+    former = json.loads(str(arrays["meta"])) | {"format": 2, "latest": ["../../../x", "mine"]}  # it named its file
+    np.savez(folder / "state.npz", **{**arrays, "meta": np.array(json.dumps(former))})
+    assert "format: must be 3" in refusal(capsys, "update", *words(run, path, folder))
+    assert not (folder / "forecasts/../../../x").exists()
+
+
+def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_path, capsys):
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u/log.csv").write_text("mine")
+    path = write(tmp_path / "h.csv", TABLE, last=TRAINED)
+    text = refusal(capsys, "update", *words(run, path, tmp_path / "u"))
+    assert "log.csv is there and is not of an update. Nothing is overwritten: choose another folder" in text
+    (tmp_path / "u/log.csv").unlink()
+    path.rename(tmp_path / "u/latest.csv")
+    text = refusal(capsys, "update", *words(run, tmp_path / "u/latest.csv", tmp_path / "u"))
+    assert "latest.csv is the history itself (data.path) and would be overwritten" in text

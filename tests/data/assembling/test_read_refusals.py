@@ -1,0 +1,221 @@
+"""What is no panel is refused in one sentence that names the place and a fix; the fix works."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from data.assembling.panel_files import long_table, planted, read, refusal
+
+LONG = {"id_column": "unique_id"}
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def written(request, tmp_path):
+
+    def write(table, name="my"):
+        path = tmp_path / f"{name}.{request.param}"
+        getattr(table.reset_index(drop=True), f"to_{request.param}")(
+            path, **({"index": False} if request.param == "csv" else {})
+        )
+        return path
+
+    return write
+
+
+def hourly(name, hours, freq="h", start="2021-03-01"):
+    times = pd.date_range(start, periods=max(hours) + 1, freq=freq)[list(hours)]
+    return pd.DataFrame({"unique_id": name, "ds": times, "y": np.arange(float(len(times)))})
+
+
+def stacked(*tables):
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_an_id_column_that_is_not_there(written):
+    path = written(hourly("a", range(5)))
+    assert re.search(
+        r"no column 'unique_ID' \(data.id_column\) among unique_id, ds, y. Did you mean 'unique_id'\? Set "
+        "data.id_column=NAME",
+        refusal(path, id_column="unique_ID"),
+    )
+    assert "no column 'brand'" in refusal(path, id_column=["unique_id", "brand"])
+    other = written(hourly("a", range(5)).rename(columns={"unique_id": "shop"}), "other")
+    assert re.search("no column is called unique_id or item_id among shop, ds, y", refusal(other, panel="long"))
+    assert len(read(other, id_column="shop")) == 1
+
+
+def test_a_time_column_that_is_not_there(written):
+    path = written(hourly("a", range(5)).rename(columns={"ds": "when"}))
+    assert re.search("no time column 'date' among the columns unique_id, when, y", refusal(path, **LONG))
+
+
+def test_an_id_that_is_unique_for_every_row(written):
+    table = hourly("a", range(5)).assign(row=[f"r{n}" for n in range(5)])
+    assert re.search(
+        r"each of the 5 rows has another id in data.id_column=row, so none is a series",
+        refusal(written(table), id_column="row"),
+    )
+
+
+def test_an_id_that_is_missing(written):
+    table = hourly("a", range(5))
+    table.loc[3, "unique_id"] = None
+    assert re.search("(line 5|row 4): the id in the column unique_id is missing", refusal(written(table), **LONG))
+
+
+def test_one_series_in_two_files(written, tmp_path):
+    first, second = (
+        written(stacked(hourly("a", range(5)), hourly("b", range(5))), "x1"),
+        written(hourly("b", range(5, 9)), "x2"),
+    )
+    text = refusal(tmp_path / f"*{first.suffix}", **LONG)
+    assert text.startswith(f"The series 'b' stands in {first} and in {second}.")
+
+
+def test_files_of_different_columns(written, tmp_path):
+    first, second = written(hourly("a", range(5)), "x1"), written(hourly("b", range(5)).assign(z=1.0), "x2")
+    pattern = tmp_path / f"*{first.suffix}"
+    assert f"{second} has the columns y, z, where {first} has y" in refusal(pattern, **LONG)
+    assert len(read(pattern, columns=["y"], **LONG)) == 2
+
+
+def test_series_of_different_frequencies(written):
+    for other in ("D", "30min", "MS"):
+        table = stacked(hourly("slow", range(9), other), hourly("fast", range(60)))
+        text = refusal(written(table), **LONG)
+        assert re.search(f"'slow' has rows at the frequency '{other}', and the series 'fast' at 'h'", text)
+    weeks = stacked(hourly("a", range(40), "W-SUN"), hourly("b", range(20), "W-MON", "2021-03-02"))
+    assert re.search(
+        "'b' has rows at the frequency 'W-MON', and the series 'a' at 'W-SUN'", refusal(written(weeks), **LONG)
+    )
+
+
+def test_a_series_between_the_steps_of_the_others(written):
+    table = stacked(hourly("a", range(30)), hourly("b", range(9), start="2021-03-01 00:30"))
+    text = refusal(written(table), **LONG)
+    assert re.search("the series 'b' has a row at 2021-03-01 00:30:00, which is between the steps of 'h'", text)
+
+
+def test_rows_that_are_not_regular(written):
+    times = pd.Timestamp("2021-03-01") + pd.to_timedelta([0, 60, 120, 180, 247, 300, 360], unit="min")
+    table = pd.DataFrame({"unique_id": "odd", "ds": times, "y": 1.0})
+    text = refusal(written(stacked(hourly("a", range(30)), table)), **LONG)
+    assert re.search("(line 36|row 35): the series 'odd' has a row at 2021-03-01 04:07:00, which is between", text)
+
+
+def test_steps_of_a_training_must_be_those_of_the_file(written):
+    path = written(stacked(hourly("a", range(30)), hourly("b", range(9))))
+    with pytest.raises(ValueError, match="the series 'a' has the frequency 'h'; the model was trained on 'D'"):
+        read(path, trained_on="D", **LONG)
+    with pytest.raises(ValueError, match="has dates; the model was trained on the frequency 'ms'"):
+        read(path, trained_on="ms", **LONG)
+    assert read(path, trained_on="h", **LONG).freq == "h"
+
+
+def test_a_gap_names_the_series_its_place_and_the_fix_works(written):
+    table = stacked(hourly("whole", range(9)), hourly("gappy", [0, 1, 4, 5, 6, 7, 8]))
+    text = refusal(written(table), **LONG)
+    assert re.search("the series 'gappy' lacks 2 rows, from 2021-03-01 02:00:00 on; 1 of 2 series has gaps", text)
+    for fix in re.findall(r"data\.gaps=(\w+)", text):
+        assert read(written(table), gaps=fix, **LONG).lengths.tolist() == [9, 9]
+    cell = stacked(hourly("whole", range(9)), hourly("gappy", range(9)))
+    cell.loc[12, "y"] = None
+    text = refusal(written(cell), **LONG)
+    assert re.search("(line 14|row 13): the series 'gappy' has no value at 2021-03-01 03:00:00 in the column 'y'", text)
+
+
+def test_a_repeated_time_names_the_series_and_the_fix_works(written):
+    table = stacked(hourly("a", range(9)), hourly("b", range(9)), hourly("b", [3]))
+    text = refusal(written(table), **LONG)
+    assert re.search(
+        r"(line 20|row 19): the series 'b' has 2021-03-01 03:00:00 already \((line 14|row 13)\); 1 of 19 rows", text
+    )
+    assert len(read(written(table), duplicates="mean", **LONG)) == 2
+
+
+def test_numbers_that_single_precision_does_not_hold(written):
+    for value, what in ((1e39, "is larger than 3.4e.38"), (float("inf"), "is not a finite number")):
+        table = hourly("a", range(5))
+        table.loc[2, "y"] = value
+        assert re.search(
+            f"(line 4|row 3), column 'y': '?{value!r}'? {what}".replace("+", r"\+"), refusal(written(table), **LONG)
+        )
+
+
+def test_an_empty_panel(written, tmp_path):
+    # pandas 2 writes a column of words without any as one of no type
+    assert re.search("no rows|of the type null", refusal(written(hourly("a", range(5)).iloc[:0]), **LONG))
+    table = hourly("a", range(5)).assign(y=np.nan)
+    assert re.search("none of 1 series|no column of numbers", refusal(written(table), **LONG))
+    path = tmp_path / "empty.csv"
+    path.write_text("")
+    assert "empty" in refusal(path, **LONG)
+    assert "holds no series" in refusal(path, panel="rows")
+    assert "no file is called so" in refusal(tmp_path / "no*.csv", **LONG)
+    assert "is a folder. Name the files in it by a pattern" in refusal(tmp_path, **LONG)
+
+
+def test_series_too_short_for_a_frequency(written):
+    text = refusal(written(stacked(hourly("a", range(2)), hourly("b", range(2)))), **LONG)
+    assert "2 series of at most 2 rows are too short to infer a frequency" in text
+
+
+def test_a_wide_file_with_a_name_twice(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("ds,a,b,a\n" + "".join(f"2021-03-0{d},1,2,3\n" for d in range(1, 6)))
+    assert "two columns are called 'a'" in refusal(path, panel="columns")
+
+
+def test_a_form_that_does_not_fit(tmp_path):
+    panel, stamps = planted()
+    path = tmp_path / "my.csv"
+    long_table(panel, stamps).assign(kind="x").to_csv(path, index=False)
+    text = refusal(path, panel="rows")
+    assert re.search("line 3: the series 's0' stands already in line 2", text)
+    path.write_text("name,shop,kind\na,north,x\nb,south,y\n")
+    assert re.search("most are none: 'north', 'x', 'south'. Set data.panel=long", refusal(path, panel="rows"))
+    path.write_text("a,1,2,x\nb,3,4,5\n")
+    assert re.search("line 1, column 'value': 'x' is no number", refusal(path, panel="rows"))
+
+
+def test_a_line_without_an_id_and_one_that_stands_twice(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("a,1,2\n,3,4\n")
+    assert "line 2 has no id" in refusal(path, panel="rows")
+    path.write_text("a,1,2\nb,3,4\na,5,6\n")
+    assert "line 3: the series 'a' stands already in line 1" in refusal(path, panel="rows")
+
+
+def test_a_long_panel_that_is_read_as_columns(tmp_path):
+    path = tmp_path / "my.csv"
+    stacked(hourly("a", range(5)), hourly("b", range(5))).to_csv(path, index=False)
+    text = refusal(path, panel="columns")
+    assert re.search("line 7: the time 2021-03-01 00:00:00 stands in a line before.* data.panel=long data.id_col", text)
+
+
+def test_a_column_that_is_an_id_and_a_number(written):
+    text = refusal(written(hourly(1, range(5))), columns=["y", "unique_id"], **LONG)
+    assert "the column 'unique_id' is in data.columns, to be read as numbers, and in data.id_column" in text
+
+
+def test_a_value_behind_the_dates_of_line_1(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("id,2021-03-01,2021-03-02,2021-03-03\na,1,2,3\nb,1,2,3,4\n")
+    assert "line 3, value 4 stands behind the 3 times in line 1" in refusal(path, panel="rows")
+
+
+def test_keys_that_do_not_go_with_a_form(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("a,1,2\nb,3,4\n")
+    assert "data.columns=['x'] chooses among columns" in refusal(path, panel="rows", columns=["x"])
+    hourly("a", range(9)).to_csv(path, index=False)
+    text = refusal(path, resample="D", aggregate="mean", **LONG)
+    assert "data.resample=D leaves 1 row of 9, from 2021-03-01 00:00:00 to" in text
+
+
+def test_a_damaged_parquet_file(tmp_path):
+    path = tmp_path / "my.parquet"
+    hourly("a", range(5)).to_parquet(path)
+    path.write_bytes(path.read_bytes()[:200])
+    assert "is a Parquet file, and cannot be read" in refusal(path, **LONG)
