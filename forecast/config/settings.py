@@ -119,7 +119,7 @@ class BacktestSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """How long a study goes on, and what it varies. space: null, a file, or {key: values}, see forecast/config/spaces.yaml."""
+    """How long a study goes on, and what it varies. space: null, a file, or {key: values}, see spaces.yaml."""
 
     minutes: Annotated[float, ABOVE_0] | None
     trials: Positive | None

@@ -1,7 +1,8 @@
 """Runs published tables and sets ours beside theirs.
 
-A row is the experiment TABLE/ROW (forecast/config/published.yaml). Each training is a process of its own; its result becomes a
-line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last checkpoint.
+A row is the experiment TABLE/ROW (forecast/config/published.yaml). Each training is a process of its own; its result
+becomes a line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last
+checkpoint.
 """
 
 import argparse

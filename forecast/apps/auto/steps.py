@@ -188,6 +188,7 @@ def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
         found.append(command("predict")(cfg))
 
     call(forecast, config_name="predict", overrides=list(overrides))
-    assert (answer := found[0]) is not None
+    answer = found[0]
+    assert answer is not None, "predict answers"
     document: dict[str, object] = json.loads(json.dumps(answer.document, default=str))
     return document
