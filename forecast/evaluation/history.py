@@ -23,10 +23,11 @@ NOTHING = 1e-6  # of it: zeros, as float32 has them
 LISTED = 5  # columns
 
 
-def report_filled(frame: PanelFrame, series: IntArray, *, seq_len: int) -> None:
+def report_filled(frame: PanelFrame, series: IntArray, *, seq_len: int, of: int) -> None:
     """Warns of what was filled in among the last `seq_len` rows of series (M,) in order, which the model reads.
 
-    UserError where most of a column is made up there in every series of the frame: nothing is left to start from.
+    of: how many series are forecast, in other parts too. UserError where most of a column is made up there in each of
+    them: nothing is left to start from.
     """
     if frame.measured is None or not series.size:
         return
@@ -46,7 +47,7 @@ def report_filled(frame: PanelFrame, series: IntArray, *, seq_len: int) -> None:
         f"{frame.name}: of the last seq_len = {seq_len} rows{frame.of_series(number)}, {stamps[0]} to {stamps[-1]}, "
         f"{len(gap)} were missing or incomplete (the first at {gap[0]}, the last at {gap[-1]})"
     )
-    if len(guessed) == len(frame):
+    if len(guessed) == of:
         worst = int(made_up.argmax())
         raise UserError(
             f"{text}; column '{label(frame.columns[worst])}' has no value in {made_up[worst]} of them. A forecast from "

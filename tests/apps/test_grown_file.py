@@ -221,6 +221,15 @@ def test_the_new_rows_of_each_series_of_a_panel_are_evaluated(of_panel, tmp_path
     assert f"split=new: the {11 + 3 + 60} rows from" in capsys.readouterr().out
 
 
+def test_no_padded_window_of_a_new_series_forecasts_the_rows_that_it_is_scaled_by(tmp_path):
+    path, rows = tmp_path / "own.csv", [ROWS, ROWS - 30, ROWS - 60]
+    panel(rows).to_csv(path, index=False)
+    padded = write_untrained(tmp_path / "best.ckpt", *PANEL, "data.short=pad", f"data.path={path}")
+    seq_len = load_checkpoint(padded).config.seq_len
+    panel([*rows, 60, seq_len - 1], of=(*SHOPS, "new", "brief")).to_csv(path, index=False)
+    assert evaluated(tmp_path, padded)["new"]["windows"] == 60 - seq_len - P + 1
+
+
 def test_their_error_is_that_of_the_forecasts_after_each_row_of_a_panel(of_panel, tmp_path):
     whole, squared = panel([ROWS + 11, ROWS - 30, ROWS - 60]), []
     whole.to_csv(tmp_path / "own.csv", index=False)
@@ -231,6 +240,12 @@ def test_their_error_is_that_of_the_forecasts_after_each_row_of_a_panel(of_panel
         squared.append((table["load"][table["shop"] == "a"] - truth[ROWS + k : ROWS + k + P]) ** 2)
     mse = evaluated(tmp_path, of_panel)["new"]["columns"]["load"]["original"]["mse"]
     assert mse == pytest.approx(np.mean(squared), rel=1e-4)
+
+
+def test_a_new_series_without_a_window_is_said_to_be_new(of_panel, tmp_path, capsys):
+    panel([ROWS, ROWS - 30, ROWS - 60, P - 1], of=(*SHOPS, "new")).to_csv(tmp_path / "own.csv", index=False)
+    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", "split=new", f"hydra.run.dir={tmp_path}/r")
+    assert f"series 'new' has {P - 1} rows and was not in the training; one window needs pred_len = {P}" in text
 
 
 def test_a_panel_with_another_past_is_refused_by_the_name_of_a_series(of_panel, tmp_path, capsys):

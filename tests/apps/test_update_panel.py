@@ -12,6 +12,8 @@ from program import call, refusal
 
 from forecast import Forecaster
 from forecast.apps.update import state as update_state
+from forecast.apps.update.continued import joined
+from forecast.data.panel import Facts, PanelFrame
 
 SHOPS = {name: series(seed=seed) for seed, name in enumerate("abc")}
 AS_PANEL = ["data.id_column=shop", "data.target=load"]
@@ -300,6 +302,30 @@ def test_series_that_end_at_other_times_are_watched_when_half_of_them_have_met_a
         document = updated(run, write(path, rows[~late]), folder)
     days = [line["day"] is not None for line in update_state.read_state(folder).log]
     assert days == [False, True, False, True] and document["last"]["values"] == 2 * DAY
+
+
+def test_the_first_update_of_steps_takes_the_rows_after_the_training_alone(tmp_path):
+    rows = panel(TRAINED).drop(columns="date").assign(step=np.tile(np.arange(TRAINED * DAY), 3) + 7)
+    run = trained(tmp_path, rows, *AS_PANEL, "data.time_column=step", days=len(rows) // DAY)
+    after = panel(TRAINED + 1).drop(columns="date").assign(step=np.tile(np.arange((TRAINED + 1) * DAY), 3) + 7)
+    whole, late = (write(tmp_path / f"{first}.csv", after[after["step"] >= first]) for first in (0, TRAINED * DAY))
+    documents = [updated(run, path, tmp_path / path.stem) for path in (whole, late)]
+    assert documents[0]["time"] == documents[1]["time"] == f"step {(TRAINED + 1) * DAY + 6}"
+    assert (tmp_path / "0/latest.csv").read_text() == (tmp_path / f"{TRAINED * DAY}/latest.csv").read_text()
+
+
+def test_a_series_that_a_file_lacks_keeps_its_facts():
+    whole = joined(facts_panel("abc", values=(1, 2, 3)), facts_panel("cd", values=(5, 7)), np.ones((3, 1))).whole
+    assert dict(zip(whole.ids, whole.facts.column("size"), strict=True)) == {"a": 1, "b": 2, "c": 5, "d": 7}
+
+
+def facts_panel(ids, *, values):
+    """Two equal rows of each series, and a fact."""
+    return PanelFrame(
+        values=np.ones((2 * len(ids), 1)), offsets=2 * np.arange(len(ids) + 1), steps=np.zeros(len(ids), dtype=int),
+        ids=np.array([*ids]), first=pd.Timestamp("2025-01-01"), freq="D", columns=("load",), name="h.csv",
+        facts=Facts(("size",), np.array(values, dtype=float)[:, None]),
+    )  # fmt: skip
 
 
 def test_steps_without_a_calendar_have_numbers_of_their_own(tmp_path):

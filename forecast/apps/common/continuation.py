@@ -140,7 +140,8 @@ def report_left_out(ends: Continuation, part: tuple[int, int] | None = None) -> 
             "%d. A model trained with data.short=pad takes them.",
             *(short, len(frame), ends.needed, label(str(frame.ids[first])), frame.lengths[first]),
         )
-    report_filled(frame, ends.series[slice(*part or (None,))], seq_len=max(ends.seq_len, ends.model.look_back))
+    seq_len = max(ends.seq_len, ends.model.look_back)
+    report_filled(frame, ends.series[slice(*part or (None,))], seq_len=seq_len, of=len(ends.series))
     return short
 
 

@@ -19,7 +19,7 @@ from forecast.text.terminal import label, shell_word
 log = logging.getLogger(__name__)
 
 NEW_ROWS, WHOLE_FILE = "new", "all"
-SAME = 1e-6  # standard deviations: what a file written anew by another program may round off
+SAME = 1e-6  # standard deviations: what tells in words; rows trained on have a hash, and are the same to the bit
 
 
 def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
@@ -84,11 +84,12 @@ def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetR
     rows, needed = frame.offsets[1:] - ends, checkpoint.config.pred_len
     most = int(rows.argmax())
     if rows[most] < needed:
+        seen = int(ends[most] - frame.offsets[most])
+        after = f" after {frame.timestamps(most)[seen - 1]}, the last one of the splits that the model was trained with"
         raise UserError(
-            f"split={NEW_ROWS}: {frame.named(most)} has {rows[most]} rows after "
-            f"{frame.timestamps(most)[ends[most] - frame.offsets[most] - 1]}, the last one of the splits that the "
-            f"model was trained with; one window needs pred_len = {needed}. Evaluate when {needed - rows[most]} more "
-            "are there, or those before: split=test."
+            f"split={NEW_ROWS}: {frame.named(most)} has {rows[most]} rows"
+            f"{after if seen else ' and was not in the training'}; one window needs pred_len = {needed}. Evaluate when "
+            f"{needed - rows[most]} more are there, or those before: split=test."
         )
     log.info(
         "split=%s: the %d rows from %s on, which the training had not.",

@@ -1,12 +1,13 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -24,6 +25,7 @@ from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
 from forecast.data.target_rows import TargetRows, panel_cuts
+from forecast.data.values.cells import Flags
 from forecast.errors import UserError, closest
 from forecast.evaluation.history import report_far
 from forecast.text.terminal import listed
@@ -224,6 +226,7 @@ def evaluated_data(
     scaler = checkpoint.scale.scaler(frame, context=checkpoint.config.seq_len, together=len(checkpoint.covariates))
     if count := int(scaler.own.sum()):
         log.info("%d of %d series were not in the training: scaled by their own first rows", count, len(frame))
+        splits = after_first_rows(splits, frame, scaler.own, checkpoint.config.seq_len)
     data = prepare(
         frame,
         splits=splits,
@@ -254,6 +257,17 @@ def evaluated_data(
         values = frame.values[rows.start : rows.stop]
         report_far(values, scaler.alone(frame.columns), where=f"{frame.name}, the rows of {split}")
     return data
+
+
+def after_first_rows(
+    splits: Mapping[str, TargetRows], frame: PanelFrame, unseen: Flags, count: int
+) -> dict[str, TargetRows]:
+    """The splits without the first `count` rows of unseen series (S,), which padding would forecast: their scale."""
+    begin = frame.offsets[:-1] + np.where(unseen, np.minimum(count, frame.lengths), 0)
+    return {
+        name: TargetRows(np.maximum(rows.first, np.minimum(begin, rows.stop)), rows.stop)
+        for name, rows in splits.items()
+    }
 
 
 def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:

@@ -1,5 +1,6 @@
 """Whether the rows of a file continue those that were seen before: no hole, no other values, no other scale."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from forecast.apps.common.growth import SAME, changed_series, of_scale
 from forecast.apps.common.inputs import rows_of
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.panel import STEP_FREQ, PanelFrame
+from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
 from forecast.data.sources import Source
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.frequency import rows_missing
@@ -74,7 +75,7 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
     base = frame
     if not holds_training(checkpoint, frame):
         last = frame.calendar()[-1]
-        if last <= pd.Timestamp(checkpoint.trained_until):
+        if frame.freq != STEP_FREQ and last <= pd.Timestamp(checkpoint.trained_until):
             raise UserError(
                 f"{frame.name} ends at {last}, and the model has learned from rows up to {checkpoint.trained_until}: "
                 "these are earlier rows. Give a file that goes on."
@@ -98,11 +99,9 @@ def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Con
     rows = frame.take(left)
     continued = joined(seen, rows, checkpoint.scales_of(seen).std)
     whole = continued.whole
-    stop = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))["val"].stop
-    if checkpoint.refit is not None:
-        learned = int(whole.calendar().searchsorted(pd.Timestamp(checkpoint.trained_until), side="right"))
-        stop = np.maximum(stop, whole.offsets[:-1] + np.clip(learned - whole.steps, 0, whole.lengths))
-    new = np.maximum(0, whole.offsets[1:] - stop)
+    placed = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))
+    learned = {"val", *(checkpoint.refit["rows"] if checkpoint.refit is not None else ())}
+    new = np.maximum(0, whole.offsets[1:] - np.max([placed[name].stop for name in learned], axis=0))
     return with_absent(checkpoint, frame, replace(continued, new=new, refused={**wrong, **continued.refused}))
 
 
@@ -136,7 +135,8 @@ def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Co
 def with_absent(checkpoint: Checkpoint, frame: PanelFrame, continued: Continued) -> Continued:
     """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
     there = {*continued.whole.ids.tolist(), *continued.refused}
-    absent = {name: gone(frame, name) for name in checkpoint.scale.ids.tolist() if name not in there}
+    gaps = gaps_of(frame)
+    absent = {name: gone(frame, name, gaps) for name in checkpoint.scale.ids.tolist() if name not in there}
     return replace(continued, refused={**continued.refused, **absent}).checked()
 
 
@@ -166,11 +166,11 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
     changed = np.zeros(len(ids), dtype=bool)
     edges = np.concatenate([[0], np.cumsum(sizes)])
     changed[np.searchsorted(edges, np.flatnonzero(other.any(axis=1)), side="right") - 1] = True
-    refused = {}
+    refused, gaps = {}, gaps_of(frame)
     for s in np.flatnonzero(own & (~there | (end < last) | (begin > last) | changed)).tolist():
         until = seen.calendar()[int(last[s]) - 1]
         if not there[s]:
-            refused[ids[s]] = gone(frame, ids[s])
+            refused[ids[s]] = gone(frame, ids[s], gaps)
             continue
         if end[s] < last[s]:
             reason = (
@@ -205,16 +205,29 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
         ids=np.array(ids),
         first=frame.first if earliest else seen.first,
         numbers=frame.numbers if earliest else seen.numbers,
-        facts=None if frame.facts is None else frame.facts.of(places),
+        facts=facts_of(seen, frame, places),
     )
     return Continued(whole=whole, new=counts[:, 1], refused=refused, unseen=ids[count:])
 
 
-def gone(frame: PanelFrame, name: str) -> str:
-    """Why a file has nothing of a series that was there before."""
-    gap = next((reason for reason, names in frame.left_out.items() if name in names), None)
+def facts_of(seen: PanelFrame, frame: PanelFrame, places: IntArray) -> Facts | None:
+    """Those of the series at `places` (S,) of a file; of one that it lacks, -1, those seen before, where known."""
+    if frame.facts is None or seen.facts is None:
+        return None if frame.facts is None else frame.facts.of(places)
+    before = seen.facts.values[np.minimum(np.arange(len(places)), len(seen) - 1)]
+    return replace(frame.facts, values=np.where((places >= 0)[:, None], frame.facts.values[places], before))
+
+
+def gone(frame: PanelFrame, name: str, gaps: Mapping[str, str]) -> str:
+    """Why a file has nothing of a series that was there before. gaps: see `gaps_of`."""
+    gap = gaps.get(name)
     reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
     return f"{frame.name}, series '{label(name)}' {reason}."
+
+
+def gaps_of(frame: PanelFrame) -> dict[str, str]:
+    """The reason for which a series was left out, by its id."""
+    return {name: reason for reason, names in frame.left_out.items() for name in names}
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:

@@ -4,6 +4,7 @@ The sums of one process have one order, which parts added up by workers would no
 elsewhere, and the command goes through all windows as ever, without calling the model.
 """
 
+import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import torch
 
 from forecast.apps.common.engines.parts import Place, Task, at_work, cluster_of, made, name_of, number_of_parts
@@ -82,7 +84,8 @@ def run_of(settings: EvaluateSettings, one_pass: WindowPass, levels: Sequence[fl
         "checkpoint": file_md5(Path(settings.ckpt_path)),
         "data": data.frame.checksum,
         "split": settings.split,
-        "windows": len(one_pass.numbers),
+        "windows": hashlib.sha256(np.ascontiguousarray(one_pass.numbers, dtype=np.int64).tobytes()).hexdigest(),
+        "reading": settings.data.reading(),
         "chunk": one_pass.chunk,
         "levels": None if levels is None else list(levels),
         "threads": torch.get_num_threads(),
