@@ -17,7 +17,7 @@ from forecast.apps.common.training_plan import make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.distributed import check_restarts, rank
-from forecast.config.job import job_number, task_overrides
+from forecast.config.job import is_typed, job_number, task_overrides
 from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
@@ -115,8 +115,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     data, protocol, record = begin(plan)
     calibrated, levels = config.calibration != "none", levels_of(config.level)
     if calibrated:
-        typed = any(override.lstrip("+").startswith("level=") for override in task_overrides())
-        check_levels(levels, data, typed=typed)
+        check_levels(levels, data, typed=is_typed("level"))
     trained = fit_model(plan, data, record)
     status = "finished" if trained.finished else "interrupted"
     if not trained.is_first:

@@ -39,6 +39,11 @@ def task_overrides() -> list[str]:
     return [str(override) for override in HydraConfig.get().overrides.task]
 
 
+def is_typed(key: str) -> bool:
+    """Whether the command line gives a value to a key."""
+    return any(override.lstrip("+").startswith(f"{key}=") for override in task_overrides())
+
+
 def launcher_overrides() -> list[str]:
     """Those of the command line that say how the jobs of a sweep are started: hydra/launcher, hydra.launcher.*."""
     typed = map(str, HydraConfig.get().overrides.hydra)

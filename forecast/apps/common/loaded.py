@@ -26,7 +26,7 @@ class LoadedModel:
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto", root: str | None = None) -> "LoadedModel":
-        """That of a checkpoint. device: see `find_device`. UserError for either, as they are checked in this order."""
+        """That of a checkpoint. device: auto, cpu or cuda. UserError for either, the device first."""
         return cls(device=find_device(device), checkpoint=load_checkpoint(path), root=root)
 
     def source(self) -> Source:

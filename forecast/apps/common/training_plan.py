@@ -9,7 +9,7 @@ from forecast.apps.common.inputs import saved_source
 from forecast.apps.common.training_data import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import check_config
-from forecast.config.job import choices, in_sweep, run_folder, task_overrides
+from forecast.config.job import choices, in_sweep, is_typed, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.config.run_config import RunConfig
 from forecast.data.sources import Source
@@ -50,8 +50,7 @@ def make_plan(cfg: DictConfig) -> Plan:
     config = RunConfig.composed(cfg)
     check_initial_weights(config)
     dry_step(config)
-    typed_root = any(override.lstrip("+").startswith("data.root=") for override in task_overrides())
-    root = str(config.data.get("root")) if typed_root else None
+    root = str(config.data.get("root")) if is_typed("data.root") else None
     source = config.data.build(Source) if start is None else saved_source(config.data, root=root)
     if start is not None:
         check_same_data(start, source, source.checksum())

@@ -219,7 +219,7 @@ def facts_of(seen: PanelFrame, frame: PanelFrame, places: IntArray) -> Facts | N
 
 
 def gone(frame: PanelFrame, name: str, gaps: Mapping[str, str]) -> str:
-    """Why a file has nothing of a series that was there before. gaps: see `gaps_of`."""
+    """Why a file has nothing of a series that was there before. gaps: why it left series out, by their ids."""
     gap = gaps.get(name)
     reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
     return f"{frame.name}, series '{label(name)}' {reason}."
