@@ -636,8 +636,8 @@ READING = [
         "check-data-panel-without-ids",
         "The command for all series of a panel names the column that tells them apart.",
         "forecast/data/guessing/check.py",
-        '"data.id_column": ids[0] if len(ids) == 1 else list(ids)}',
-        '"data.id_column": ids[0]}',
+        '"data.id_column": ids[0] if len(ids) == 1 else list(ids),',
+        '"data.id_column": ids[0],',
         ("tests/data/test_check_file.py::test_the_fewest_columns_that_tell_series_apart_are_named",),
     ),
     Mutant(
