@@ -1089,7 +1089,7 @@ PANELS = [
         "shard-of-another-forecast",
         "Parts of different forecasts are not joined.",
         "forecast/data/parts.py",
-        "if one != other:",
+        "if expected != actual:",
         "if False:",
         ("tests/data/assembling/test_parts.py::test_parts_that_are_not_one_forecast_are_refused",),
     ),

@@ -19,7 +19,7 @@ from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows
-from forecast.data.target_rows import Origins, TargetRows, usable_windows
+from forecast.data.target_rows import TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
 from forecast.data.values.frequency import rows_missing
 from forecast.data.values.near_grid import stamps_on_grid
@@ -387,7 +387,7 @@ def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:
     counts, panel = {}, frame.as_panel()
     for name, rows in split_rows(frame, ShareSplit(), **sizes).items():
         begin = panel.offsets[:-1]
-        origins = Origins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
+        origins = WindowOrigins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
         chosen = usable_windows(panel, origins, **sizes)
         counts[name] = len(origins) if chosen is None else len(chosen)
     return counts
