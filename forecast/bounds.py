@@ -37,7 +37,7 @@ SHARE_ABOVE_0 = Bound(lambda number: 0 < number < 1, "must be above 0 and below 
 
 def are_ascending(levels: Sequence[float]) -> bool:
     """Whether numbers are what ASCENDING says."""
-    return len(levels) > 1 and all(one < other for one, other in itertools.pairwise(levels))
+    return len(levels) > 1 and all(lower < upper for lower, upper in itertools.pairwise(levels))
 
 
 class Digits(NamedTuple):

@@ -103,8 +103,8 @@ def _plain_loader() -> Any:
         def compose_node(self, parent: object, index: object) -> object:
             event, self.depth = self.peek_event(), self.depth + 1
             if isinstance(event, yaml.AliasEvent) or self.depth > DEEPEST:
-                what = "an alias" if self.depth <= DEEPEST else "it is nested too deeply"
-                raise yaml.composer.ComposerError(None, None, what, event.start_mark)
+                reason = "an alias" if self.depth <= DEEPEST else "it is nested too deeply"
+                raise yaml.composer.ComposerError(None, None, reason, event.start_mark)
             node = super().compose_node(parent, index)
             self.depth -= 1
             return node
@@ -128,18 +128,18 @@ def read_arrays(
         return None
     try:
         with zipfile.ZipFile(path) as archive:
-            found = _directory(path, archive, most)
-            lacking = next((name for name, one in arrays.items() if not one.optional and name not in found), None)
+            members = _directory(path, archive, most)
+            lacking = next((name for name, array in arrays.items() if not array.optional and name not in members), None)
             if lacking is not None:
                 raise DocumentError(path, f"it has no array {lacking}")
             read = {}
-            for name in found:
+            for name in members:
                 array = arrays.get(name, rest)
                 if array is None:
                     continue
-                with archive.open(found[name]) as file:
-                    _check_head(path, file, name, array, found[name].file_size)
-                with archive.open(found[name]) as file:
+                with archive.open(members[name]) as file:
+                    _check_head(path, file, name, array, members[name].file_size)
+                with archive.open(members[name]) as file:
                     read[name] = np.lib.format.read_array(file, allow_pickle=False)
     except DocumentError:
         raise
@@ -196,9 +196,9 @@ def checked(path: Path | str, value: Any, shape: type[T], *, finite: bool = True
         _adapter(cast(Hashable, shape)).validate_python(value, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place, what = ".".join(map(str, first["loc"]))[:LONGEST_NAME], first["msg"].replace("Input should", "must")
-        what = "must be of another form" if first["type"] == "string_pattern_mismatch" else what
-        text = f"it has no {place}" if first["type"] == "missing" else f"{place}: {what}" if place else f"it {what}"
+        place, reason = ".".join(map(str, first["loc"]))[:LONGEST_NAME], first["msg"].replace("Input should", "must")
+        reason = "must be of another form" if first["type"] == "string_pattern_mismatch" else reason
+        text = f"it has no {place}" if first["type"] == "missing" else f"{place}: {reason}" if place else f"it {reason}"
         raise DocumentError(path, text) from error
     return value  # type: ignore[no-any-return]  # as it is: with keys that the shape does not name
 
@@ -215,12 +215,12 @@ def _check_values(path: Path | str, value: object, *, finite: bool) -> None:
     level: list[object] = [value]
     for _ in range(DEEPEST):
         below: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += [*one.keys(), *one.values()]
-            elif isinstance(one, list):
-                below += one
-            elif (why := _odd(one, finite=finite)) is not None:
+        for part in level:
+            if isinstance(part, dict):
+                below += [*part.keys(), *part.values()]
+            elif isinstance(part, list):
+                below += part
+            elif (why := _odd(part, finite=finite)) is not None:
                 raise DocumentError(path, why)
         level = below
         if not level:
@@ -228,14 +228,14 @@ def _check_values(path: Path | str, value: object, *, finite: bool) -> None:
     raise DocumentError(path, "it is nested too deeply")
 
 
-def _odd(one: object, *, finite: bool) -> str | None:
-    if isinstance(one, str):
-        return "a text in it has a NUL" if "\0" in one else None
-    if isinstance(one, int):  # True and False too
-        return None if abs(one) < LARGEST else "a whole number in it has more than 64 bits"
-    if isinstance(one, float):
-        return f"a number in it is {one:g}" if finite and not abs(one) < FARTHEST else None
-    return None if one is None else f"it holds a {type(one).__name__}"
+def _odd(value: object, *, finite: bool) -> str | None:
+    if isinstance(value, str):
+        return "a text in it has a NUL" if "\0" in value else None
+    if isinstance(value, int):  # True and False too
+        return None if abs(value) < LARGEST else "a whole number in it has more than 64 bits"
+    if isinstance(value, float):
+        return f"a number in it is {value:g}" if finite and not abs(value) < FARTHEST else None
+    return None if value is None else f"it holds a {type(value).__name__}"
 
 
 def _directory(path: Path, archive: zipfile.ZipFile, most: float) -> dict[str, zipfile.ZipInfo]:

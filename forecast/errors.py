@@ -45,7 +45,7 @@ def closest(name: str, valid: Iterable[str]) -> str:
 def closest_file(path: Path) -> str:
     """The same hint for a file that is not there, of what lies beside it, and where a relative path starts."""
     try:
-        names = [one.name for one in path.parent.iterdir()]
+        names = [file.name for file in path.parent.iterdir()]
     except (OSError, ValueError):
         names = []
     # by its whole name: an ending that two files share says nothing

@@ -5,7 +5,7 @@ import pandas as pd
 import torch
 
 from forecast.data.panel import PanelFrame
-from forecast.data.target_rows import Origins
+from forecast.data.target_rows import WindowOrigins
 from forecast.data.windows import Windows
 
 
@@ -31,7 +31,7 @@ def windows_of(table, *, n_columns, rows, seq_len, pred_len, offset=0, **options
     count = np.array([max(0, len(rows) - seq_len - offset - pred_len + 1)])
     return Windows(
         frame,
-        Origins(np.array([rows.start + seq_len]), count, np.cumsum(count)),
+        WindowOrigins(np.array([rows.start + seq_len]), count, np.cumsum(count)),
         mean=torch.zeros(1, n_columns, dtype=torch.float64),
         std=torch.ones(1, n_columns, dtype=torch.float64),
         calendar=table[:, n_columns:],

@@ -7,7 +7,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
 from forecast.apps.common.scoring import written_or_refused
 from forecast.data.catalog import file_md5
-from forecast.data.parts import Part, beside, check_parts, join, read_part
+from forecast.data.parts import ForecastPart, beside, check_parts, join, read_part
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.text.terminal import say
@@ -36,14 +36,16 @@ def main(arguments: argparse.Namespace) -> Answer:
         said_at, rows = place(beside(output).name), place(output.name)
         join(rows, ending, parts)
         count = sum(part.rows for _, part in parts)
-        whole = Part(run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, md5=file_md5(rows))
+        whole = ForecastPart(
+            run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, md5=file_md5(rows)
+        )
         said_at.write_text(whole.text(), encoding="utf-8")
     say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
     counts = {key: run[key] for key in ("series", "left_out", "unseen")}
     return Answer({"output": str(output), "parts": [str(path) for path, _ in parts], **counts, "row_count": count})
 
 
-def said_of(path: Path) -> Part:
+def said_of(path: Path) -> ForecastPart:
     """What is said of a part. UserError where nothing is."""
     part = read_part(path)
     if part is None:

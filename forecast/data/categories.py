@@ -102,7 +102,7 @@ def renumbered(words: Sequence[str], wanted: Sequence[str]) -> tuple[npt.NDArray
     return numbers, {number: word for number, word in enumerate(words, start=1) if word not in places}
 
 
-def say_unseen(where: str, name: str, unseen: Words, count: int, what: str) -> None:
+def say_unseen(where: str, name: str, unseen: Words, count: int, noun: str) -> None:
     """Names the categories that the training did not have, where there are any."""
     if count:
         words = in_order(unseen.values())
@@ -110,7 +110,7 @@ def say_unseen(where: str, name: str, unseen: Words, count: int, what: str) -> N
         log.warning(
             "%s: column '%s' has in %d %s categories that the training did not have, %s%s: the model takes them for "
             "unknown.",
-            *(where, name, count, what, listed(words[:_NAMED]), more),
+            *(where, name, count, noun, listed(words[:_NAMED]), more),
         )
 
 

@@ -31,9 +31,10 @@ class SeriesFrame:
     values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
     equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
     for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
-    which rule they were filled, see `gaps`. time_format, time_zone: see `Table`. checksum: the MD5 of the bytes it was
-    read from, None for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0
-    is another. numbers: as `Table` has them.
+    which rule they were filled. time_format: in which the timestamps were read, None for ISO 8601 and columns of parts.
+    time_zone: whose clock they show, None where none is known. checksum: the MD5 of the bytes it was read from, None
+    for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another.
+    numbers: as `Table` has them.
     """
 
     values: npt.NDArray[np.float64]
@@ -74,7 +75,7 @@ class SeriesFrame:
 
     @cached_property
     def since(self) -> npt.NDArray[np.integer[Any]] | None:
-        """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
+        """How many rows before each cell (N, C) the last measured one lies; None where none was drawn to a later."""
         interpolated = self.missing is not None and self.repair.policy == "interpolate"
         return rows_since_measured(self.missing) if interpolated else None  # type: ignore[arg-type]
 
@@ -134,8 +135,8 @@ def read_frame(
     columns: the C columns to read, in this order, or what chooses them from all but the time; None those of the layout,
     or all that hold numbers, in file order. codebook: which hold categories.
     freq: the pandas alias that a model was trained on, which the rows must have, however few they are; None infers it,
-    and any that pandas can name is accepted. open_ends: see `gaps.fill`. UserError, naming file, line, column, value
-    and fix, for everything else.
+    and any that pandas can name is accepted. open_ends: where a gap gets the nearest value, whatever the layout says.
+    UserError, naming file, line, column, value and fix, for everything else.
     """
     layout.check()
     findings = Findings(str(path), strict=True)

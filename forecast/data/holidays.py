@@ -52,6 +52,6 @@ def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
         )
     columns = (*frame.columns, HOLIDAY)
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
-    made = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
+    flags = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
-    return replace(frame, values=np.concatenate([frame.values, made], axis=1), columns=columns, measured=measured)
+    return replace(frame, values=np.concatenate([frame.values, flags], axis=1), columns=columns, measured=measured)

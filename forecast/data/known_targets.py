@@ -40,7 +40,7 @@ def known_targets(data: Prepared) -> list[KnownTarget]:
     Near: less than pred_len rows before it, which is still to be forecast, or a few more later. Or a target times a
     number, plus one; up to rounding.
     """
-    found = []
+    copies = []
     known = [name for name in data.covariates if name not in (*data.hidden, HOLIDAY) and not data.frame.size_of(name)]
     parts = list(train_rows(data)) if known else []
     for name in known:
@@ -51,9 +51,9 @@ def known_targets(data: Prepared) -> list[KnownTarget]:
             pairs = [pair for pair in pairs if all(changes(values) >= FEWEST_CHANGES for values in pair)]
             if pairs and (copy := shared_lag(pairs, data.pred_len)) is not None:
                 lag, scaled = copy
-                found.append(KnownTarget(name, target, lag, scaled))
+                copies.append(KnownTarget(name, target, lag, scaled))
                 break
-    return found
+    return copies
 
 
 def train_rows(data: Prepared) -> Iterator[FloatArray]:
@@ -84,7 +84,7 @@ def shared_lag(pairs: list[tuple[FloatArray, FloatArray]], reach: int) -> tuple[
         moved = [(known[max(0, lag) :], target[max(0, -lag) :]) for known, target in pairs]
         moved = [(known[: len(target)], target[: len(known)]) for known, target in moved]
         both = [~np.isnan(known + target) for known, target in moved]
-        moved = [(known[one], target[one]) for (known, target), one in zip(moved, both, strict=True)]
+        moved = [(known[mask], target[mask]) for (known, target), mask in zip(moved, both, strict=True)]
         if all(1 - np.corrcoef(known, target)[0, 1] ** 2 <= ROUNDING for known, target in moved):
             return lag, not all(np.allclose(known, target, rtol=1e-6) for known, target in moved)
     return None
@@ -96,8 +96,8 @@ def of_changes(known: FloatArray, target: FloatArray, lags: npt.NDArray[np.int64
     places = len(b) - 1 + lags  # of a full correlation: known[i] beside target[i - lag]
     inside = (places >= 0) & (places < len(a) + len(b) - 1)
 
-    def sums(one: FloatArray, other: FloatArray) -> FloatArray:
-        whole: FloatArray = correlate(one, other, mode="full", method="fft")[np.where(inside, places, 0)]
+    def sums(of_known: FloatArray, of_target: FloatArray) -> FloatArray:
+        whole: FloatArray = correlate(of_known, of_target, mode="full", method="fft")[np.where(inside, places, 0)]
         return whole
 
     square = sums(a**2, of) * sums(held, b**2)

@@ -53,9 +53,9 @@ class PanelFrame:
     forecast calls them; None, of the ids, where a file without any is one series, whose id is empty. numbers: of steps
     without a calendar that of 1970-01-01, and how far apart they are in the file. stepped: whether a file without
     ids has such steps, and no milliseconds. repair: by which rule cells were filled. left_out: ids of series that were
-    not taken, by the reason. checksum: of all bytes that were read. time_format, time_zone: see `Table`, the zone of
-    one series alone. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another one.
-    facts: of the series.
+    not taken, by the reason. checksum: of all bytes that were read. time_format: in which the times were read, None for
+    ISO 8601 and columns of parts. time_zone: whose clock they show, of one series alone. categories: of columns whose
+    values are numbers of words, from 1 on, the words; 0 is another one. facts: of the series.
     """
 
     values: FloatArray
@@ -100,7 +100,7 @@ class PanelFrame:
 
     @cached_property
     def since(self) -> npt.NDArray[np.integer[Any]] | None:
-        """(N, C): see `gaps.rows_since_measured`; None where no cell was drawn towards a later one."""
+        """How many rows before each cell (N, C) the last measured one lies; None where none was drawn to a later."""
         if self.measured is None or self.repair.policy != "interpolate":
             return None
         return rows_since_measured(~self.measured, self.offsets[:-1])
@@ -212,5 +212,5 @@ class PanelFrame:
         return {str(name): number for number, name in enumerate(self.ids)}
 
 
-STEP_FREQ = "ms"  # of rows with data.freq=steps, see `layout.STEPS`
+STEP_FREQ = "ms"  # of rows with data.freq=steps, as `layout.STEPS` says
 assert STEPS == "steps"

@@ -12,7 +12,7 @@ from annotated_types import Interval
 from typing_extensions import TypedDict
 
 from forecast.data.catalog import file_md5
-from forecast.data.writing import CSV, Ends, ForecastTable
+from forecast.data.writing import CSV, ForecastTable, SeriesForecasts
 from forecast.documents import Count, DocumentError, Positive, read_json
 from forecast.errors import UserError
 from forecast.files import json_text
@@ -46,7 +46,7 @@ class Beside(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ForecastPart:
     """What the JSON beside a file says.
 
     run: what all parts of one forecast have alike, and the bits depend on. shard (i, n): the i-th of n. first, stop: of
@@ -76,19 +76,19 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def read_part(path: Path) -> Part | None:
+def read_part(path: Path) -> ForecastPart | None:
     """What is said of a forecast; None where nothing is, or nothing of this kind."""
     try:
-        found = read_json(beside(path), Beside)
+        document = read_json(beside(path), Beside)
     except DocumentError:
         return None
-    if found is None or len(found["shard"]) != 2 or found["shard"][0] > found["shard"][1]:
+    if document is None or len(document["shard"]) != 2 or document["shard"][0] > document["shard"][1]:
         return None
-    own: Any = {key.name: found[key.name] for key in fields(Part)}  # type: ignore[literal-required]
-    return Part(**{**own, "shard": (found["shard"][0], found["shard"][1])})
+    own: Any = {key.name: document[key.name] for key in fields(ForecastPart)}  # type: ignore[literal-required]
+    return ForecastPart(**{**own, "shard": (document["shard"][0], document["shard"][1])})
 
 
-def is_unchanged(path: Path, part: Part) -> bool:
+def is_unchanged(path: Path, part: ForecastPart) -> bool:
     """Whether a forecast is still what it was when its JSON was written."""
     try:
         return path.is_file() and path.stat().st_size >= part.head and file_md5(path) == part.md5
@@ -96,7 +96,7 @@ def is_unchanged(path: Path, part: Part) -> bool:
         return False
 
 
-def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[Ends]) -> int:
+def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> int:
     """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns how many rows."""
     rows = 0
     if ending == CSV:
@@ -114,14 +114,14 @@ def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[End
     return rows
 
 
-def join(path: Path, ending: str, parts: Sequence[tuple[Path, Part]]) -> None:
+def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:
     """Writes the rows of parts, in their order, to a path from `together`: however they were parted, of the same rows
     come the same bytes. Raises UserError for a part that is no Parquet file, or one of other columns.
     """
     with path.open("wb") as file:
         if ending == CSV:
-            for number, (one, part) in enumerate(parts):
-                with one.open("rb") as rows:
+            for number, (part_path, part) in enumerate(parts):
+                with part_path.open("rb") as rows:
                     rows.seek(part.head if number else 0)
                     shutil.copyfileobj(rows, file, 1 << 20)
         else:
@@ -154,34 +154,36 @@ def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
             writer.write_table(pa.Table.from_batches(held, schema).combine_chunks())
 
 
-def check_parts(parts: Sequence[tuple[Path, Part]]) -> list[tuple[Path, Part]]:
+def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, ForecastPart]]:
     """The parts of a forecast in its order; UserError unless they are all, each once, of one run."""
-    first, said = parts[0]
+    first, first_part = parts[0]
+    number = first_part.shard[1]
     for path, part in parts:
         if part.shard == (1, 1) and len(parts) > 1:
             raise UserError(
                 f"{path} holds all series already, and needs no merging. Name the parts of one division alone."
             )
     for path, part in parts[1:]:
-        for key in {**said.run, **part.run}:
-            one, other = said.run.get(key), part.run.get(key)
-            if one != other:
+        for key in {**first_part.run, **part.run}:
+            expected, actual = first_part.run.get(key), part.run.get(key)
+            if expected != actual:
                 fix = "Name parts made from the same checkpoint, data and settings"
                 if key == "threads":
-                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={label(str(one))} forecast predict ..."
+                    threads = label(str(expected))
+                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={threads} forecast predict ..."
                 raise UserError(
                     f"{path} is no part of the same forecast as {first}: its {label(_WORDS.get(key, key))} is "
-                    f"{label(str(other))}, there {label(str(one))}. {fix}"
+                    f"{label(str(actual))}, there {label(str(expected))}. {fix}"
                 )
-        if part.shard[1] != said.shard[1]:
+        if part.shard[1] != number:
             raise UserError(
-                f"{path} is part {part.shard[0]} of {part.shard[1]}, and {first} is one of {said.shard[1]}. Name parts "
-                f"of one division: shard=1/{said.shard[1]} to shard={said.shard[1]}/{said.shard[1]}"
+                f"{path} is part {part.shard[0]} of {part.shard[1]}, and {first} is one of {number}. Name parts "
+                f"of one division: shard=1/{number} to shard={number}/{number}"
             )
-    return _each_once(parts, said.shard[1])
+    return _each_once(parts, number)
 
 
-def _each_once(parts: Sequence[tuple[Path, Part]], number: int) -> list[tuple[Path, Part]]:
+def _each_once(parts: Sequence[tuple[Path, ForecastPart]], number: int) -> list[tuple[Path, ForecastPart]]:
     by_shard: dict[int, Path] = {}
     for path, part in parts:
         i = part.shard[0]

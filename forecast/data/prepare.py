@@ -17,7 +17,7 @@ from forecast.data.fact_scale import scaled_facts
 from forecast.data.panel import PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales
 from forecast.data.split import PARTS
-from forecast.data.target_rows import TAIL, Origins, TargetRows, usable_windows
+from forecast.data.target_rows import TAIL, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
@@ -67,7 +67,7 @@ class Prepared:
 
     @property
     def covariate_sizes(self) -> tuple[int, ...]:
-        """What the covariates and the facts are, see `WindowShape.covariates`."""
+        """What the covariates and the facts (K + G,) are: 0 for a number, n for one of n categories."""
         facts = () if self.frame.facts is None else map(self.frame.facts.size_of, self.frame.facts.names)
         return (*map(self.frame.size_of, self.covariates), *facts)
 
@@ -89,7 +89,7 @@ class Prepared:
 
     @cached_property
     def kept(self) -> Tensor | None:
-        """The scaled rows of all series, see `scaled_table`; None of a mapped file, and beyond MOST_KEPT."""
+        """All rows of `scaled_table` (N, C + F + K); None of a mapped file, and beyond MOST_KEPT."""
         width = len(self.frame.columns) + self.calendar.shape[1]
         large = 4 * len(self.frame.values) * width > MOST_KEPT
         if large or isinstance(self.frame.values, np.memmap):
@@ -116,7 +116,7 @@ class Prepared:
         """The same data with batches on a device. The rows are moved there once, when they fit."""
         return self.but(kept=None if self.kept is None else moved_if_it_fits(self.kept, device), device=device)
 
-    def origins(self, split: str, *, context: int | None = None, offset: int = 0) -> Origins:
+    def origins(self, split: str, *, context: int | None = None, offset: int = 0) -> WindowOrigins:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as these data's.
 
         Without padding no past reaches before the train rows, which a fold that slides begins with. offset: rows
@@ -124,15 +124,17 @@ class Prepared:
         """
         train = None if self.pad else self.splits.get("train")
         begin = self.frame.offsets[:-1] if train is None else train.first
-        return Origins.of(self.splits[split], begin, context=context or self.context, pred_len=self.pred_len + offset)
+        return WindowOrigins.of(
+            self.splits[split], begin, context=context or self.context, pred_len=self.pred_len + offset
+        )
 
     def windows(self, split: str, *, look_back: int | None = None, masked: bool = False, offset: int = 0) -> Windows:
         """All windows whose targets lie in the rows of a split, less those that the gaps forbid; of an offset perhaps
         none.
 
         look_back: rows in the past of a batch where they are more than seq_len; the windows are the same. masked:
-        whether their batches also say which cells of the past were measured, see `Batch.learnt`. offset: rows between
-        past and targets. UserError when the gaps leave none.
+        whether their batches also say which cells of the past were measured. offset: rows between past and targets.
+        UserError when the gaps leave none.
         """
         origins = self.origins(split, offset=offset)
         windows = self.windows_of(origins, look_back=look_back, masked=masked, offset=offset)
@@ -145,7 +147,7 @@ class Prepared:
         return windows
 
     def windows_of(
-        self, origins: Origins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
+        self, origins: WindowOrigins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
     ) -> Windows:
         """The windows whose forecasts begin there, less those that the gaps forbid. UserError as `check_look_back`."""
         check_look_back(look_back, self.frame.name)
@@ -261,7 +263,7 @@ def prepare(
     columns; the others as `Prepared` has them. UserError for values with which no model can compute.
     """
     panel = frame.as_panel()
-    rows = {name: one if isinstance(one, TargetRows) else TargetRows.of(one) for name, one in splits.items()}
+    rows = {name: split if isinstance(split, TargetRows) else TargetRows.of(split) for name, split in splits.items()}
     assert not covariates or panel.columns[-len(covariates) :] == covariates
     panel = filled_within(panel, rows.values())
     if scaler is None:
@@ -300,15 +302,15 @@ def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame
     if frame.measured is None or frame.repair.policy != "interpolate":
         return frame
     begin, end = frame.offsets[:-1], frame.offsets[1:]
-    found = []
+    cells = []
     for rows in splits:
         inside = (rows.stop > begin) & (rows.stop < end)
         last = rows.stop[inside] - 1
-        found += [(int(last[place]), int(column)) for place, column in np.argwhere(~frame.measured[last])]
-    if not found:
+        cells += [(int(last[place]), int(column)) for place, column in np.argwhere(~frame.measured[last])]
+    if not cells:
         return frame
     values = private(frame.values)
-    for last_row, column in found:
+    for last_row, column in cells:
         row = last_row
         begin_row = int(begin[np.searchsorted(begin, row, side="right") - 1])
         while not frame.measured[row, column] and row > begin_row:
@@ -383,15 +385,15 @@ def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple
     frame, columns = data.frame, list(data.targets)
     values = np.full((len(series), data.seq_len + data.pred_len, len(columns)), np.nan)
     stamps = []
-    for one, s, origin in zip(values, series, origins, strict=True):
+    for window, s, origin in zip(values, series, origins, strict=True):
         begin = int(frame.offsets[s])
         first = max(begin, int(origin) - data.seq_len)
         rows = slice(first, int(origin) + data.pred_len)
         held = frame.values[rows, columns]
         if frame.measured is not None:
             held[~frame.measured[rows, columns]] = np.nan
-        missing = len(one) - len(held)
-        one[missing:] = held
+        missing = len(window) - len(held)
+        window[missing:] = held
         step = int(first - begin + frame.steps[s])
         known = frame.calendar()[step : step + len(held)]
         before = pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing]

@@ -72,25 +72,27 @@ def _check_order(table: Table, findings: Findings) -> None:
         return
     row = int(repeats.argmax())
     (first, _), (again, _) = table.records(rows[[int((stamps == stamps[row]).argmax()), row]].tolist()).values()
-    what = f"{table.text.path}: line {again}: the timestamp {table.words(stamps[row])} stands already in line {first}"
+    message = (
+        f"{table.text.path}: line {again}: the timestamp {table.words(stamps[row])} stands already in line {first}"
+    )
     some = f"{int(repeats.sum())} of {counted(len(stamps), 'row')}"
     if repeats.mean() > _MANY_REPEATS:
         findings.error(
-            f"{what}; {some} repeat one. This looks like several series in one file, "
+            f"{message}; {some} repeat one. This looks like several series in one file, "
             f"{int(stamps.value_counts().max())} below each other: choose one, as data.where='{{region: Albany}}', "
             "read all as a panel, as data.id_column=region, or set data.duplicates=mean or sum."
         )
     else:
-        findings.error(f"{what}. Set data.duplicates=mean, sum, first or last ({some}).")
+        findings.error(f"{message}. Set data.duplicates=mean, sum, first or last ({some}).")
 
 
 def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Findings, gaps: Gaps) -> str | None:
     """The frequency on whose grid irregular timestamps lie; an error for none, and for any that may not have gaps."""
     path = table.text.path
     if len(ordered) < 3:
-        what = "readable timestamps" if table.timestamps.hasnans else "rows"
+        noun = "readable timestamps" if table.timestamps.hasnans else "rows"
         findings.error(
-            f"{path}: {len(ordered)} {what} are too few to infer a frequency. At least 3 are needed to read the file, "
+            f"{path}: {len(ordered)} {noun} are too few to infer a frequency. At least 3 are needed to read the file, "
             "and far more to train."
         )
         return None

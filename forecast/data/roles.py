@@ -13,7 +13,7 @@ HOLIDAY = "holiday"  # what the column made of data.holidays is called
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """The roles of columns; without any every column is one of the series, see `Source.features`.
+    """The roles of columns; without any every column is one of the series, used as `features` says.
 
     known: known in advance, such as a promotion or tomorrow's weather forecast; their values at the forecast steps are
     an input. past: observed, as the targets are, but not forecast. static: facts of a series of a panel, which do not
@@ -90,10 +90,10 @@ def check_roles(roles: Roles, *, features: str, panel: str | None) -> None:
 def _check_facts(roles: Roles, *, panel: bool) -> None:
     """UserError for what does not go together."""
     of_file = f"data.static_path={roles.static_path}"
-    what = f"data.static={hydra_value(list(roles.static))}" if roles.static else of_file
+    setting = f"data.static={hydra_value(list(roles.static))}" if roles.static else of_file
     if roles.has_facts and not panel:
         raise UserError(
-            f"{what}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
+            f"{setting}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
             "data.id_column=NAME"
         )
     if roles.static_path and not roles.static_on:

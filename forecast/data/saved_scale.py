@@ -136,10 +136,10 @@ class SavedScale:
             begin, end = frame.offsets[:-1], frame.offsets[1:]
             stop = end if context is None else np.minimum(begin + context, end)
             counts, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
-            found, _ = spread(variances, means, counts)
+            deviations, _ = spread(variances, means, counts)
             if self.period is not None:
-                found = seasonal_spread(frame, np.where(own, stop, begin), self.period, found)
-            mean[own], std[own] = means[own], found[own]
+                deviations = seasonal_spread(frame, np.where(own, stop, begin), self.period, deviations)
+            mean[own], std[own] = means[own], deviations[own]
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
         return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period)
@@ -153,9 +153,9 @@ class ScaleInParts:
 
     how: How | None = None
 
-    def __init__(self, frame: PanelFrame, found: Callable[[PanelFrame], Scales]) -> None:
-        """found: the scale of some series alone."""
-        self.frame, self._found = frame, found
+    def __init__(self, frame: PanelFrame, scale_of: Callable[[PanelFrame], Scales]) -> None:
+        """scale_of: the scale of some series alone."""
+        self.frame, self._scale_of = frame, scale_of
         self.mean, self.std = (np.zeros((len(frame), len(frame.columns))) for _ in range(2))
         self._there = np.zeros(-(-len(frame) // TOGETHER), dtype=np.bool_)
 
@@ -164,7 +164,7 @@ class ScaleInParts:
         for part in np.unique(series // TOGETHER).tolist():
             if not self._there[part]:
                 first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
-                scaler = self._found(self.frame.between(first, stop))
+                scaler = self._scale_of(self.frame.between(first, stop))
                 self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
                 self.how = scaler.how
 
@@ -183,8 +183,8 @@ def ids_of(text: bytes) -> npt.NDArray[np.str_]:
 
 
 def _escaped(name: str) -> str:
-    return re.sub(r"[\\\n]", lambda found: _ESCAPED[found[0]], name)
+    return re.sub(r"[\\\n]", lambda match: _ESCAPED[match[0]], name)
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], text)

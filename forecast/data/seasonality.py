@@ -69,7 +69,7 @@ class Lengths(NamedTuple):
 def best_period(values: FloatArray, freq: str, *, pred_len: int | None = None) -> int | None:
     """The steps of the season that a naive forecast repeats with the least error on the train rows; None without one.
 
-    values (N, T): the train rows of the targets, in any units, NaN where a value is missing; see `rank_seasons`.
+    values (N, T): the train rows of the targets, in any units, NaN where a value is missing.
     """
     return next((season.period for season in rank_seasons(values, freq, pred_len=pred_len)), None)
 
@@ -97,7 +97,7 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
         return []
     horizon = min(pred_len or usual or longest, longest, len(last) - longest)
     start = max(-(-horizon // period) * period for period in periods)  # of the first row that all can forecast
-    found = [
+    seasons = [
         Season(
             period,
             name,
@@ -106,10 +106,10 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
         )
         for period, name in periods.items()
     ]
-    least = min(season.error for season in found)
+    least = min(season.error for season in seasons)
     by_chance = 1 + STANDARD_ERRORS / np.sqrt(len(last) - start)
-    best = next(season for season in found if season.error <= by_chance * least + _ROUNDING)
-    return sorted(found, key=lambda season: (season is not best, season.error))
+    best = next(season for season in seasons if season.error <= by_chance * least + _ROUNDING)
+    return sorted(seasons, key=lambda season: (season is not best, season.error))
 
 
 def _repeating_error(values: FloatArray, period: int, *, horizon: int, start: int) -> float:

@@ -187,7 +187,7 @@ class CsvSource(Roles, FileSource):
     """A file of the user's own, or several that are a panel together.
 
     target: also several names. As soon as that is a list, or columns have roles, the targets are `target` alone, and
-    the others are observed columns; see `Roles`. `features` says what is what where no role is named.
+    the others are observed columns. `features` says what is what where no role is named.
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a

@@ -60,7 +60,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
 
 
 @dataclass(frozen=True, eq=False)
-class Origins:
+class WindowOrigins:
     """Where the forecasts of one split begin: of series s at the rows first[s], first[s] + 1, ..., counts[s] of them.
 
     ends (S,): the windows of all series up to and with s.
@@ -71,7 +71,7 @@ class Origins:
     ends: IntArray
 
     @classmethod
-    def of(cls, rows: TargetRows, begin: IntArray, *, context: int, pred_len: int) -> "Origins":
+    def of(cls, rows: TargetRows, begin: IntArray, *, context: int, pred_len: int) -> "WindowOrigins":
         """All origins whose pred_len target rows lie in `rows`, with `context` rows before them, from `begin` on."""
         first = np.maximum(rows.first, begin + context)
         counts = np.maximum(0, rows.stop - pred_len + 1 - first)
@@ -82,8 +82,8 @@ class Origins:
 
     def series(self, windows: npt.NDArray[np.int64]) -> IntArray:
         """The series of each window (W,)."""
-        found: IntArray = np.searchsorted(self.ends, windows, side="right")
-        return found
+        series: IntArray = np.searchsorted(self.ends, windows, side="right")
+        return series
 
     def rows(self) -> IntArray:
         """The origin of every window (W,), in order."""
@@ -91,7 +91,7 @@ class Origins:
 
 
 def usable_windows(
-    frame: PanelFrame, origins: Origins, *, seq_len: int, pred_len: int, offset: int = 0, ahead: int = 0
+    frame: PanelFrame, origins: WindowOrigins, *, seq_len: int, pred_len: int, offset: int = 0, ahead: int = 0
 ) -> IntArray | None:
     """The numbers (W,) of the windows that the gaps leave; None when they leave all.
 

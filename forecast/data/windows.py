@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from forecast.data.panel import PanelFrame
-from forecast.data.target_rows import Origins
+from forecast.data.target_rows import WindowOrigins
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
@@ -68,7 +68,8 @@ def check_look_back(rows: int | None, name: str) -> None:
 def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:
     """Puts the last measured value into what is made up at the end of some rows, in place of a line to later ones.
 
-    part (B, R, C): values of `table` (N, C) that end with its rows (B,). since (N, C): see `gaps.rows_since_measured`.
+    part (B, R, C): values of `table` (N, C) that end with its rows (B,). since (N, C): how many rows before each cell
+    the last measured one of its column lies.
     """
     steps = since[rows].long()
     if steps.any():
@@ -89,7 +90,7 @@ class Windows(Dataset[Batch]):
     def __init__(
         self,
         frame: PanelFrame,
-        origins: Origins,
+        origins: WindowOrigins,
         *,
         mean: Tensor,
         std: Tensor,
@@ -110,12 +111,13 @@ class Windows(Dataset[Batch]):
     ) -> None:
         """mean, std (S, C) float64. calendar (steps, F): the known features of each step, up to the last target's.
 
-        n_columns: C; the K columns of the frame after them are known in advance. kept (N, C + F + K) float32, see
-        `prepare.scaled_table`. chosen (W,): the windows of `origins` that are served, None: all. look_back: rows of the
-        past in a batch, None: seq_len. offset: rows between past and targets. padded: whether the calendar is followed
-        by a feature that is 1 where a row was repeated. hidden: how many of the last columns are 0 at the forecast
-        steps. facts (S, G): the last known features of each step of a series, held once. masked: whether batches have
-        `learnt`. device: where batches are wanted; they are gathered where `kept` is.
+        n_columns: C; the K columns of the frame after them are known in advance. kept (N, C + F + K) float32: all rows
+        of `prepare.scaled_table`; None: the windows' alone are made. chosen (W,): the windows of `origins` that are
+        served, None: all. look_back: rows of the past in a batch, None: seq_len. offset: rows between past and targets.
+        padded: whether the calendar is followed by a feature that is 1 where a row was repeated. hidden: how many of
+        the last columns are 0 at the forecast steps. facts (S, G): the last known features of each step of a series,
+        held once. masked: whether batches have `learnt`. device: where batches are wanted; they are gathered where
+        `kept` is.
         """
         self.home = torch.device("cpu") if kept is None else kept.device
         self.device = self.home if device is None else device
@@ -246,7 +248,7 @@ class Windows(Dataset[Batch]):
         return numbers if self.chosen is None else self.chosen[numbers]
 
     def _held(self, both: Tensor, table: Tensor, origin: Tensor, ahead: int) -> Tensor:
-        """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value, see `hold`.
+        """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value.
 
         ahead: the first column of the table that is known in advance: up to the end of the horizon.
         """

@@ -52,7 +52,7 @@ class Writing:
 
     @classmethod
     def of(cls, path: Path, layout: Layout, time_format: str | None) -> "Writing":
-        """Of a file that a layout reads. time_format: that its reader found, see `Table`; None for ISO 8601."""
+        """Of a file that a layout reads. time_format: that its reader found; None for ISO 8601."""
         findings = Findings(str(path), strict=False)  # what there is to say of the file its reader has said
         text = CsvText(path, valid_separator(layout.separator)).verified(findings)
         header = text.header(layout.time_columns, findings)
@@ -100,7 +100,7 @@ def _decimals(cells: Sequence[str], layout: Layout = USUAL) -> int:
     return most
 
 
-class Ends(NamedTuple):
+class SeriesForecasts(NamedTuple):
     """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
 
     series: IntArray

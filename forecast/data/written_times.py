@@ -75,8 +75,8 @@ class TimeWriter:
             time_format = format_of_parts(known, texts)
         elif time_format in (None, ISO):
             iso = read_cells(texts, ISO)
-            formats = [one for one in possible_formats(texts) if one != ISO]
-            time_format = next((one for one in formats if read_cells(texts, one).equals(iso)), None)
+            formats = [candidate for candidate in possible_formats(texts) if candidate != ISO]
+            time_format = next((candidate for candidate in formats if read_cells(texts, candidate).equals(iso)), None)
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
         alone = {"quarter", "week"} & set(known or ())
         bare = bool(alone) and not firsts[-1].lower().startswith(("q", "w"))
@@ -97,10 +97,10 @@ class TimeWriter:
         rows = []
         for text in texts:
             words = iter(re.sub("[QW]", "", text).split() if self.bare_part else text.split())
-            found = {
+            cells = {
                 name: " ".join(next(words) for _ in range(n)) for name, n in zip(self.order, self.widths, strict=True)
             }
-            rows.append([found[name] for name in self.names])
+            rows.append([cells[name] for name in self.names])
         return rows
 
     def _reads(self, texts: Sequence[str], stamps: pd.DatetimeIndex) -> bool:
@@ -191,13 +191,13 @@ def _pattern(time_format: str) -> re.Pattern[str] | None:
     return re.compile("".join(parts), re.ASCII)
 
 
-def _written(directive: str, stamp: pd.Timestamp, found: Mapping[str, Sequence[str]]) -> str:
-    """One part of a timestamp as the cells of a sample have it. found: what they have for each directive."""
-    cells, afternoon = found[directive], stamp.hour >= 12
+def _written(directive: str, stamp: pd.Timestamp, samples: Mapping[str, Sequence[str]]) -> str:
+    """One part of a timestamp as the cells of a sample have it. samples: what they have for each directive."""
+    cells, afternoon = samples[directive], stamp.hour >= 12
     if directive in _NUMBERS:
         value = _NUMBERS[directive](stamp)
         # A day without a zero in front may come later, where the month has none.
-        alike = [*cells, *found.get("m", ())] if directive == "d" and not any(c[0] == "0" for c in cells) else cells
+        alike = [*cells, *samples.get("m", ())] if directive == "d" and not any(c[0] == "0" for c in cells) else cells
         return str(value) if any(len(cell) == 1 for cell in alike) else f"{value:02}"
     if directive in "bBaA":
         name = stamp.month_name() if directive in "bB" else stamp.day_name()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from forecast.data.differences import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
-from forecast.data.target_rows import Origins, TargetRows
+from forecast.data.target_rows import TargetRows, WindowOrigins
 from forecast.data.values.cells import Cells, FloatArray, IntArray
 
 MaseScale = Literal["train", "split", "window"]
@@ -37,7 +37,7 @@ class JudgedData(Protocol):
     def target_scale(self) -> tuple[FloatArray, FloatArray]:
         """Mean and std (S, T) of them."""
 
-    def origins(self, split: str) -> Origins:
+    def origins(self, split: str) -> WindowOrigins:
         """Where the forecasts of a split begin."""
 
 

@@ -13,10 +13,10 @@ from forecast.data.panel import PanelFrame
 from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
 from forecast.data.saved_scale import ScaleInParts
 from forecast.data.scaling import Scales
-from forecast.data.target_rows import Origins
+from forecast.data.target_rows import WindowOrigins
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
-from forecast.data.writing import MOST_DIGITS, Ends
+from forecast.data.writing import MOST_DIGITS, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import check_finite, exact_float32
 from forecast.evaluation.history import is_far
@@ -107,7 +107,7 @@ class Continuation:
         mean, std = self._tensors
         return Windows(
             self.frame,
-            Origins(self.frame.offsets[1:], counts, np.cumsum(counts)),
+            WindowOrigins(self.frame.offsets[1:], counts, np.cumsum(counts)),
             mean=mean,
             std=std,
             calendar=self.calendar,
@@ -120,7 +120,7 @@ class Continuation:
             facts=self.facts,
         )
 
-    def blocks(self, first: int, stop: int) -> Iterator[Ends]:
+    def blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
         """The forecasts of `series[first:stop]`, some at a time; `first` is a multiple of BATCH.
 
         The last batch is filled up with its last window. UserError, naming the series, where one is not finite.
@@ -135,12 +135,12 @@ class Continuation:
             whole = end if alone else start + -(-(end - start) // self.batch) * self.batch
             yield self._ends(torch.arange(start, whole).clamp_(max=end - 1), end - start)
 
-    def some(self, places: Sequence[int]) -> Ends:
+    def some(self, places: Sequence[int]) -> SeriesForecasts:
         """The forecasts of some of `series`, by their places there; with other last digits than in `blocks`."""
         return self._ends(torch.tensor(places), len(places))
 
     @torch.inference_mode()
-    def _ends(self, places: Tensor, count: int) -> Ends:
+    def _ends(self, places: Tensor, count: int) -> SeriesForecasts:
         """The forecasts of the first `count` of these places in `series`."""
         self.scale.need(self.series[np.unique(places.numpy())])
         batch, read = self._windows.__getitems__(places), slice(-self.model.look_back, None)
@@ -162,7 +162,7 @@ class Continuation:
             except UserError as error:
                 raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
         series = self.series[places[:count].numpy()]
-        return Ends(series, self._original(forecast[:count].double().numpy(), series))
+        return SeriesForecasts(series, self._original(forecast[:count].double().numpy(), series))
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""

@@ -34,7 +34,7 @@ def label(name: str, longest: int = LONGEST) -> str:
 
 def brief(text: str) -> str:
     """The text, with what is longer in it than any file's name as `label` shows it."""
-    return _ENDLESS.sub(lambda found: label(found[0]), text)
+    return _ENDLESS.sub(lambda match: label(match[0]), text)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -51,7 +51,7 @@ def json_text(document: object) -> str:
     """A JSON document that holds the true text and, to a terminal, is harmless: JSON has escapes of its own."""
     document = json.loads(json.dumps(document), parse_constant=lambda _: None)  # NaN and infinity: a foreign file's
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return _UNUSUAL.sub(lambda found: json.dumps(found[0])[1:-1] if _hides(found) else found[0], text)
+    return _UNUSUAL.sub(lambda match: json.dumps(match[0])[1:-1] if _hides(match) else match[0], text)
 
 
 def shell_word(text: str) -> str:
@@ -95,20 +95,17 @@ def _say_traceback(kind: type[BaseException], error: BaseException, trace: Trace
     say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), file=sys.stderr)
 
 
-def _hides(found: re.Match[str]) -> bool:
-    character = found[0]
+def _hides(match: re.Match[str]) -> bool:
+    character = match[0]
     if character in _JOINERS:
-        return not all(beside and not beside.isascii() for beside in _neighbours(found))
+        start, end = match.span()
+        neighbours = match.string[max(start - 1, 0) : start], match.string[end : end + 1]
+        return not all(beside and not beside.isascii() for beside in neighbours)
     return unicodedata.category(character) in HIDDEN
 
 
-def _neighbours(found: re.Match[str]) -> tuple[str, str]:
-    start, end = found.span()
-    return found.string[max(start - 1, 0) : start], found.string[end : end + 1]
-
-
-def _visible(found: re.Match[str]) -> str:
-    if not _hides(found):
-        return found[0]
-    number = ord(found[0])  # not as Python writes it: to a shell \x80 and more are bytes, no characters
+def _visible(match: re.Match[str]) -> str:
+    if not _hides(match):
+        return match[0]
+    number = ord(match[0])  # not as Python writes it: to a shell \x80 and more are bytes, no characters
     return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -176,7 +176,7 @@ KILLS = {
     "before its first piece": ("write_rows", 1, [(0, 6), (6, 12)]),
     "in its second piece": ("write_rows", 2, [(6, 12)]),
     "while pieces are joined": ("join", 1, []),
-    "while the whole is described": ("Part", 3, []),
+    "while the whole is described": ("ForecastPart", 3, []),
 }
 
 

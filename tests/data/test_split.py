@@ -10,7 +10,7 @@ from panels import made_panel
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import Cuts, DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows
-from forecast.data.target_rows import Origins, TargetRows, panel_cuts
+from forecast.data.target_rows import TargetRows, WindowOrigins, panel_cuts
 from forecast.errors import UserError
 
 ETTH = RowSplit(train=8640, val=2880, test=2880)
@@ -21,7 +21,7 @@ def frame(n, freq="h"):
 
 
 def windows(rows, seq_len, pred_len):
-    return len(Origins.of(TargetRows.of(rows), np.array([0]), context=seq_len, pred_len=pred_len))
+    return len(WindowOrigins.of(TargetRows.of(rows), np.array([0]), context=seq_len, pred_len=pred_len))
 
 
 @pytest.mark.parametrize(("seq_len", "pred_len"), [(96, 24), (48, 48), (720, 168), (336, 720)])
@@ -148,7 +148,7 @@ def test_dates_name_the_first_row_of_each_part():
 
 def test_only_context_comes_from_the_part_before():
     for rows, first in ((range(53), 7), (range(53, 70), 53), (range(5, 70), 7)):
-        origins = Origins.of(TargetRows.of(rows), np.array([0]), context=7, pred_len=5)
+        origins = WindowOrigins.of(TargetRows.of(rows), np.array([0]), context=7, pred_len=5)
         assert origins.rows().tolist() == list(range(first, rows.stop - 5 + 1))
 
 

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
 from forecast.data.split import RowSplit, split_rows
-from forecast.data.target_rows import Origins
+from forecast.data.target_rows import WindowOrigins
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import (
     MOST_PAST,
@@ -163,7 +163,7 @@ def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
     small = windows()
     frame = replace(small.frame, values=mapped, offsets=np.array([0, rows]))
     count = np.array([rows - L - P + 1])
-    origins = Origins(np.array([L]), count, count)
+    origins = WindowOrigins(np.array([L]), count, count)
     sizes = {"n_columns": C, "seq_len": L, "pred_len": P, "targets": (1, 2)}
     scale = {"mean": torch.zeros(1, C, dtype=torch.float64), "std": torch.ones(1, C, dtype=torch.float64)}
     calendar = torch.zeros(rows, 0)

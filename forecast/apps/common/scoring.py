@@ -23,7 +23,7 @@ from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
-from forecast.data.parts import Part, beside, is_unchanged, join, read_part, write_rows
+from forecast.data.parts import ForecastPart, beside, is_unchanged, join, read_part, write_rows
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import CSV, ForecastTable
 from forecast.errors import UserError
@@ -35,12 +35,12 @@ from forecast.text.terminal import label
 log = logging.getLogger(__name__)
 
 PIECE = 320 * BATCH  # series of a file that a killed command finds finished when it is run again
-Pieces = list[tuple[Path, Part]]
+Pieces = list[tuple[Path, ForecastPart]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """The forecasts of one part, on their way into a file. run: what all parts have alike, see `Part`."""
+    """The forecasts of one part, on their way into a file. run: what all parts have alike, see `ForecastPart`."""
 
     ends: Continuation
     table: ForecastTable
@@ -59,7 +59,7 @@ class Scoring:
                 log.info("%d of %d series", end - first, stop - first)
         return pieces
 
-    def joined(self, output: Path, picture: Path | None, pieces: Pieces) -> Part:
+    def joined(self, output: Path, picture: Path | None, pieces: Pieces) -> ForecastPart:
         """Writes the rows of all pieces, and the picture, and removes the pieces."""
         first, stop = series_of(self.shard, len(self.ends.series))
         borders = [first, *(part.stop for _, part in pieces)]
@@ -79,7 +79,7 @@ class Scoring:
             pieces_of(output).rmdir()
         return part
 
-    def piece(self, path: Path, first: int, stop: int) -> Part:
+    def piece(self, path: Path, first: int, stop: int) -> ForecastPart:
         """The forecasts of some series in a file of their own: there already, or written now."""
         there = read_part(path)
         ours = there is not None and (there.run, there.first, there.stop) == (self.run, first, stop)
@@ -98,10 +98,10 @@ class Scoring:
                 path.parent.rmdir()
         return part
 
-    def _part(self, written: Path, first: int, stop: int, *, head: int) -> Part:
+    def _part(self, written: Path, first: int, stop: int, *, head: int) -> ForecastPart:
         rows = (stop - first) * self.ends.pred_len
         series = {"first": first, "stop": stop, "rows": rows}
-        return Part(run=self.run, shard=self.shard, **series, head=head, md5=file_md5(written))
+        return ForecastPart(run=self.run, shard=self.shard, **series, head=head, md5=file_md5(written))
 
 
 def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:

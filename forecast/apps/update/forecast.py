@@ -21,7 +21,7 @@ from forecast.config.settings import UpdateSettings
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import Source
-from forecast.data.writing import Ends
+from forecast.data.writing import SeriesForecasts
 from forecast.evaluation.expected import Reference, reference
 from forecast.evaluation.interval_columns import split_ends
 
@@ -60,7 +60,7 @@ def first_reference(loaded: LoadedModel, whole: PanelFrame, levels: tuple[float,
 
 def forecast(
     loaded: LoadedModel, source: Source, settings: UpdateSettings, continued: Continued, levels: tuple[float, ...]
-) -> tuple[Ends, str]:
+) -> tuple[SeriesForecasts, str]:
     """The steps after the last row of each series that is not refused and is long enough, and their text."""
     checkpoint, reading = loaded.checkpoint, settings.data.reading()
     taken = np.flatnonzero(continued.taken)
@@ -74,11 +74,11 @@ def forecast(
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
     report_far_series(ahead)
     series, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return Ends(taken[series], values), table.header_text() + "".join(table.text(*block) for block in blocks)
+    return SeriesForecasts(taken[series], values), table.header_text() + "".join(table.text(*block) for block in blocks)
 
 
 def as_issued(
-    checkpoint: Checkpoint, whole: PanelFrame, ends: Ends, beside: Reference, levels: tuple[float, ...]
+    checkpoint: Checkpoint, whole: PanelFrame, ends: SeriesForecasts, beside: Reference, levels: tuple[float, ...]
 ) -> Issued:
     """Forecasts as they are kept until their truth has come, with what the baseline says of the same steps."""
     targets, (count, steps, _) = list(targets_of(checkpoint, whole)), ends.values.shape

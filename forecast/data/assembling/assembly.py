@@ -19,36 +19,36 @@ def times_are_counted(source: CsvSource) -> bool:
     return source.panel_form == "rows" or not source.time_columns
 
 
-def frame_of(found: Regular, rows: PanelRows, grid: Grid, name: str, *, counted: bool) -> PanelFrame:
+def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted: bool) -> PanelFrame:
     """The frame of all series that were kept; what was left out and filled is said. UserError where none was kept.
 
-    rows: of which these are, for their names. counted: see `times_are_counted`.
+    rows: of which these are, for their names. counted: whether the first row of a series is its first step.
     """
     ids = rows.ids
-    left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in found.left_out.items()}
-    if not found.kept.size:
+    left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in series.left_out.items()}
+    if not series.kept.size:
         reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())
         raise UserError(
             f"{name}: none of {len(ids)} series can be used: {reasons}. Name columns that all rows have: "
             "data.columns=[NAME]"
         )
-    say_left_out(name, left_out, found.repair)
-    begin = int(found.steps.min())
-    offsets = np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64)
+    say_left_out(name, left_out, series.repair)
+    begin = int(series.steps.min())
+    offsets = np.concatenate([[0], np.cumsum(series.lengths)]).astype(np.int64)
     return PanelFrame(
-        values=np.ascontiguousarray(found.values),  # columns are read one by one, and windows are views of rows
+        values=np.ascontiguousarray(series.values),  # columns are read one by one, and windows are views of rows
         offsets=offsets,
-        steps=found.steps - begin,
-        ids=np.array([ids[number] for number in found.kept.tolist()], dtype=np.str_),
+        steps=series.steps - begin,
+        ids=np.array([ids[number] for number in series.kept.tolist()], dtype=np.str_),
         first=grid.stamp(begin),
         freq=grid.freq,
         columns=rows.columns,
         name=name,
-        measured=found.measured,
+        measured=series.measured,
         id_column=rows.id_column,
         time_column=rows.time_column,
         numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
-        repair=found.repair,
+        repair=series.repair,
         left_out=left_out,
         checksum=rows.checksum,
         time_format=rows.time_format,

@@ -43,7 +43,7 @@ _OF_SERIES = {
 
 
 class FactsOf(TypedDict):
-    """See `Facts`."""
+    """The facts of the series but for their numbers: G names, the words of those that are none but words, columns."""
 
     names: list[str]
     categories: dict[str, list[str]]
@@ -51,7 +51,7 @@ class FactsOf(TypedDict):
 
 
 class RepairOf(TypedDict):
-    """See `Repair`."""
+    """What `data.gaps` did, in rows and cells."""
 
     policy: Gaps
     rows_added: Count
@@ -59,8 +59,8 @@ class RepairOf(TypedDict):
     longest_run: Count
 
 
-class Meta(TypedDict):
-    """What is said of a panel beside its arrays, see `PanelFrame`."""
+class CacheMeta(TypedDict):
+    """What is said of a panel beside its arrays; first: its earliest timestamp, in nanoseconds since 1970."""
 
     version: int
     like: str
@@ -143,8 +143,8 @@ def cached_panel(
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f".{name}.lock"):
             frame = _opened(home, str(source.path))
-            if frame is None and (found := _found(source, files, freq)) is not None:
-                home, frame = found
+            if frame is None and (existing := _found(source, files, freq)) is not None:
+                home, frame = existing
             if frame is None:
                 _write(home, convert, like=_fingerprint(source, files, FOUND))
                 frame = _opened(home, str(source.path))
@@ -197,13 +197,14 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta, arrays = read_json(home / _META, Meta, most=1000), read_arrays(home / _ARRAYS, _OF_SERIES, most=16_000)
+        meta = read_json(home / _META, CacheMeta, most=1000)
+        arrays = read_arrays(home / _ARRAYS, _OF_SERIES, most=16_000)
         if meta is None or arrays is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
         offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
-        known, said, facts = arrays.get("facts"), meta.get("facts"), None
-        if known is not None and said is not None:
-            facts = Facts(tuple(said["names"]), known, said["categories"], tuple(said["columns"]))
+        fact_values, fact_meta, facts = arrays.get("facts"), meta.get("facts"), None
+        if fact_values is not None and fact_meta is not None:
+            facts = Facts(tuple(fact_meta["names"]), fact_values, fact_meta["categories"], tuple(fact_meta["columns"]))
         whole = len(offsets) == len(ids) + 1 == len(steps) + 1 > 1 and not offsets[0] and (np.diff(offsets) > 0).all()
         of_series = facts is None or facts.values.shape == (len(ids), len(facts.names))
         if not (whole and of_series and len(meta["numbers"]) == 2 and 0 <= steps.min() <= steps.max() < _LONGEST):
@@ -237,8 +238,8 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
 
 def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None) -> str:
     """What changes with the files, and with the keys that say how they are read; freq=FOUND: but for what is found."""
-    found = {"columns", "drop"} if freq == FOUND else set()
-    keys = [*(key.name for key in fields(Layout) if key.name not in found), "path", "panel", "id_column"]
+    inferred = {"columns", "drop"} if freq == FOUND else set()
+    keys = [*(key.name for key in fields(Layout) if key.name not in inferred), "path", "panel", "id_column"]
     read = {key: repr(getattr(source, key)) for key in keys}
     read |= {key: repr(value) for key, value in source.named.items()}
     others = [] if source.static_path is None else [Path(source.static_path)]

@@ -86,15 +86,17 @@ def convert_columnar(
     offsets = np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))]).astype(np.int64)
     rows = _sorted(_placed(_read(parts, book), home.folder, offsets, whole, name), source, whole)
     grid = panel_grid(rows, stepped=whole.stepped, trained_on=freq)
-    found: list[Regular] = []
+    pieces: list[Regular] = []
     for first, block in rows.blocks():
-        one = regular(block, grid, source.gaps)
-        home.add(one.values, one.measured)
-        left_out = {reason: series + first for reason, series in one.left_out.items()}
-        found.append(replace(one, values=one.values[:0], measured=None, kept=one.kept + first, left_out=left_out))
+        piece = regular(block, grid, source.gaps)
+        home.add(piece.values, piece.measured)
+        left_out = {reason: series + first for reason, series in piece.left_out.items()}
+        pieces.append(
+            replace(piece, values=piece.values[:0], measured=None, kept=piece.kept + first, left_out=left_out)
+        )
     for scratch in (_TIMES, _ROWS):
         (home.folder / scratch).unlink()
-    taken = replace(taken_series(found), values=home.values(len(whole.columns)))
+    taken = replace(taken_series(pieces), values=home.values(len(whole.columns)))
     frame = frame_of(taken, whole, grid, name, counted=times_are_counted(source))
     home.finish(replace(frame, categories=book.words(frame.columns)))
 

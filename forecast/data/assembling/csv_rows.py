@@ -17,7 +17,7 @@ from forecast.data.assembling.names import (
     known_time,
     layout_of,
 )
-from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, said
+from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
 from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
@@ -156,9 +156,10 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
     again = pd.Series(stamps).duplicated()
     if layout.duplicates == "error" and layout.resample is None and again.any():
         raise UserError(
-            f"{where(int(again.argmax()))}: the time {said(int(stamps[again.argmax()]), stepped=times is not None)} "
-            "stands in a line before, and in a panel of columns each has one line. For a row for each series and time "
-            "set data.panel=long data.id_column=NAME, else data.duplicates=mean, sum, first or last."
+            f"{where(int(again.argmax()))}: the time "
+            f"{time_words(int(stamps[again.argmax()]), stepped=times is not None)} stands in a line before, and in a "
+            "panel of columns each has one line. For a row for each series and time set data.panel=long "
+            "data.id_column=NAME, else data.duplicates=mean, sum, first or last."
         )
     series, places = np.nonzero(~np.isnan(table.values.T))
     values = finite_values(table.values, where, table.columns).T[series, places]

@@ -97,8 +97,8 @@ class FactFile:
         if name in book.named or kind == "text":
             return book.codes(name, column.cells(every))
         read = read_numbers(column, self.spec.style)
-        for fault, found in read.faults.items():
-            row = int(found[0])
+        for fault, rows in read.faults.items():
+            row = int(rows[0])
             raise UserError(
                 f"{self.path}: line {self.raw.lines[row]}, column '{name}': {quoted(column.cells([row])[0])} is no "
                 f"number ({fault}). Correct it, or name the column in data.categorical."

@@ -25,30 +25,32 @@ def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Code
     """
     keys = list(source.static_on or ())
     own = [name for name in dict.fromkeys([*source.static, *keys]) if name in ordered.columns]
-    found = {name: _constant(ordered, name, book) for name in own}
+    per_series = {name: _constant(ordered, name, book) for name in own}
     for name in {*source.static, *keys} & rows.id_cells.keys():
-        found[name] = _of_ids(name, rows.id_cells[name], book)
+        per_series[name] = _of_ids(name, rows.id_cells[name], book)
     names, file = list(source.static), None
     if source.static_path is not None:
         file = FactFile.read(Path(source.static_path), source)
-        joint = [_words(ordered, key, found, rows, book) for key in keys]
+        joint = [_words(ordered, key, per_series, rows, book) for key in keys]
         names = names or [name for name in file.names if name not in file.keys]
         places = file.places([tuple(cells) for cells in zip(*joint, strict=True)], ordered.ids, keys)
-        found |= {name: file.values(name, book)[places] for name in names if name not in found and name in file.names}
+        per_series |= {
+            name: file.values(name, book)[places] for name in names if name not in per_series and name in file.names
+        }
     for name in names:
-        if name not in found:
+        if name not in per_series:
             others = [*ordered.columns, *rows.id_cells, *(file.names if file else ())]
             raise UserError(
                 f"{ordered.name}: there is no column '{name}' (data.static) among {listed(others)}."
                 f"{closest(name, others)} Name columns as line 1 does."
             )
-        if (missing := np.isnan(found[name])).any():
+        if (missing := np.isnan(per_series[name])).any():
             where = file.path if file and name not in own and name not in rows.id_cells else ordered.name
             raise UserError(
                 f"{where}: the series {quoted(ordered.ids[int(missing.argmax())])} has no value of the fact '{name}' "
                 f"(data.static), as have {int(missing.sum()) - 1} more. Fill it in, or leave the fact out."
             )
-    values = np.stack([found[name] for name in names], axis=1) if names else np.zeros((len(ordered.ids), 0))
+    values = np.stack([per_series[name] for name in names], axis=1) if names else np.zeros((len(ordered.ids), 0))
     kept = [place for place, name in enumerate(ordered.columns) if name not in own]
     if own:
         columns = tuple(ordered.columns[place] for place in kept)
@@ -90,16 +92,18 @@ def _of_ids(name: str, cells: Sequence[str], book: Codebook) -> FloatArray:
     return book.codes(name, cells)
 
 
-def _words(rows: SortedRows, key: str, found: dict[str, FloatArray], panel: PanelRows, book: Codebook) -> list[object]:
+def _words(
+    rows: SortedRows, key: str, per_series: dict[str, FloatArray], panel: PanelRows, book: Codebook
+) -> list[object]:
     """What a column to join by says of each series."""
     if key in panel.id_cells:
         return [key_of(cell) for cell in panel.id_cells[key]]
-    if key not in found:
+    if key not in per_series:
         others = [*rows.columns, *panel.id_cells]
         raise UserError(
             f"{rows.name}: there is no column '{key}' (data.static_on) among {listed(others)}.{closest(key, others)} "
             "Name the columns of the panel first: 'data.static_on={store: STORE}'"
         )
     words = book.words([key]).get(key)
-    values = found[key].tolist()
+    values = per_series[key].tolist()
     return values if words is None else [key_of(words[int(value) - 1]) if value > 0 else None for value in values]

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_rows
-from forecast.data.assembling.rows import SortedRows, in_order, nanoseconds, said
+from forecast.data.assembling.rows import SortedRows, in_order, nanoseconds, time_words
 from forecast.data.frame import one_series
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.codebook import Codebook
@@ -34,11 +34,11 @@ class Wanted:
     last: str
 
     def __str__(self) -> str:
-        what = f"column {listed(self.columns)}" if len(self.columns) == 1 else f"columns {listed(self.columns)}"
+        columns = f"column {listed(self.columns)}" if len(self.columns) == 1 else f"columns {listed(self.columns)}"
         steps = (
             f"the step {self.first}" if self.steps == 1 else f"the {self.steps} steps from {self.first} to {self.last}"
         )
-        return f"the {what} at {steps}"
+        return f"the {columns} at {steps}"
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class StepsAfter:
         """Those of all steps of the panel, up to the last that is forecast: nanoseconds, or numbers of the file."""
         return self.history.times(self.steps)
 
-    def said(self, series: int, step: int) -> str:
+    def words(self, series: int, step: int) -> str:
         """One of the steps after a series in words."""
-        return said(int(self.times()[int(self.ends[series]) + step]), stepped=self.stepped)
+        return time_words(int(self.times()[int(self.ends[series]) + step]), stepped=self.stepped)
 
     def wanted(self, series: int, columns: Sequence[str]) -> Wanted:
         """What is to be known of the steps after a series."""
-        return Wanted(columns, self.steps, self.said(series, 0), self.said(series, self.steps - 1))
+        return Wanted(columns, self.steps, self.words(series, 0), self.words(series, self.steps - 1))
 
     def of(self, rows: SortedRows, owners: IntArray) -> IntArray:
         """Which step (N,) after the end of its series each row is, from 0; -1: in the history, -2: between steps.
@@ -117,7 +117,7 @@ def _rows(source: CsvSource, columns: Sequence[str], after: StepsAfter, book: Co
     """The rows of a panel's files."""
     rows, stepped = panel_rows(replace(source, columns=list(columns), drop=(), cache=None), book), after.stepped
     if not after.counted and rows.stepped != stepped:
-        kinds = ["steps without a calendar" if one else "dates" for one in (rows.stepped, stepped)]
+        kinds = ["steps without a calendar" if steps else "dates" for steps in (rows.stepped, stepped)]
         raise UserError(f"{source.path} has {kinds[0]}, and the history {kinds[1]}. Write the times as there.")
     return in_order(rows, source.duplicates, str(source.path))
 
@@ -173,16 +173,16 @@ def _check_steps(step: IntArray, owners: IntArray, rows: SortedRows, after: Step
         return
     row = int(bad[0])
     series, history = int(owners[row]), after.history
-    time = said(int(rows.times[row]), stepped=after.stepped)
+    time = time_words(int(rows.times[row]), stepped=after.stepped)
     if step[row] == -1:
         raise UserError(
             f"{rows.where(row)}: {time} lies in the history{history.of_series(series)}, which ends at "
-            f"{after.said(series, -1)}: what is known in advance begins after it, with {after.said(series, 0)}. Leave "
-            f"such rows out, {int((step == -1).sum())} of {len(step)}."
+            f"{after.words(series, -1)}: what is known in advance begins after it, with {after.words(series, 0)}. "
+            f"Leave such rows out, {int((step == -1).sum())} of {len(step)}."
         )
     raise UserError(
         f"{rows.where(row)}: {time}{history.of_series(series)} is between the steps of '{history.freq}' that the "
-        f"history has, which are {after.said(series, 0)} and so on. Write a row for each of these."
+        f"history has, which are {after.words(series, 0)} and so on. Write a row for each of these."
     )
 
 
@@ -204,14 +204,14 @@ def _check_whole(
         first, step = int(series[holes[0, 0]]), int(holes[0, 1])
         more = f" and {len(holes) - 1} more steps" if len(holes) > 1 else ""
         raise UserError(
-            f"{rows.name} has no row{history.of_series(first)} for {after.said(first, step)}{more}; the forecast needs "
-            f"{after.wanted(first, columns)}. Add a row for each step."
+            f"{rows.name} has no row{history.of_series(first)} for {after.words(first, step)}{more}; the forecast "
+            f"needs {after.wanted(first, columns)}. Add a row for each step."
         )
     empty = np.argwhere(np.isnan(values[series]))
     if len(empty):
         first, step, column = int(series[empty[0, 0]]), int(empty[0, 1]), int(empty[0, 2])
         raise UserError(
             f"{rows.where(int(places[first, step]))}, column {quoted(columns[column])}: there is no value"
-            f"{history.of_series(first)} at {after.said(first, step)}, and the forecast needs "
+            f"{history.of_series(first)} at {after.words(first, step)}, and the forecast needs "
             f"{after.wanted(first, columns)}. Fill it in, or train without the column."
         )

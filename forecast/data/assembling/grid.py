@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
-from forecast.data.assembling.rows import SortedRows, said
+from forecast.data.assembling.rows import SortedRows, time_words
 from forecast.data.panel import STEP_FREQ
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import quoted
@@ -57,9 +57,9 @@ class Grid:
         """The time of each step."""
         return self.first + positions * self.unit if self.unit is not None else self.stamps[positions]  # type: ignore[index]
 
-    def said(self, time: int) -> str:
+    def words(self, time: int) -> str:
         """A time in words."""
-        return said(time, stepped=self.stepped)
+        return time_words(time, stepped=self.stepped)
 
     def number(self, position: int) -> tuple[int, int]:
         """The number that the file gives to a step without a calendar, and how far apart they are."""
@@ -117,18 +117,18 @@ def _calendar(rows: SortedRows, trained_on: str | None) -> Grid:
     for series in _voters(rows):
         stamps = _stamps(rows, series)
         if trained_on is not None:
-            found = trained_on if is_exact(stamps, trained_on) else infer_frequency(stamps)
-            if found not in (trained_on, None):
+            vote = trained_on if is_exact(stamps, trained_on) else infer_frequency(stamps)
+            if vote not in (trained_on, None):
                 raise UserError(
-                    f"{rows.name}: the series {quoted(rows.ids[series])} has the frequency '{found}'; the model was "
+                    f"{rows.name}: the series {quoted(rows.ids[series])} has the frequency '{vote}'; the model was "
                     f"trained on '{trained_on}'. Resample the file, or train on this frequency."
                 )
-            found = trained_on
+            vote = trained_on
         else:
-            found = infer_frequency(stamps) or grid_frequency(stamps)
-        if found is not None:
-            votes[found] += len(stamps)
-            anchors.setdefault(found, int(rows.times[rows.offsets[series]]))
+            vote = infer_frequency(stamps) or grid_frequency(stamps)
+        if vote is not None:
+            votes[vote] += len(stamps)
+            anchors.setdefault(vote, int(rows.times[rows.offsets[series]]))
     if votes:
         freq = votes.most_common(1)[0][0]
         return _grid_of(freq, anchors[freq], rows.times)
@@ -194,11 +194,11 @@ def _grid_of(freq: str, anchor: int, times: IntArray) -> Grid:
 def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> UserError:
     """What to say of a row between the steps of the grid."""
     series = rows.series_of(row)
-    what, time = quoted(rows.ids[series]), grid.said(int(rows.times[row]))
+    name, time = quoted(rows.ids[series]), grid.words(int(rows.times[row]))
     if grid.stepped:
         return UserError(
-            f"{rows.where(row)}: the series {what} has {time}, where all series have every {grid.unit}th step and the "
-            f"first has {grid.said(grid.first)}. Number the rows of all series alike, one apart."
+            f"{rows.where(row)}: the series {name} has {time}, where all series have every {grid.unit}th step and the "
+            f"first has {grid.words(grid.first)}. Number the rows of all series alike, one apart."
         )
     stamps = _stamps(rows, series)
     own = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
@@ -206,13 +206,13 @@ def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> U
         if trained_on is None:
             return _different(rows, grid, series, own)
         return UserError(
-            f"{rows.name}: the series {what} has the frequency '{own}'; the model was trained on '{trained_on}'. "
+            f"{rows.name}: the series {name} has the frequency '{own}'; the model was trained on '{trained_on}'. "
             "Resample the file, or train on this frequency."
         )
     return UserError(
-        f"{rows.where(row)}: the series {what} has a row at {time}, which is between the steps of '{grid.freq}' that "
-        f"{'other series have' if len(rows.ids) > 1 else 'its other rows have'}, counted from {grid.said(grid.first)}. "
-        "Round the times, or resample the file to one frequency."
+        f"{rows.where(row)}: the series {name} has a row at {time}, which is between the steps of '{grid.freq}' that "
+        f"{'other series have' if len(rows.ids) > 1 else 'its other rows have'}, counted from "
+        f"{grid.words(grid.first)}. Round the times, or resample the file to one frequency."
     )
 
 

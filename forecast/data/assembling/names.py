@@ -86,17 +86,17 @@ def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) ->
 
     rows: 0 where each may be one, as the next row of series that are known.
     """
-    what = hydra_value(list(names) if len(names) > 1 else names[0])
+    id_column = hydra_value(list(names) if len(names) > 1 else names[0])
     if len(ids) == rows > 1:
         raise UserError(
-            f"{path}: each of the {counted(rows, 'row')} has another id in data.id_column={what}, so none is a series. "
-            "Name the column that is the same in all rows of a series: data.id_column=NAME"
+            f"{path}: each of the {counted(rows, 'row')} has another id in data.id_column={id_column}, so none is a "
+            "series. Name the column that is the same in all rows of a series: data.id_column=NAME"
         )
     if len(set(ids)) < len(ids):
         twice = next(name for name in ids if list(ids).count(name) > 1)
         raise UserError(
-            f"{path}: two series are called {quoted(twice)}, as '{JOINT}' stands in an id of data.id_column={what}. "
-            "Write another sign there."
+            f"{path}: two series are called {quoted(twice)}, as '{JOINT}' stands in an id of "
+            f"data.id_column={id_column}. Write another sign there."
         )
     longest = max(ids, key=len)
     if len(longest) > LONGEST_ID:

@@ -84,9 +84,9 @@ def _read(
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
     grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
-    found = regular(ordered, grid, source.gaps, leave_out=leave_out)
-    frame = frame_of(found, rows, grid, name, counted=times_are_counted(source))
-    facts = None if facts is None else facts.of(found.kept)
+    series = regular(ordered, grid, source.gaps, leave_out=leave_out)
+    frame = frame_of(series, rows, grid, name, counted=times_are_counted(source))
+    facts = None if facts is None else facts.of(series.kept)
     return replace(frame, categories=book.words(frame.columns), facts=facts)
 
 

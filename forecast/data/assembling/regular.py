@@ -178,12 +178,12 @@ def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: In
     missing = np.isnan(rows.values[start:stop])
     row = int((absent | missing.any(axis=1)).argmax())
     if missing[row].any():
-        column, time = rows.columns[int(missing[row].argmax())], grid.said(int(rows.times[start + row]))
-        what = f"{rows.where(start + row)}: the series {quoted(rows.ids[series])} has no value at {time} in the column "
-        what += quoted(column)
+        column, time = rows.columns[int(missing[row].argmax())], grid.words(int(rows.times[start + row]))
+        gap = f"{rows.where(start + row)}: the series {quoted(rows.ids[series])} has no value at {time} in the column "
+        gap += quoted(column)
     else:
         lacking = int(positions[row + 1] - positions[row] - 1)
-        what = f"{rows.where(start + row + 1)}: before it the series {quoted(rows.ids[series])} lacks "
-        what += f"{counted(lacking, 'row')}, from {grid.said(int(grid.times(positions[row : row + 1] + 1)[0]))} on"
+        gap = f"{rows.where(start + row + 1)}: before it the series {quoted(rows.ids[series])} lacks "
+        gap += f"{counted(lacking, 'row')}, from {grid.words(int(grid.times(positions[row : row + 1] + 1)[0]))} on"
     count = int((gaps > 0).sum())
-    return UserError(f"{what}; {count} of {len(rows.ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")
+    return UserError(f"{gap}; {count} of {len(rows.ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")

@@ -31,8 +31,8 @@ class PanelRows:
 
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
-    "my.csv: line 7". checksum: of all bytes that were read. time_format: see `Table`. id_cells: of a panel with
-    facts what each id column says of each series (S,).
+    "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for
+    ISO 8601 and for columns of parts. id_cells: of a panel with facts what each id column says of each series (S,).
     """
 
     series: IntArray
@@ -62,7 +62,7 @@ def nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
     return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
 
 
-def said(time: int, *, stepped: bool) -> str:
+def time_words(time: int, *, stepped: bool) -> str:
     """A time in words: a timestamp, or the number of a step."""
     return f"step {time}" if stepped else str(pd.Timestamp(time))
 
@@ -73,11 +73,11 @@ def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], 
     if bad.any():
         row, column = np.argwhere(bad)[0]
         value = float(values[row, column])
-        what = f"{where(int(row))}, column {quoted(columns[column])}: {value!r} is"
+        subject = f"{where(int(row))}, column {quoted(columns[column])}: {value!r} is"
         if np.isinf(value):
-            raise UserError(f"{what} not a finite number. Replace it by a finite one.")
+            raise UserError(f"{subject} not a finite number. Replace it by a finite one.")
         raise UserError(
-            f"{what} larger than {LARGEST:.3g}, the most that a panel holds. Correct it, or write the "
+            f"{subject} larger than {LARGEST:.3g}, the most that a panel holds. Correct it, or write the "
             "column in larger units."
         )
     return values
@@ -99,7 +99,7 @@ def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
                 "that all files have: data.columns=[NAME]"
             )
         if rows.stepped != first.stepped:
-            kinds = ["numbers of steps" if one.stepped else "dates" for one in (rows, first)]
+            kinds = ["numbers of steps" if panel.stepped else "dates" for panel in (rows, first)]
             raise UserError(f"{path} has {kinds[0]} for its times, where {name} has {kinds[1]}. Write all alike.")
         for series in rows.ids:
             if homes.setdefault(series, path) != path:
@@ -228,8 +228,8 @@ def resampled(rows: SortedRows, freq: str, aggregate: Aggregate, *, stepped: boo
     steps = np.repeat(np.arange(len(counts)), counts.to_numpy())[places]
     series = np.repeat(np.arange(len(rows.ids)), rows.lengths)
     starts = np.flatnonzero((np.diff(steps, prepend=-1) != 0) | (np.diff(series, prepend=-1) != 0))
-    what = f"data.resample={freq} made {len(starts)} rows of {len(rows.times)}, by their {aggregate}."
-    _log.info("%s: %s", rows.name, what)
+    note = f"data.resample={freq} made {len(starts)} rows of {len(rows.times)}, by their {aggregate}."
+    _log.info("%s: %s", rows.name, note)
     where, lengths = rows.where, np.bincount(series[starts], minlength=len(rows.ids))
     return replace(
         rows,
@@ -280,14 +280,14 @@ def _made_one(values: FloatArray, starts: IntArray, how: Duplicates | Aggregate)
         return np.where(rows < starts[:, None], np.nan, np.take_along_axis(values, np.maximum(rows, 0), axis=0))
     sums = np.add.reduceat(np.where(known, values, 0), starts)
     counts = np.add.reduceat(known.astype(np.int64), starts)
-    made = sums / np.maximum(counts, 1) if how == "mean" else sums
-    return np.where(counts > 0, made, np.nan)
+    aggregates = sums / np.maximum(counts, 1) if how == "mean" else sums
+    return np.where(counts > 0, aggregates, np.nan)
 
 
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
     name, before = quoted(rows.ids[rows.series[row]]), rows.where(row - 1).rpartition(": ")[2]
     return UserError(
-        f"{rows.where(row)}: the series {name} has {said(int(rows.times[row]), stepped=rows.stepped)} already "
+        f"{rows.where(row)}: the series {name} has {time_words(int(rows.times[row]), stepped=rows.stepped)} already "
         f"({before}); {count} of {counted(len(rows), 'row')} repeat a time of their series. Name all columns that tell "
         "series apart, as data.id_column=[store,brand], or set data.duplicates=mean, sum, first or last."
     )

@@ -19,7 +19,7 @@ from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
 from forecast.data.split import ShareSplit, split_rows
-from forecast.data.target_rows import Origins, TargetRows, usable_windows
+from forecast.data.target_rows import TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
 from forecast.data.values.frequency import rows_missing
 from forecast.data.values.near_grid import stamps_on_grid
@@ -115,8 +115,14 @@ def check_file(
         except SeveralSheets as error:
             check.findings.error(str(error))
             for sheet in error.sheets:
-                one = check_file(path, {**chosen, "sheet": sheet}, target=target, pred_len=pred_len, kept=kept, ids=ids)
-                check.choices += [Choice(f"sheet {sheet}", one.command)] if one.command is not None else one.choices
+                sheet_check = check_file(
+                    path, {**chosen, "sheet": sheet}, target=target, pred_len=pred_len, kept=kept, ids=ids
+                )
+                check.choices += (
+                    [Choice(f"sheet {sheet}", sheet_check.command)]
+                    if sheet_check.command is not None
+                    else sheet_check.choices
+                )
             return check
         except UserError as error:
             check.findings.error(str(error))
@@ -168,40 +174,43 @@ def _checked_panel(check: FileCheck, opened: Opened, given: Given, undecided: Un
 
 def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecided) -> list[Choice]:
     """A command for each reading, and for each of what is undecided then."""
-    found: list[Choice] = []
+    choices: list[Choice] = []
     refused = []
-    for what, settings in undecided.readings:
+    for description, settings in undecided.readings:
         again = Findings(check.path, strict=False)
-        one = FileCheck(check.path, again, check.target, check.features, check.pred_len, kept=check.kept)
-        one = _checked(one, opened, {**given, **settings})
-        refused.append(one.findings.texts("error"))
-        found += [Choice(what, one.command)] if one.command is not None else []
-        found += [Choice(f"{what}, {reading}", command) for reading, command in one.choices]
+        attempt = FileCheck(check.path, again, check.target, check.features, check.pred_len, kept=check.kept)
+        attempt = _checked(attempt, opened, {**given, **settings})
+        refused.append(attempt.findings.texts("error"))
+        choices += [Choice(description, attempt.command)] if attempt.command is not None else []
+        choices += [Choice(f"{description}, {reading}", command) for reading, command in attempt.choices]
         # The series of a panel are not resampled: at uneven times each is read alone.
-        even = one.command is not None and one.layout is not None and one.layout.resample is None
-        if undecided.ids and even and found[0].reading != _PANEL:
-            found.insert(0, Choice(_PANEL, _panel_command(one, undecided.ids, where=given.get("where"))))
-    if not found and refused:  # what stands in the way of every reading, as a target that is no column
+        even = attempt.command is not None and attempt.layout is not None and attempt.layout.resample is None
+        if undecided.ids and even and choices[0].reading != _PANEL:
+            choices.insert(0, Choice(_PANEL, _panel_command(attempt, undecided.ids, where=given.get("where"))))
+    if not choices and refused:  # what stands in the way of every reading, as a target that is no column
         for text in refused[0]:
             if all(text in texts for texts in refused):
                 check.findings.error(text)
-    return found[:_MOST_COMMANDS]
+    return choices[:_MOST_COMMANDS]
 
 
-def _panel_command(one: FileCheck, ids: Sequence[str], *, where: Mapping[str, Cell] | None) -> str:
+def _panel_command(check: FileCheck, ids: Sequence[str], *, where: Mapping[str, Cell] | None) -> str:
     """The training on all series, read as the one that was looked at; in others there may be gaps.
 
     where: what chose the rows before the series were told apart.
     """
     kept = {
-        key: tuple(name for name in getattr(one.layout, key) or () if name not in ids) for key in ("columns", "drop")
+        key: tuple(name for name in getattr(check.layout, key) or () if name not in ids) for key in ("columns", "drop")
     }
-    layout = replace(one.layout, where=where, columns=kept["columns"] or None, drop=kept["drop"])
+    layout = replace(check.layout, where=where, columns=kept["columns"] or None, drop=kept["drop"])
     gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
-    assert one.lengths is not None
-    lengths = {key: value for key, value in one.lengths._asdict().items() if key != "label_len"}
-    settings = {**_settings(one, replace(layout, gaps=gaps)), "data.id_column": ids[0] if len(ids) == 1 else list(ids)}
-    return train_command("ridge", one.path, {**settings, **lengths})
+    assert check.lengths is not None
+    lengths = {key: value for key, value in check.lengths._asdict().items() if key != "label_len"}
+    settings = {
+        **_settings(check, replace(layout, gaps=gaps)),
+        "data.id_column": ids[0] if len(ids) == 1 else list(ids),
+    }
+    return train_command("ridge", check.path, {**settings, **lengths})
 
 
 def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
@@ -378,7 +387,7 @@ def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:
     counts, panel = {}, frame.as_panel()
     for name, rows in split_rows(frame, ShareSplit(), **sizes).items():
         begin = panel.offsets[:-1]
-        origins = Origins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
+        origins = WindowOrigins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
         chosen = usable_windows(panel, origins, **sizes)
         counts[name] = len(origins) if chosen is None else len(chosen)
     return counts

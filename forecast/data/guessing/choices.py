@@ -13,7 +13,7 @@ Given = Mapping[str, Any]
 class Reading(NamedTuple):
     """One way to read a file: what it is, and the keys of the layout that choose it."""
 
-    what: str
+    description: str
     settings: dict[str, Any]
 
 

@@ -109,8 +109,8 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
         table = table_of(raw, spec, findings)
     except AmbiguousTime as error:
         readings = [
-            Reading(f"times as {one['data.time_format']}", {"time_format": one["data.time_format"]})
-            for one in error.candidates
+            Reading(f"times as {settings['data.time_format']}", {"time_format": settings["data.time_format"]})
+            for settings in error.candidates
         ]
         raise Undecided(str(error), readings) from error
     if table.time_format == "excel" and not {"time_column", "time_format"} & set(given):
@@ -185,9 +185,9 @@ def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile
         spec = TableSpec.of(opened.header, bare, str(opened.text.path), gaps="mask")
         words = {opened.header.index(name) for names in candidates for name in names}
         words |= {opened.header.index(name) for name in layout.where or ()}
-        found = Findings(str(opened.text.path), strict=False)
-        opened.raw = read_raw(opened.text, spec, found, words=words, unclosed=opened.unclosed)
-        opened.raw_findings = list(found)
+        findings = Findings(str(opened.text.path), strict=False)
+        opened.raw = read_raw(opened.text, spec, findings, words=words, unclosed=opened.unclosed)
+        opened.raw_findings = list(findings)
     return opened.raw
 
 
@@ -203,11 +203,11 @@ def _candidates(opened: Opened, given: Given, guess: Guess) -> list[Names]:
         return [names] if names else []
     sample = {name: opened.column(place) for place, name in enumerate(opened.header)}
     usual = usual_time(opened.header)
-    found = [] if usual and guess.layout.time_format is not None else likely_times(sample)
-    if not found and usual is not None:
-        found = [(usual,)]
-    if found:
-        return found
+    times = [] if usual and guess.layout.time_format is not None else likely_times(sample)
+    if not times and usual is not None:
+        times = [(usual,)]
+    if times:
+        return times
     if guess.layout.freq is not None:
         guess.set("data.time_column=null: no column holds timestamps", time_column=None)
         return []

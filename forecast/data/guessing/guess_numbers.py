@@ -30,13 +30,13 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given)
             left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
             style = StyleGuess(left[0], ((style.column, style.cell),)) if len(left) == 1 else style
         if isinstance(style, AmbiguousStyle):
-            keys = [{key.removeprefix("data."): value for key, value in one.items()} for one in style.settings]
-            keys = [one or {"decimal": USUAL.decimal} for one in keys]
+            keys = [{key.removeprefix("data."): value for key, value in choice.items()} for choice in style.settings]
+            keys = [choice or {"decimal": USUAL.decimal} for choice in keys]
             raise Undecided(
                 f"{str(style)[:1].upper()}{str(style)[1:]}",
                 [
-                    Reading(f"{quoted(style.cell)} is {value:.12g}", one)
-                    for value, one in zip(style.values, keys, strict=True)
+                    Reading(f"{quoted(style.cell)} is {value:.12g}", choice)
+                    for value, choice in zip(style.values, keys, strict=True)
                 ],
             )
         settings = {key.removeprefix("data."): value for key, value in NumberStyle().settings(style.style).items()}
@@ -56,17 +56,17 @@ def style_reason(guess: StyleGuess) -> str:
 def _decide_missing(columns: Sequence[RawColumn], guess: Guess) -> None:
     """Takes words that mark missing values, and numbers where nothing else can be meant."""
     style = NumberStyle(guess.layout.decimal, guess.layout.thousands)
-    found: dict[Cell, list[tuple[str, str]]] = {}
+    reasons_of: dict[Cell, list[tuple[str, str]]] = {}
     for column in columns:
         for mark, reason in guess_missing(column, style).items():
             if isinstance(mark, str) or _is_code(mark, column):
-                found.setdefault(mark, []).append((column.name, reason))
-    marks = [mark for mark in found if isinstance(mark, str) or not _is_value(mark, columns, found[mark])]
+                reasons_of.setdefault(mark, []).append((column.name, reason))
+    marks = [mark for mark in reasons_of if isinstance(mark, str) or not _is_value(mark, columns, reasons_of[mark])]
     if marks:
-        said = [f"column {quoted(name)}: {reason}" for mark in marks for name, reason in found[mark][:1]]
-        more = sum(len(found[mark]) - 1 for mark in marks)
+        reasons = [f"column {quoted(name)}: {reason}" for mark in marks for name, reason in reasons_of[mark][:1]]
+        more = sum(len(reasons_of[mark]) - 1 for mark in marks)
         also = f"; in {counted(more, 'other column')} too" if more else ""
-        guess.set(f"data.missing={marks}: {'; '.join(said)}{also}", missing=tuple(marks))
+        guess.set(f"data.missing={marks}: {'; '.join(reasons)}{also}", missing=tuple(marks))
 
 
 def _is_code(mark: float, column: RawColumn) -> bool:
@@ -77,9 +77,9 @@ def _is_code(mark: float, column: RawColumn) -> bool:
     return plain and int(np.count_nonzero(column.numbers == mark)) > _OFTEN * len(column)
 
 
-def _is_value(mark: float, columns: Sequence[RawColumn], told: Sequence[tuple[str, str]]) -> bool:
+def _is_value(mark: float, columns: Sequence[RawColumn], reasons: Sequence[tuple[str, str]]) -> bool:
     """Whether a number lies among those of a column that it does not mark."""
-    names = {name for name, _ in told}
+    names = {name for name, _ in reasons}
     others = (column.numbers for column in columns if column.name not in names)
     return any(bool((n == mark).any() and (n < mark).any() and (n > mark).any()) for n in others)
 

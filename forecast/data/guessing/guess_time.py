@@ -45,15 +45,15 @@ def likely_times(columns: Mapping[str, Sequence[str]]) -> list[Names]:
     """The columns, by some of their cells, that may hold the time: one, a date and a time of day, or parts."""
     cells = {name: [cell.strip(BLANKS) for cell in column] for name, column in columns.items()}
     cells = {name: [cell for cell in column if cell not in MISSING_SPELLINGS] for name, column in cells.items()}
-    found = {name: stamps for name, column in cells.items() if (stamps := _stamps(name, column)) is not None}
-    named = {name for name in found if part_of(name) not in ("year", "day", "hour") or not _all_digits(cells[name])}
+    stamps_of = {name: stamps for name, column in cells.items() if (stamps := _stamps(name, column)) is not None}
+    named = {name for name in stamps_of if part_of(name) not in ("year", "day", "hour") or not _all_digits(cells[name])}
     parts = _parts(cells)
-    clock = next((name for name, column in cells.items() if name not in found and _is_clock(name, column)), None)
+    clock = next((name for name, column in cells.items() if name not in stamps_of and _is_clock(name, column)), None)
     if parts and not named:
         return [parts]
     times: list[Names] = []
-    for name in [name for name in found if name in named] or list(found):
-        days = found[name]
+    for name in [name for name in stamps_of if name in named] or list(stamps_of):
+        days = stamps_of[name]
         alone = clock is None or days is None or bool((days != days.normalize()).any())
         times.append((name,) if alone or clock is None else (name, clock))
     return times
@@ -149,8 +149,8 @@ def _read(cells: Mapping[str, Sequence[str]]) -> pd.DatetimeIndex | None:
         return None
 
 
-def _equal(one: pd.DatetimeIndex | None, other: pd.DatetimeIndex | None) -> bool:
-    return one is not None and other is not None and one.equals(other)
+def _equal(stamps: pd.DatetimeIndex | None, others: pd.DatetimeIndex | None) -> bool:
+    return stamps is not None and others is not None and stamps.equals(others)
 
 
 def _unique(stamps: pd.DatetimeIndex) -> bool:

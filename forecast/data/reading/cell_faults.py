@@ -49,14 +49,14 @@ class CellFaults:
             where = f"{self.path}: line {fault.line}"
             if kind != "surplus":
                 where += f", column {quoted(self.header[place])}:"
-            what, fix = self._words(kind, place, fault, rows)
+            message, fix = self._words(kind, place, fault, rows)
             if not findings.strict:
                 row = kind == "surplus" or place in self.times
-                what += f"; {counted(fault.count, 'such row' if row else 'such cell')} of {rows}"
+                message += f"; {counted(fault.count, 'such row' if row else 'such cell')} of {rows}"
                 if kind in ("text", "flag") and fault.count > MOST_TEXT * rows:
-                    what += f", {counted(len(fault.words), 'different word')}"
+                    message += f", {counted(len(fault.words), 'different word')}"
                     fix = "Drop the column, or train on one other: data.features=S data.target=NAME."
-            findings.error(f"{where} {what}. {fix}")
+            findings.error(f"{where} {message}. {fix}")
 
     def _words(self, kind: str, place: int, fault: Fault, rows: int) -> tuple[str, str]:
         """What is wrong with the cells of a fault in a file of so many rows, and the fix."""

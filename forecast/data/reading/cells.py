@@ -184,8 +184,8 @@ def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Ro
     if chosen is None:
         return None
     if not chosen.any():
-        asked = ", ".join(f"{name}: {value}" for name, value in (spec.layout.where or {}).items())
-        raise UserError(f"{text.path}: data.where: no row has all of {asked}. Choose cells that stand in one row.")
+        conditions = ", ".join(f"{name}: {value}" for name, value in (spec.layout.where or {}).items())
+        raise UserError(f"{text.path}: data.where: no row has all of {conditions}. Choose cells that stand in one row.")
     return np.flatnonzero(chosen)
 
 

@@ -78,10 +78,10 @@ class AmbiguousStyle:
         return tuple(_DEFAULT.settings(style) for style in self.styles)
 
     def __str__(self) -> str:
-        one, other = map(as_typed, self.settings)
+        first, second = map(as_typed, self.settings)
         return (
-            f"column {quoted(self.column)}: {quoted(self.cell)} is {self.values[0]:.12g} with {one} and "
-            f"{self.values[1]:.12g} with {other}, and no cell of the file says which. Set {one}, or {other}."
+            f"column {quoted(self.column)}: {quoted(self.cell)} is {self.values[0]:.12g} with {first} and "
+            f"{self.values[1]:.12g} with {second}, and no cell of the file says which. Set {first}, or {second}."
         )
 
 
@@ -187,9 +187,9 @@ def _marks(column: RawColumn, read: Numbers) -> dict[str, int]:
     if rows is None or not numbers.size:
         return {}
     codes, counts = np.unique(column.codes[rows], return_counts=True)
-    found = {column.words[code - 1]: int(count) for code, count in zip(codes, counts, strict=True)}
-    known = {word: count for word, count in found.items() if word.lower() in _MARKS}
-    others = {word: count for word, count in found.items() if word not in known}
+    words = {column.words[code - 1]: int(count) for code, count in zip(codes, counts, strict=True)}
+    known = {word: count for word, count in words.items() if word.lower() in _MARKS}
+    others = {word: count for word, count in words.items() if word not in known}
     if len(others) <= _MOST_MARKS and len(np.unique(numbers)) >= _MANY:
         known |= {word: count for word, count in others.items() if count >= _OFTEN}
     return known
@@ -231,8 +231,8 @@ def _examples(column: RawColumn) -> tuple[RawColumn, RowArray]:
 def _misfits(column: RawColumn, style: NumberStyle) -> RowArray:
     """The rows, increasing, whose cells are numbers in other styles only."""
     faults = read_numbers(column, style).faults
-    found = [faults[kind] for kind in STYLE_FAULTS if kind in faults]
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    rows = [faults[kind] for kind in STYLE_FAULTS if kind in faults]
+    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
 
 
 def _first(columns: Sequence[RawColumn], rows: list[RowArray], places: Sequence[int]) -> tuple[int, int] | None:
@@ -245,10 +245,10 @@ def _differ(
 ) -> AmbiguousStyle | None:
     """The first cell that two styles read as different numbers."""
     for place in places:
-        one, other = (read_numbers(columns[place], s).values for s in (style, rival))
-        rows = np.flatnonzero((one != other) & ~np.isnan(one))[:1]
+        numbers, rivals = (read_numbers(columns[place], s).values for s in (style, rival))
+        rows = np.flatnonzero((numbers != rivals) & ~np.isnan(numbers))[:1]
         if rows.size:
-            (cell,), values = columns[place].cells(rows), (float(one[rows[0]]), float(other[rows[0]]))
+            (cell,), values = columns[place].cells(rows), (float(numbers[rows[0]]), float(rivals[rows[0]]))
             return AmbiguousStyle((style, rival), columns[place].name, cell, values)
     return None
 
@@ -259,8 +259,8 @@ def _contradiction(columns: Sequence[RawColumn], misfits: _Misfits, place: int, 
     (cell,) = columns[place].cells([row])
     own = [other for other in STYLES if row not in misfits[other][place]]
     for other in (place, *(n for n in range(len(columns)) if n != place)):
-        found = next((misfits[s][other][:1] for s in own if misfits[s][other].size), None)
-        if found is not None:
+        rows = next((misfits[s][other][:1] for s in own if misfits[s][other].size), None)
+        if rows is not None:
             where = "" if other == place else f" of column {quoted(columns[other].name)}"
-            return f"{quoted(cell)} and {quoted(columns[other].cells(found)[0])}{where} are not written alike"
+            return f"{quoted(cell)} and {quoted(columns[other].cells(rows)[0])}{where} are not written alike"
     return f"{quoted(cell)} is not written like the other numbers"

@@ -45,8 +45,8 @@ class ColumnarFile:
     """A file of typed columns.
 
     kinds: the types of its columns by the names under which they are read, the index of a DataFrame first; one of times
-    without a name is called as the time column is by default, one of row numbers is left out. index, unread: see
-    `TypedTable`.
+    without a name is called as the time column is by default, one of row numbers is left out. index: the columns that
+    number the rows. unread: of columns with nothing in them that can be read what a message says of them, by name.
     What pyarrow raises for a damaged file, here and in `tables`.
     """
 
@@ -56,7 +56,7 @@ class ColumnarFile:
         self._schema = self._stored.schema_arrow if first_bytes == PARQUET else self._stored.schema
         names, places = columns_of(self._schema)
         self.kinds = {name: self._schema.field(place).type for name, place in zip(names, places, strict=True)}
-        self.unread = {name: what for name, kind in self.kinds.items() if (what := unread_type(kind))}
+        self.unread = {name: reason for name, kind in self.kinds.items() if (reason := unread_type(kind))}
         self.index = index_columns(self._schema)
         self._places = {name: place for name, place in zip(names, places, strict=True) if name not in self.unread}
 
@@ -228,10 +228,10 @@ def not_text(kind: pa.DataType, row: int) -> str:
     return f"is of the type {type_name(kind)}, and row {row + 1} holds other bytes than text in UTF-8"
 
 
-def unread_column(path: object, name: str, what: str) -> UserError:
-    """The error for a column that cannot be read, and is to be. what: of `unread_type` or `not_text`."""
+def unread_column(path: object, name: str, reason: str) -> UserError:
+    """The error for a column that cannot be read, and is to be. reason: of `unread_type` or `not_text`."""
     return UserError(
-        f"{path}: the column '{label(name)}' {what}. Store it as numbers, text or times, or name another column."
+        f"{path}: the column '{label(name)}' {reason}. Store it as numbers, text or times, or name another column."
     )
 
 
@@ -324,7 +324,7 @@ def index_columns(schema: pa.Schema) -> list[str]:
 
 
 def texts_of(column: pa.Array) -> pa.Array:
-    """The cells of a column, null for a missing one; see `unread_type` and `plain` for what has none."""
+    """The cells of a column of numbers, text or times as text, null for a missing one. Raises NotText."""
     column = plain(column)
     if isinstance(column, pa.ExtensionArray):
         if column.type.extension_name == "pandas.period":

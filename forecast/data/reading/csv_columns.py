@@ -66,7 +66,7 @@ def check_signs(text: CsvText, spec: TableSpec, findings: Findings) -> None:
 
 
 def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
-    """A plain file, and the columns of words in it; see `QuickRead`."""
+    """A plain file as pandas reads it, and the columns of words in it; no table where we would read another one."""
     if text.table is not None or not spec.is_plain or spec.style.decimal == text.separator:
         return QuickRead(None)
     try:
@@ -123,13 +123,13 @@ def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
     if candidates:
         with contextlib.suppress(UserError):  # of a quote that is never closed: pandas finds it, too
             rows = [cells for _, cells in islice(text.rows(), _SAMPLE_ROWS)]
-    found = []
+    places = []
     for place in candidates if rows else ():
         cells = (row[place].strip(BLANKS) for row in rows if place < len(row))
         kinds = {_is_word(cell) for cell in cells if cell not in MISSING_SPELLINGS}
         if kinds == {True}:
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _is_word(cell: str) -> bool:

@@ -167,9 +167,9 @@ class CsvText:
         if text.table is not None:
             return replace(text, separator=",")
         text.check_lines()
-        for first_bytes, what, fix in _NOT_CSV:
+        for first_bytes, kind, fix in _NOT_CSV:
             if beginning.startswith(first_bytes):
-                raise UserError(f"{self.path} {what}, not a CSV file. {fix}, and name the new file.")
+                raise UserError(f"{self.path} {kind}, not a CSV file. {fix}, and name the new file.")
         if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in beginning.partition(b"\n")[0]:
             text = replace(text, separator="\t")
         if beginning.startswith(_UTF16):

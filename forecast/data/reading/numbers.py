@@ -113,8 +113,8 @@ def read_numbers(column: RawColumn, style: NumberStyle) -> Numbers:
         values, codes = np.array(values), column.codes[rows] - 1
         values[rows] = np.array([value for value, _ in read])[codes]
         for kind in {kind for _, kind in read if kind}:
-            found = rows[np.array([other == kind for _, other in read])[codes]]
-            faults[kind] = np.sort(np.append(faults.get(kind, found[:0]), found))
+            fault_rows = rows[np.array([other == kind for _, other in read])[codes]]
+            faults[kind] = np.sort(np.append(faults.get(kind, fault_rows[:0]), fault_rows))
     if numbers:
         values = np.where(np.isin(values, numbers) & np.isfinite(values), np.nan, values)
     return Numbers(values, faults, flags)
@@ -147,19 +147,19 @@ def as_typed(settings: Mapping[str, str | None]) -> str:
 
 def fault_words(kind: str, cell: str, style: NumberStyle) -> tuple[str, str]:
     """What is wrong with a cell of one of the kinds that depend on the style, or with a sign, and the fix."""
-    found = [(as_typed(style.settings(other)), value) for other, value in _readings(cell)]
+    readings = [(as_typed(style.settings(other)), value) for other, value in _readings(cell)]
     if kind == "ambiguous":
-        (one, value), (other, second) = found[:2]
-        return f"{quoted(cell)} is {value:g} with {one} and {second:g} with {other}", f"Set {one}, or {other}."
+        (setting, value), (other, second) = readings[:2]
+        return f"{quoted(cell)} is {value:g} with {setting} and {second:g} with {other}", f"Set {setting}, or {other}."
     if kind == "thousands" and style.thousands is not None and re.search(_THOUSANDS[style.thousands], cell):
         return f"{quoted(cell)} is no number in groups of three digits", "Correct it."
     if kind == "sign":
         return f"{quoted(cell)} is a number with a sign beside it", "Write the numbers alone, or drop the column."
-    what = f"{quoted(cell)} is no number when decimals are written with {style.decimal!r}"
+    message = f"{quoted(cell)} is no number when decimals are written with {style.decimal!r}"
     if style.thousands is not None:
-        what += f" and thousands with {style.thousands!r}"
+        message += f" and thousands with {style.thousands!r}"
     alone = "decimals with " + repr(style.decimal) if kind == "decimal" else "numbers without thousands separators"
-    return what, f"Write all {alone}, or set {found[0][0]}." if found else "Correct it."
+    return message, f"Write all {alone}, or set {readings[0][0]}." if readings else "Correct it."
 
 
 def _read_plain(column: RawColumn, style: NumberStyle) -> tuple[FloatArray, dict[str, RowArray]]:
@@ -209,10 +209,10 @@ def _kind(shape: str, decimal: str, thousands: str | None) -> str | None:
 
 def _fault(shape: str, thousands: str | None) -> str:
     """What a word is that is no number in the style of a file."""
-    found = _readings(shape)
-    if found:
-        simple = any(style.thousands is None for style, _ in found)
-        return "ambiguous" if len(found) > 1 else "decimal" if simple else "thousands"
+    readings = _readings(shape)
+    if readings:
+        simple = any(style.thousands is None for style, _ in readings)
+        return "ambiguous" if len(readings) > 1 else "decimal" if simple else "thousands"
     if thousands is not None and re.fullmatch(rf"[+-]?1(?:1|[.,]|{_THOUSANDS[thousands]})*", shape):
         return "thousands"
     try:
@@ -224,12 +224,12 @@ def _fault(shape: str, thousands: str | None) -> str:
 
 def _readings(text: str) -> list[tuple[NumberStyle, float]]:
     """The different numbers that a text is in some style, each with the simplest such style."""
-    found: list[tuple[NumberStyle, float]] = []
+    readings: list[tuple[NumberStyle, float]] = []
     for style in STYLES:
         value = number_in(text, style.decimal, style.thousands)
-        if value is not None and value not in [other for _, other in found]:
-            found.append((style, value))
-    return found
+        if value is not None and value not in [other for _, other in readings]:
+            readings.append((style, value))
+    return readings
 
 
 @lru_cache

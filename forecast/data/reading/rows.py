@@ -47,8 +47,8 @@ def merged(rows: Rows, how: Duplicates) -> Rows:
         groups = pd.DataFrame(values, index=stamps).groupby(level=0, sort=False)
         table = groups.mean() if how == "mean" else groups.sum(min_count=1)
         stamps, values = pd.DatetimeIndex(table.index), table.to_numpy()
-    what = f"data.duplicates={how} made {counted(int(repeats.sum()), 'repeated row')} one with the row before."
-    return Rows(stamps, values, (*notes, what), origin)
+    note = f"data.duplicates={how} made {counted(int(repeats.sum()), 'repeated row')} one with the row before."
+    return Rows(stamps, values, (*notes, note), origin)
 
 
 def between_whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -72,8 +72,8 @@ def resampled(rows: Rows, freq: str, aggregate: Aggregate) -> Rows:
             f"data.resample={freq} leaves {counted(len(steps), 'row')} of {len(rows.timestamps)}, from "
             f"{rows.timestamps[0]} to {rows.timestamps[-1]}. Choose a finer frequency, as data.resample=h."
         )
-    made = f"data.resample={freq} made {len(steps)} rows of {len(rows.timestamps)}, by their {aggregate}."
-    notes = (*rows.notes, made)
+    note = f"data.resample={freq} made {len(steps)} rows of {len(rows.timestamps)}, by their {aggregate}."
+    notes = (*rows.notes, note)
     counts = table.size().to_numpy()
     if aggregate == "sum" and min(counts[0], counts[-1]) < counts.max():
         notes += (

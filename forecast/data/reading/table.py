@@ -64,10 +64,10 @@ class TableSpec:
             columns = columns([name for name in header if name not in layout.time_columns])
         chosen = columns if columns is not None else layout.columns
         of_columns = "" if columns is not None else " (data.columns)"
-        asked = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
+        names_of = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
         others = [name for name in header if name not in layout.time_columns]
         places = {name: place for place, name in enumerate(header)}
-        for key, names in asked.items():
+        for key, names in names_of.items():
             for name in names:
                 if name not in places:
                     fix = f"{closest(name, header)} Name columns as line 1 does."
@@ -124,8 +124,8 @@ class TableSpec:
     def is_plain(self) -> bool:
         """Whether nothing is asked for that pandas would read in another way than we do."""
         layout = self.layout
-        asked = (layout.time_format, layout.time_zone, layout.thousands, layout.missing, layout.where)
-        return not any(asked) and len(self.times) == 1 and not is_index_name(self.header[0])
+        options = (layout.time_format, layout.time_zone, layout.thousands, layout.missing, layout.where)
+        return not any(options) and len(self.times) == 1 and not is_index_name(self.header[0])
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class Table:
     def records(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line in the file, cells) of some rows, read in one go."""
         of_file = {row: row if self.origin is None else int(self.origin[row]) for row in rows}
-        found = self.text.records_of(of_file.values())
-        return {row: found[there] for row, there in of_file.items()}
+        records = self.text.records_of(of_file.values())
+        return {row: records[there] for row, there in of_file.items()}
 
     def line(self, row: int) -> int:
         """The line in the file of a row."""

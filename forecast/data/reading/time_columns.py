@@ -41,22 +41,26 @@ def known_parts(names: Sequence[str]) -> dict[str, str] | None:
 
     UserError for a part that is there twice, and for one that is lacking between the year and the finest.
     """
-    found = [part_of(name) for name in names]
-    if len(names) == 1 or "year" not in found or None in found:
+    parts = [part_of(name) for name in names]
+    if len(names) == 1 or "year" not in parts or None in parts:
         return None
-    columns = {part: name for part in _PARTS for name, own in zip(names, found, strict=True) if own == part}
-    said = f"data.time_column names {', '.join(repr(name) for name in names)}"
+    columns = {part: name for part in _PARTS for name, own in zip(names, parts, strict=True) if own == part}
+    setting = f"data.time_column names {', '.join(repr(name) for name in names)}"
     if len(columns) < len(names):
-        twice = next(part for part in columns if found.count(part) > 1)
-        raise UserError(f"{said}: two columns of the {twice}. Name only one of them, or {_OR_A_FORMAT}.")
+        twice = next(part for part in columns if parts.count(part) > 1)
+        raise UserError(f"{setting}: two columns of the {twice}. Name only one of them, or {_OR_A_FORMAT}.")
     for part in ("quarter", "week"):
         if list(columns) == ["year", part]:
             return columns
         if part in columns:
-            raise UserError(f"{said}: a {part} goes with nothing but the year. Name only those two, or {_OR_A_FORMAT}.")
+            raise UserError(
+                f"{setting}: a {part} goes with nothing but the year. Name only those two, or {_OR_A_FORMAT}."
+            )
     lacking = next((part for part in list(_DIRECTIVES)[: len(columns)] if part not in columns), None)
     if lacking is not None:
-        raise UserError(f"{said}, but none of the {lacking}. Name the column of the {lacking} too, or {_OR_A_FORMAT}.")
+        raise UserError(
+            f"{setting}, but none of the {lacking}. Name the column of the {lacking} too, or {_OR_A_FORMAT}."
+        )
     return columns
 
 

@@ -254,8 +254,8 @@ def _without_cut_offsets(cells: Sequence[str]) -> list[str]:
 
     +5, +05:3, and +05 beside others as +05:30.
     """
-    found = [_OFFSET.search(cell) if "+" in cell or "-" in cell[10:] else None for cell in cells]
-    digits = [len(match[1].replace(":", "")) if match else None for match in found]
+    offsets = [_OFFSET.search(cell) if "+" in cell or "-" in cell[10:] else None for cell in cells]
+    digits = [len(match[1].replace(":", "")) if match else None for match in offsets]
     whole = max((count for count in digits if count is not None), default=0)
     return [cell if count in (None, whole) and count != 1 else "" for cell, count in zip(cells, digits, strict=True)]
 

@@ -365,8 +365,8 @@ def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | No
 
 
 def _without_effect(time_zone: str | None) -> list[str]:
-    what = f"data.time_zone={time_zone} converts nothing: the timestamps carry no offset from UTC and stay as they are."
-    return [what] if time_zone is not None else []
+    note = f"data.time_zone={time_zone} converts nothing: the timestamps carry no offset from UTC and stay as they are."
+    return [note] if time_zone is not None else []
 
 
 def _converted(stamps: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, list[str]]:

@@ -80,7 +80,7 @@ def _from_archive(packed: FileBytes, sheet: str | None, findings: Findings) -> F
 
 
 @contextmanager
-def _unpacking(packed: FileBytes, what: str) -> Iterator[None]:
+def _unpacking(packed: FileBytes, kind: str) -> Iterator[None]:
     try:
         yield
     except UserError:
@@ -89,7 +89,7 @@ def _unpacking(packed: FileBytes, what: str) -> Iterator[None]:
         # zlib puts its own number before the reason
         reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
         raise UserError(
-            f"{packed.path} is {what}, and cannot be unpacked: {reason}. Copy it again, or save its content as CSV, "
+            f"{packed.path} is {kind}, and cannot be unpacked: {reason}. Copy it again, or save its content as CSV, "
             "and name that."
         ) from error
 

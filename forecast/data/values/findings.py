@@ -62,6 +62,6 @@ def quoted(cell: str) -> str:
     return repr(cell) if len(cell) <= MAX_QUOTED else f"{cell[:MAX_QUOTED]!r}..."
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """A number with its noun: '1 row', '3 rows'."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

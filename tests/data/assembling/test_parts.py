@@ -11,8 +11,8 @@ from mutations import texts
 from panels import made_panel
 
 from forecast.data import parts
-from forecast.data.parts import Part, beside, check_parts, is_unchanged, join, read_part, write_rows
-from forecast.data.writing import Ends, ForecastTable, Writing
+from forecast.data.parts import ForecastPart, beside, check_parts, is_unchanged, join, read_part, write_rows
+from forecast.data.writing import ForecastTable, SeriesForecasts, Writing
 from forecast.data.written_times import TimeWriter
 from forecast.errors import UserError
 
@@ -40,14 +40,14 @@ def table_of(frame=None, **changes):
 def ends_of(first, stop):
     series = np.arange(first, stop)
     values = series[:, None, None] + np.arange(PRED_LEN)[:, None] / 10 + np.array([0.0, 1e-6])
-    return Ends(series, values)
+    return SeriesForecasts(series, values)
 
 
 def part_of(path, table, first, stop, shard, **changes):
     """A part as `predict` leaves it."""
     rows = write_rows(path, path.suffix, table, [ends_of(first, stop)] if stop > first else [])
     head = len(table.header_text().encode()) if path.suffix == ".csv" else 0
-    said = Part(run=RUN, shard=shard, first=first, stop=stop, rows=rows, head=head, md5=parts.file_md5(path))
+    said = ForecastPart(run=RUN, shard=shard, first=first, stop=stop, rows=rows, head=head, md5=parts.file_md5(path))
     said = replace(said, **changes)
     beside(path).write_text(said.text())
     return path, said

@@ -12,7 +12,7 @@ from forecast.apps.common.inputs import find_device
 from forecast.apps.common.scoring import PIECE, Pieces, Scoring, pieces_of, scoring_of, series_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.settings import PredictSettings
-from forecast.data.parts import Part, read_part
+from forecast.data.parts import ForecastPart, read_part
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH
 from forecast.jobs.cluster import Shared
@@ -65,7 +65,7 @@ class Forecasts:
         """See `Work`."""
         return self.scoring.run
 
-    def make(self, path: Path, number: int, of: int) -> Part:
+    def make(self, path: Path, number: int, of: int) -> ForecastPart:
         """See `Work`."""
         scoring = replace(self.scoring, shard=(number, of))
         return scoring.piece(path, *series_of((number, of), len(scoring.ends.series)))
