@@ -95,7 +95,7 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     last = checkpoint.path.with_name("last.ckpt")
     going_on = last if last.is_file() else checkpoint.path
     epochs = checkpoint.config.trainer.get("max_epochs") or checkpoint.epoch
-    told = " future=FILE" if checkpoint.told else ""
+    told = " future=FILE" if checkpoint.future_columns else ""
     commands = [
         f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
         f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",

@@ -9,10 +9,10 @@ from forecast.report.page.charts import FAR, Chart, evenly, rounded
 from forecast.report.page.document import Card, Cards, PageTable, Piece, Section, Strong, Text, chart, facts, render
 from forecast.report.page.parts import ZOOM, verdict
 from forecast.report.tables import short_number
-from forecast.run_folder.shapes import Ends, Scalar, StudyDocument, Trial
+from forecast.run_folder.shapes import RangeEnds, Scalar, StudyDocument, Trial
 from forecast.text.terminal import label
 
-Choices = Sequence[Scalar] | Ends  # the values to choose from, or the ends of a range
+Choices = Sequence[Scalar] | RangeEnds  # the values to choose from, or the ends of a range
 # State of a trial -> its name in a legend, and its style there.
 POINTS = {"finished": ("finished", "other1"), "cut": ("cut off", "other3"), "pruned": ("pruned", "past")}
 MOST_TRIALS = 1000

@@ -28,7 +28,7 @@ def future_source(
     """
     if path is None:
         return None
-    if not checkpoint.told:
+    if not checkpoint.future_columns:
         raise UserError(
             f"future={path}: the model was trained without columns that are known in advance. Leave it out, or train "
             "with data.known=[NAME]."
@@ -46,7 +46,7 @@ def future_values(
     source: the history. series (M,): those that are forecast. future: see `future_source`. UserError where it is
     missing or lacks something.
     """
-    columns, steps = checkpoint.told, checkpoint.config.pred_len
+    columns, steps = checkpoint.future_columns, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
