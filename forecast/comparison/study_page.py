@@ -127,7 +127,9 @@ def study_page(document: StudyDocument) -> str:
 def _trials(document: StudyDocument) -> list[Piece | None]:
     """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(document["space"])
-    in_order = sorted(document["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
+    in_order = sorted(
+        document["trials"], key=lambda trial: (trial["error"] is None, trial["error"] or 0.0, trial["trial"])
+    )
     rows = []
     for trial in in_order:
         error = "-" if trial["error"] is None else short_number(trial["error"])
@@ -163,8 +165,8 @@ def _budget(document: StudyDocument) -> str:
     return ", ".join([*minutes, *([] if most is None else [f"{_many(most, 'trial')} at most"])]) or "-"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _drawn_from(values: Choices) -> str:
