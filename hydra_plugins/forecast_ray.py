@@ -47,7 +47,7 @@ class RayLauncher(Launcher):
         self.where: dict[str, Any] = {"address": address, "workers": workers, "threads": threads, "gpus": gpus}
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keeps what Hydra knows of the sweep: its context, the function that runs a job, the config of all."""
+        """Hydra gives what the jobs of the sweep are made from; called before `launch`."""
         self.context, self.task, self.config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:

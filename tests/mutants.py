@@ -1425,8 +1425,8 @@ FILES = [
         "predict-over-its-input",
         "No command writes over what it reads, by whatever name.",
         "forecast/apps/common/outputs.py",
-        "return one.samefile(other)",
-        "return str(one) == str(other)",
+        "return path.samefile(other)",
+        "return str(path) == str(other)",
         (
             "tests/apps/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name[its path in other words]",
         ),

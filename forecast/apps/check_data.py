@@ -50,7 +50,7 @@ def document(check: FileCheck) -> dict[str, object]:
         "usable": check.command is not None,
         "command": None if check.command is None else shlex.split(check.command),
         "informer_command": None if check.informer_command is None else shlex.split(check.informer_command),
-        "commands": [{"reading": one.reading, "command": shlex.split(one.command)} for one in check.choices],
+        "commands": [{"reading": choice.reading, "command": shlex.split(choice.command)} for choice in check.choices],
         "layout": settings_of(check.layout),
         "reasons": list(check.reasons),
         "separator": check.layout.separator,
@@ -128,8 +128,8 @@ def advice(check: FileCheck) -> list[str]:
     if check.choices:
         several = "There are several readings of this file. Run the command of the right one:"
         lines = ["", several if len(check.choices) > 1 else "One reading of this file trains. If it is right, run:"]
-        for one in check.choices:
-            lines += [f"  {one.reading}:", f"    {one.command}"]
+        for choice in check.choices:
+            lines += [f"  {choice.reading}:", f"    {choice.command}"]
         return lines
     if check.command is None:
         return ["", "No training reads this file as it is. Mend it, then run this again."]

@@ -183,15 +183,15 @@ class Forecaster(Automatic, Tunable):
         """
         checkpoint, source = self.checkpoint, self.source()
         check_horizon(checkpoint, pred_len)
-        with as_file(table, source, reading) as (path, layout), as_file(future, source) as (told, of_told):
-            of_future = of_told if isinstance(future, pd.DataFrame) else reading
+        with as_file(table, source, reading) as (path, layout), as_file(future, source) as (future_path, future_layout):
+            of_future = future_layout if isinstance(future, pd.DataFrame) else reading
             ends = continuation(
                 checkpoint,
                 source,
                 path,
                 layout,
                 device=find_device(self.device),
-                future=future_source(checkpoint, source, told, of_future),
+                future=future_source(checkpoint, source, future_path, of_future),
                 level=level,
             )
             check_unseen(checkpoint, ends.frame, refuse=False)

@@ -84,8 +84,8 @@ def split_errors(metrics: Metrics) -> dict[str, dict[str, Figure]]:
     """Of val and test the windows and the errors; empty where they are not there."""
     try:
         blocks = {split: block_of(metrics, split) for split in SPLIT_NAMES}
-        found = {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
-        return {split: one for split, one in found.items() if None not in (one["mse"], one["mae"])}
+        errors = {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
+        return {split: figures for split, figures in errors.items() if None not in (figures["mse"], figures["mae"])}
     except (KeyError, TypeError):
         return {}
 
@@ -95,10 +95,10 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     last = checkpoint.path.with_name("last.ckpt")
     going_on = last if last.is_file() else checkpoint.path
     epochs = checkpoint.config.trainer.get("max_epochs") or checkpoint.epoch
-    told = " future=FILE" if checkpoint.told else ""
+    future = " future=FILE" if checkpoint.future_columns else ""
     commands = [
         f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
-        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{told}",
+        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{future}",
         f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={int(str(epochs)) + 1}",
     ]
     # without an optimizer nothing goes on
@@ -132,10 +132,12 @@ def lines(card: dict[str, Any]) -> Iterator[str]:
         yield row("refit", f"{more}; the errors below are those of the held-out model, best.ckpt")
     if card["gaps"]:
         yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
-    if found := card["intervals"]:
-        crossed = ", each half by the epoch that the other chose" if found["parts"] > 1 else ""
-        of = f"{number(found['windows'])} validation windows, {number(found['blocks'])} without overlap{crossed}"
-        yield row("intervals", f"{', '.join(map(name_of, found['levels']))} %, calibrated on {of}")
+    if intervals := card["intervals"]:
+        crossed = ", each half by the epoch that the other chose" if intervals["parts"] > 1 else ""
+        of = (
+            f"{number(intervals['windows'])} validation windows, {number(intervals['blocks'])} without overlap{crossed}"
+        )
+        yield row("intervals", f"{', '.join(map(name_of, intervals['levels']))} %, calibrated on {of}")
     for split, errors in card["metrics"].items():
         scores = f"MSE {errors['mse']:.4f}, MAE {errors['mae']:.4f}, scaled, {number(errors['windows'])} windows"
         yield row(SPLIT_NAMES[split], f"{scores}; of best.ckpt")

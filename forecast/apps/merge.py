@@ -26,20 +26,19 @@ def main(arguments: argparse.Namespace) -> Answer:
     inputs = [(f"part {path}", name) for path, _ in parts for name in (path, beside(path))]
     key = f"--output {output}"
     keep_inputs((output, beside(output)), inputs, key=key)
-    said = read_part(output)
+    before = read_part(output)
     fix = "choose another name, or remove it"
     keep_others(
-        (output, beside(output)), ours=said is not None and said.whole, key=key, like="a whole forecast", fix=fix
+        (output, beside(output)), ours=before is not None and before.whole, key=key, like="a whole forecast", fix=fix
     )
     run, head = parts[0][1].run, parts[0][1].head
     with written_or_refused(output), together(output.parent) as place:
-        said_at, rows = place(beside(output).name), place(output.name)
+        sheet, rows = place(beside(output).name), place(output.name)
         join(rows, ending, parts)
         count = sum(part.rows for _, part in parts)
-        whole = ForecastPart(
-            run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, md5=file_md5(rows)
-        )
-        said_at.write_text(whole.text(), encoding="utf-8")
+        series = {"first": 0, "stop": run["series"], "rows": count}
+        whole = ForecastPart(run=run, shard=(1, 1), **series, head=head, md5=file_md5(rows))
+        sheet.write_text(whole.text(), encoding="utf-8")
     say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
     counts = {key: run[key] for key in ("series", "left_out", "unseen")}
     return Answer({"output": str(output), "parts": [str(path) for path, _ in parts], **counts, "row_count": count})

@@ -53,12 +53,12 @@ The same command goes on where it was killed; the time between does not count.""
 def levels(text: str) -> list[float]:
     """Numbers between 0 and 100, by commas."""
     try:
-        found = [float(one) for one in text.split(",")]
+        numbers = [float(word) for word in text.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(0 < one < 100 for one in found):
+        numbers = []
+    if not numbers or not all(0 < number < 100 for number in numbers):
         raise argparse.ArgumentTypeError(f"{text}: must be per cents between 0 and 100, as 80,95")
-    return found
+    return numbers
 
 
 def check_leakage(parser: argparse.ArgumentParser) -> None:

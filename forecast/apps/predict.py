@@ -35,10 +35,10 @@ def predict(cfg: DictConfig) -> Answer:
     checkpoint = load_checkpoint(settings.ckpt_path)
     check_horizon(checkpoint, settings.pred_len)
     check_files(settings, checkpoint, [path for path in (output, beside(output), picture) if path is not None])
-    with engine_of(settings, output) as made:
+    with engine_of(settings, output) as make_parts:
         scoring = scoring_of(settings, checkpoint, device=device)
         with written_or_refused(output):
-            part = scoring.joined(output, picture, made(scoring, output))
+            part = scoring.joined(output, picture, make_parts(scoring, output))
     report_far_series(scoring.ends)
     rows = None
     if picture is not None and part.rows <= FEW_ROWS:

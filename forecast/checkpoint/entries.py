@@ -70,21 +70,21 @@ def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
     require(
         season is None or (type(season) is int and season > 0), f"{where}.season", f"is {season!r}, no number of steps"
     )
-    told = data.get("covariates") or {}
-    for name, words in told.items():
+    covariates = data.get("covariates") or {}
+    for name, words in covariates.items():
         named = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))
         require(named, f"{where}.covariates.{name}", "must be null, or the words of its categories")
     facts, hidden = data.get("facts") or {"columns": (), "mean": (), "std": ()}, data.get("hidden") or []
-    own = [name for name in told if name in columns]
+    own = [name for name in covariates if name in columns]
     require(columns[len(columns) - len(own) :] == own, f"{where}.covariates", f"is {own}; the last columns are others")
     ok = isinstance(hidden, list) and hidden == own[len(own) - len(hidden) :]
     require(ok, f"{where}.hidden", f"is {hidden!r}; it must be the last of the covariates {own}")
     for key in ("mean", "std"):
-        numbers = [one for one in facts[key] if isinstance(one, int | float) and math.isfinite(one)]
-        fits = len(numbers) == len(facts[key]) == len(told) - len(own) and (
+        numbers = [number for number in facts[key] if isinstance(number, int | float) and math.isfinite(number)]
+        fits = len(numbers) == len(facts[key]) == len(covariates) - len(own) and (
             key == "mean" or min(numbers, default=1) > 0
         )
-        require(fits, f"{where}.facts.{key}", f"must be {len(told) - len(own)} finite numbers, one a fact")
+        require(fits, f"{where}.facts.{key}", f"must be {len(covariates) - len(own)} finite numbers, one a fact")
     for name, rows in data["splits"].items():
         ok = isinstance(rows, list) and len(rows) == 2 and all(type(n) is int for n in rows) and 0 <= rows[0] <= rows[1]
         require(ok, f"{where}.splits.{name}", f"is {rows!r}; it must be two row numbers, the first and the end")
@@ -94,10 +94,9 @@ def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
     calendar = [*feature_names(data["freq"], encoding)]
     fits = data["known"][: len(calendar)] == calendar
     others = [name for name in data["known"][len(calendar) :] if name != "padded"]
-    fits = fits and len(others) == len([name for name in told if name != "padded"])
-    require(
-        fits, f"{where}.known", f"is {data['known']}, not the calendar {calendar} and then the covariates {[*told]}"
-    )
+    fits = fits and len(others) == len([name for name in covariates if name != "padded"])
+    problem = f"is {data['known']}, not the calendar {calendar} and then the covariates {[*covariates]}"
+    require(fits, f"{where}.known", problem)
 
 
 def check_refit(refit: dict[str, Any], where: str) -> None:

@@ -98,7 +98,7 @@ class Checkpoint(TrainedRoles):
 
     @property
     def refit(self) -> RefitRecord | None:
-        """Of a refitted model the splits that it learned from and the held-out one's figures; see `training.refit`."""
+        """Of a model trained once more on more rows the splits that it learned from, the held-out one's figures."""
         return self.record.refit
 
     @property

@@ -37,8 +37,8 @@ class TrainedRoles(ABC):
         return "roles" if names_roles(keys) else str(keys["features"])
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Those whose values at the forecast steps someone must say."""
+    def future_columns(self) -> tuple[str, ...]:
+        """The covariates whose values at the forecast steps someone must say."""
         return tuple(name for name in self.covariates if name not in self.hidden and name in self.read_columns)
 
     @property

@@ -50,7 +50,7 @@ STYLES = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
 UNITS = "in standard deviations of the rows before the first forecast"
 
 
-class Made(NamedTuple):
+class PageContent(NamedTuple):
     """What the sections are made from.
 
     document: backtest.json. made_from: names of the folds. counted: whether rows have numbers in place of times.
@@ -99,7 +99,7 @@ def backtest_page(
         verdict_of = {**document, "by_fold": cast(list[Fold], steps)}
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
-    of, by_step = Made(document, sums, made_from, counted), sums.by_step(rivals(document))
+    of, by_step = PageContent(document, sums, made_from, counted), sums.by_step(rivals(document))
     trained = [("a training learns from", WINDOWS[document["window"]])] if document["refit"] != "never" else []
     settings = [
         ("forecasts", f"{document['folds']}, {document['step']} rows apart, of {document['pred_len']} steps"),
@@ -138,7 +138,7 @@ def metric_name(key: str) -> str:
     return f"{key.upper()}{', scaled' * (key != 'mase')}"
 
 
-def _cards(of: Made) -> Cards:
+def _cards(of: PageContent) -> Cards:
     """The error in the file's own units first, where there is one target or one to name."""
     document, cards = of.document, []
     targets = list(dict.fromkeys(map(str, of.sums.scales["target"])))
@@ -162,7 +162,7 @@ def _cards(of: Made) -> Cards:
     return Cards([*cards, errors[0], *held(document["coverage"]), *errors[1:]])
 
 
-def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
+def _forecasts(of: PageContent, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
     document, sums = of.document, of.sums
     ranked = ranked_places(sums.scales, sums.by_series(), document.get("target"))
     drawn, chosen = fold_forecasts_chart(
@@ -183,7 +183,7 @@ def _forecasts(of: Made, tables: Callable[[], Iterable[pd.DataFrame]]) -> Piece:
     return Drawn(drawn, " ".join([*which, "What was known before is drawn as far as earlier forecasts reach.", ZOOM]))
 
 
-def _baselines(of: Made) -> list[Piece | None]:
+def _baselines(of: PageContent) -> list[Piece | None]:
     """All errors beside one another, and how sure the differences are."""
     per_cent, rows = f"{100 * LEVEL:.0f} %", list[list[str]]()
     points: list[tuple[str, float, float, float]] = []
@@ -208,7 +208,7 @@ def _baselines(of: Made) -> list[Piece | None]:
     return [chart(drawn, says), PageTable(rows, heads)]
 
 
-def _folds(of: Made) -> list[Piece | None]:
+def _folds(of: PageContent) -> list[Piece | None]:
     folds, names = of.document["by_fold"], of.names
     x, axis = of.places
     panels = {
@@ -228,7 +228,7 @@ def _folds(of: Made) -> list[Piece | None]:
     ]
 
 
-def _intervals(of: Made) -> list[Piece | None]:
+def _intervals(of: PageContent) -> list[Piece | None]:
     if not of.levels:
         return []
     x, axis = of.places
@@ -246,7 +246,7 @@ def _series(sums: FoldSums) -> list[Piece | None]:
 
 
 def is_counted(table: pd.DataFrame) -> bool:
-    """Whether rows have numbers in place of times, by the first window of a table; see `step_numbers`."""
+    """Whether rows have numbers in place of times, by the first window of a table."""
     first = table[(table["fold"] == table["fold"].iloc[0]) & (table["cutoff"] == table["cutoff"].iloc[0])]
     return step_numbers(pd.DatetimeIndex([first["cutoff"].iloc[0], *first["time"].unique()])) is not None
 

@@ -35,7 +35,7 @@ def forecast_columns(table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
 
 
 def scale_places(table: pd.DataFrame, scales: pd.DataFrame) -> npt.NDArray[np.int64]:
-    """The row of `scales` for each row of a table. scales: see `cell_errors`."""
+    """The row of `scales` for each row of a table, by id, of a panel, and target."""
     keys = [name for name in ("id", "target") if name in scales]
     places: npt.NDArray[np.int64]
     places = pd.MultiIndex.from_frame(scales[keys]).get_indexer(pd.MultiIndex.from_frame(table[keys]))
@@ -68,20 +68,20 @@ def cell_errors(table: pd.DataFrame, scales: pd.DataFrame) -> Cells:
 def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Fold]:
     """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
 
-    cells: see `cell_errors`; None: no cell of a fold has a truth.
+    cells: of each row of the table, as `cell_errors` gives them. A figure is None where no cell of a fold has a truth.
     """
     fold = pd.Series(table["fold"].to_numpy())
     forecasters, levels = forecast_columns(table)
     means = pd.DataFrame(cells).groupby(fold).mean()  # NaN do not count
     first = table.groupby("fold").agg(cutoff=("cutoff", "min"), rows=("y", "size"), known=("y", "count"))
-    found = []
+    entries = []
     for number, row in means.iterrows():
         entry: dict[str, object] = {"fold": int(number), "cutoff": str(first.cutoff[number])}
         entry |= {"values": int(first.known[number])}
         entry |= {name: {key: _number(row[name, key]) for key in METRICS} for name in forecasters}
         entry["coverage"] = {level: _number(row["coverage", level]) for level in levels}
-        found.append(cast(Fold, entry))
-    return found
+        entries.append(cast(Fold, entry))
+    return entries
 
 
 def _number(value: float) -> float | None:
@@ -111,9 +111,9 @@ def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSumma
         pairs = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
         if name == MODEL or not len(pairs):
             continue
-        found = paired_interval(pairs[None, :, 0], pairs[None, :, 1], block=-(-pred_len // step))
+        difference = paired_interval(pairs[None, :, 0], pairs[None, :, 1], block=-(-pred_len // step))
         better = int((pairs[:, 0] < pairs[:, 1]).sum())
-        differences[name] = {**found.figures(), "better_in": better, "folds": len(pairs)}
+        differences[name] = {**difference.figures(), "better_in": better, "folds": len(pairs)}
     return {"overall": overall, "coverage": coverage, "differences": differences}
 
 
@@ -143,19 +143,19 @@ def sentences(document: Backtest) -> list[str]:
     low, high = difference["low"], difference["high"]
     sure = low is not None and high is not None and not low <= 0.0 <= high
     if ours == theirs:
-        found = [f"{where} {name} would have done as well: the MSE of both is the same."]
+        lines = [f"{where} {name} would have done as well: the MSE of both is the same."]
     elif sure and ours < theirs:
-        found = [f"{where} the model would have worked: its MSE is {gap} below the best baseline, {name}."]
+        lines = [f"{where} the model would have worked: its MSE is {gap} below the best baseline, {name}."]
     elif sure:
-        found = [f"{where} {name} would have been the better choice: the model's MSE is {gap} above it."]
+        lines = [f"{where} {name} would have been the better choice: the model's MSE is {gap} above it."]
     else:
         side = "below" if ours < theirs else "above"
-        found = [f"{where} the model's MSE is {gap} {side} the best baseline, {name}."]
-    found.append(_sureness(difference, name))
+        lines = [f"{where} the model's MSE is {gap} {side} the best baseline, {name}."]
+    lines.append(_sureness(difference, name))
     for level, share in document["coverage"].items():
         if share is not None and 100 * share < float(level) - NARROW:
-            found.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
-    return found
+            lines.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
+    return lines
 
 
 def _gap(ours: float, theirs: float) -> str:

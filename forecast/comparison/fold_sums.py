@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class FoldSums:
-    """Means over the folds. scales: see `backtests.cell_errors`."""
+    """Means over the folds. scales: std and naive of each target, of a panel of each id and target."""
 
     def __init__(self, scales: pd.DataFrame, *, pred_len: int) -> None:
         self.scales, self.pred_len = scales, pred_len
@@ -22,32 +22,32 @@ class FoldSums:
         self._series: dict[str, Floats] = {}  # (2, S)
 
     def add(self, table: pd.DataFrame, cells: Cells) -> None:
-        """A part of the table, windows of pred_len rows one below another; cells: see `backtests.cell_errors`."""
+        """A part of the table, windows of pred_len rows one below another; cells: the errors of its rows."""
         _, self.levels = forecast_columns(table)
         for key, values in cells.items():
             windows = values.reshape(-1, self.pred_len)
             known = np.isfinite(windows)
-            found = np.stack([np.where(known, windows, 0.0).sum(0), known.sum(0)])
-            self._steps[key] = self._steps[key] + found if key in self._steps else found
+            totals = np.stack([np.where(known, windows, 0.0).sum(0), known.sum(0)])
+            self._steps[key] = self._steps[key] + totals if key in self._steps else totals
         self.apart = self.apart or bool((table.groupby("fold")["cutoff"].nunique() > 1).any())
         place = scale_places(table, self.scales)
         for metric in ("mase", "mse", "mae"):
             values = cells[MODEL, metric]
             known = np.isfinite(values)
             sums = [np.bincount(place[known], weights, len(self.scales)) for weights in (values[known], None)]
-            found = np.stack(sums)
-            self._series[metric] = self._series[metric] + found if metric in self._series else found
+            totals = np.stack(sums)
+            self._series[metric] = self._series[metric] + totals if metric in self._series else totals
 
     def by_step(self, baselines: Sequence[str]) -> dict[str, list[float]]:
         """As metrics_by_step.csv has them: MSE and MAE, scaled, of the model and baselines, and coverage by level."""
-        found = {}
+        columns = {}
         for name in (MODEL, *baselines):
             for metric in ("mse", "mae"):
-                found[f"{'' if name == MODEL else name + '_'}{metric}_scaled"] = self._mean(name, metric)
+                columns[f"{'' if name == MODEL else name + '_'}{metric}_scaled"] = self._mean(name, metric)
         for level in self.levels:
             if np.isfinite(coverage := self._mean("coverage", level)).any():
-                found[f"coverage_{level}"] = coverage
-        return found
+                columns[f"coverage_{level}"] = coverage
+        return columns
 
     def by_series(self) -> dict[str, Floats]:
         """The model's MASE, MSE and MAE of each row of `scales`; NaN where none is known."""

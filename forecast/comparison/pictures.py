@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from forecast.comparison.rows import Comparison, Row, Spread
+from forecast.comparison.rows import Comparison, Row, SeedSpread
 from forecast.comparison.tables import baselines, heading
 from forecast.documents import DocumentError
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
@@ -158,8 +158,8 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
     past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
     windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
     return {
-        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": made, "columns": columns}
-        for times, truth, made in windows
+        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
+        for times, truth, forecast in windows
     }
 
 
@@ -185,7 +185,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
         text.set_parse_math(False)
 
 
-def _mse(row: Row) -> Spread:
+def _mse(row: Row) -> SeedSpread:
     mse = row.spread("test", "scaled", "mse")
     assert mse is not None, "a finished run has an error"
     return mse

@@ -29,7 +29,7 @@ TASK = ("data", "pred_len", "protocol", "experiment")
 COMPARED = ("checksum", "targets", "splits", "gaps", "windows", "scaling")
 
 
-class Spread(NamedTuple):
+class SeedSpread(NamedTuple):
     """Mean and sample standard deviation over runs; sd None for a single one."""
 
     mean: float
@@ -37,7 +37,7 @@ class Spread(NamedTuple):
     runs: int
 
     @classmethod
-    def over(cls, values: Sequence[float]) -> "Spread | None":
+    def over(cls, values: Sequence[float]) -> "SeedSpread | None":
         """Of the values of several runs; None of no value."""
         if not values:
             return None
@@ -57,10 +57,10 @@ class Row:
     lost: tuple[Run, ...] = ()
     superseded: tuple[Run, ...] = ()
 
-    def spread(self, *path: str) -> Spread | None:
+    def spread(self, *path: str) -> SeedSpread | None:
         """Of the figure at that place of metrics.json, such as ("test", "scaled", "mse"); None when no run has it."""
         values = (at(run.metrics, path) for run in self.finished)
-        return Spread.over([float(v) for v in values if isinstance(v, int | float) and math.isfinite(v)])
+        return SeedSpread.over([float(v) for v in values if isinstance(v, int | float) and math.isfinite(v)])
 
     def first(self, *path: str) -> Any:
         """The value of the first finished run at that place of metrics.json; None without one."""

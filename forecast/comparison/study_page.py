@@ -9,10 +9,10 @@ from forecast.report.page.charts import FAR, Chart, evenly, rounded
 from forecast.report.page.document import Card, Cards, PageTable, Piece, Section, Strong, Text, chart, facts, render
 from forecast.report.page.parts import ZOOM, verdict
 from forecast.report.tables import short_number
-from forecast.run_folder.shapes import Ends, Scalar, StudyDocument, Trial
+from forecast.run_folder.shapes import RangeEnds, Scalar, StudyDocument, Trial
 from forecast.text.terminal import label
 
-Choices = Sequence[Scalar] | Ends  # the values to choose from, or the ends of a range
+Choices = Sequence[Scalar] | RangeEnds  # the values to choose from, or the ends of a range
 # State of a trial -> its name in a legend, and its style there.
 POINTS = {"finished": ("finished", "other1"), "cut": ("cut off", "other3"), "pruned": ("pruned", "past")}
 MOST_TRIALS = 1000
@@ -127,7 +127,9 @@ def study_page(document: StudyDocument) -> str:
 def _trials(document: StudyDocument) -> list[Piece | None]:
     """All trials by their error, then why some have failed: beside the others that would make rows of many lines."""
     keys = list(document["space"])
-    in_order = sorted(document["trials"], key=lambda one: (one["error"] is None, one["error"] or 0.0, one["trial"]))
+    in_order = sorted(
+        document["trials"], key=lambda trial: (trial["error"] is None, trial["error"] or 0.0, trial["trial"])
+    )
     rows = []
     for trial in in_order:
         error = "-" if trial["error"] is None else short_number(trial["error"])
@@ -163,8 +165,8 @@ def _budget(document: StudyDocument) -> str:
     return ", ".join([*minutes, *([] if most is None else [f"{_many(most, 'trial')} at most"])]) or "-"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _drawn_from(values: Choices) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, get_args
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, Interval
-from forecast.comparison.rows import Comparison, Row, Spread, block_length, mse_difference, shared_windows
+from forecast.comparison.rows import Comparison, Row, SeedSpread, block_length, mse_difference, shared_windows
 from forecast.errors import UserError
 from forecast.report.forecasters import BOUND, baseline_name
 from forecast.run_folder import Run, State
@@ -70,7 +70,7 @@ def markdown(table: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
 
 
-def plus_minus(spread: Spread | None) -> str:
+def plus_minus(spread: SeedSpread | None) -> str:
     """`0.5180 ± 0.0060 (3)`; without a deviation for a single run; `-` for nothing."""
     if spread is None:
         return "-"
@@ -97,8 +97,8 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
     lines += ["## Not finished", ""] if without_results else []
     for run in without_results:
         overrides = " ".join(f"{key}={value}" for key, value in run.overrides.items())
-        what = f"{as_markdown(run.path.name)}{f' ({as_markdown(overrides)})' if overrides else ''}"
-        lines.append(f"- {what}: {run.state}: {as_markdown(_reason(run))}")
+        subject = f"{as_markdown(run.path.name)}{f' ({as_markdown(overrides)})' if overrides else ''}"
+        lines.append(f"- {subject}: {run.state}: {as_markdown(_reason(run))}")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -195,26 +195,26 @@ def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str 
     if older := sum(len(row.superseded) for row in comparison.rows):
         yield f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has."
     if len(codes(rows)) > 1:
-        made = "; ".join(f"{words(code)}: {', '.join(map(words, names))}" for code, names in codes(rows).items())
-        yield f"Made by different code, so that a difference may be the code's. {made}."
+        by_code = "; ".join(f"{words(code)}: {', '.join(map(words, names))}" for code, names in codes(rows).items())
+        yield f"Made by different code, so that a difference may be the code's. {by_code}."
     yield _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with."
 
 
 def _worth(row: Row, column: str) -> str:
     """What a column beside the targets is worth to the models of a row, and in words where all its runs agree."""
-    found = [run.metrics["test"].get("covariates", {}).get(column) for run in row.finished]
-    words = sorted({one["use"] for one in found if one})
+    worths = [run.metrics["test"].get("covariates", {}).get(column) for run in row.finished]
+    words = sorted({worth["use"] for worth in worths if worth})
     return f"{plus_minus(row.spread('test', 'covariates', column, 'importance'))} {' or '.join(words)}".strip()
 
 
 def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
     """The commit of the code -> what it has made, of the finished runs: {"22359db": ["full seed 1", ...], ...}."""
-    made: dict[str, list[str]] = {}
+    by_code: dict[str, list[str]] = {}
     for row in rows:
         for run in row.finished:
             code = str((run.run_info.get("versions") or {}).get("commit", "unknown code"))
-            made.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
-    return made
+            by_code.setdefault(code, []).append(f"{row.name} seed {run.metrics['seed']}")
+    return by_code
 
 
 def _cells(row: Row, against: Row, markup: Markup) -> list[str]:

@@ -69,8 +69,8 @@ def variables() -> dict[str, str]:
 class Order:
     """What a worker is told. begin: makes it ready for its jobs, and gives what does one; it must be picklable.
 
-    folder: where the command was started. token: in the name of the file that all must see. trust: modules, see
-    `config.trust`. environment: the command's, as a cluster has that of whoever started it.
+    folder: where the command was started. token: in the name of the file that all must see. trust: modules of the
+    user's whose classes may be built. environment: the command's, as a cluster has that of whoever started it.
     """
 
     begin: Callable[[], Do]
@@ -233,7 +233,7 @@ class RayPool:
 
         UserError where there is no room, and for what keeps one of them from its work.
         """
-        threads, asked, key = self.cluster.threads, self.cluster.workers, self.cluster.key
+        threads, number, key = self.cluster.threads, self.cluster.workers, self.cluster.key
         cpus = [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
         room = sum(count // threads for count in cpus)
         if not room:
@@ -241,9 +241,9 @@ class RayPool:
                 f"{key}.threads={threads}: no machine of the cluster has so many CPUs, the largest has {max(cpus)}. "
                 f"Set {key}.threads={max(1, *cpus)}"
             )
-        if asked is not None and asked > room:
-            log.warning("%s.workers=%d: the cluster has CPUs for %d, which begin.", key, asked, room)
-        started = [self.start() for _ in range(min(asked or room, room, parts))]
+        if number is not None and number > room:
+            log.warning("%s.workers=%d: the cluster has CPUs for %d, which begin.", key, number, room)
+        started = [self.start() for _ in range(min(number or room, room, parts))]
         workers = {self.ask(worker, None): worker for worker in started}
         ready, late = self.ray.wait(list(workers), num_returns=len(workers), timeout=BEGIN)
         for question in late:
@@ -274,15 +274,15 @@ class RayPool:
         check_seen(self.shared, answer.value)
 
     def start(self) -> object:
-        """See `Pool`."""
+        """A further worker, which Ray begins where it has room."""
         return self.worker()
 
     def ask(self, worker: Any, part: int | None) -> object:
-        """See `Pool`."""
+        """Ray's reference to the worker's answer on a part, None: on whether it is there."""
         return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
 
     def first(self, questions: Sequence[object], *, working: bool) -> object:
-        """See `Pool`."""
+        """The first of these questions to be answered. UserError where no worker is left and none has begun."""
         done: list[object] = []
         while questions and not done:
             done, _ = self.ray.wait(list(questions), num_returns=1, timeout=LOOK if working else BEGIN)
@@ -310,7 +310,7 @@ class RayPool:
         )
 
     def answer(self, question: Any) -> Ended:
-        """See `Pool`."""
+        """What a worker has answered. Raises WorkerDied with Ray's reason."""
         exceptions = self.ray.exceptions
         try:
             return Ended(*self.ray.get(question))

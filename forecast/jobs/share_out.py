@@ -46,22 +46,22 @@ def share_out(
     dead worker one is started, which gets parts once it is there. done(part, answer) and died(part, error) are told so.
     """
     waiting, idle, deaths = deque(parts), deque(workers), Counter[int]()
-    asked: dict[object, tuple[object, int | None]] = {}
+    questions: dict[object, tuple[object, int | None]] = {}
     answers: dict[int, Ended] = {}
     while len(answers) < len(parts):
         while waiting and idle:
             worker, part = idle.popleft(), waiting.popleft()
-            asked[pool.ask(worker, part)] = worker, part
-        working = any(one is not None for _, one in asked.values())
-        question = pool.first(list(asked), working=working)
-        worker, at = asked.pop(question)
+            questions[pool.ask(worker, part)] = worker, part
+        working = any(part is not None for _, part in questions.values())
+        question = pool.first(list(questions), working=working)
+        worker, at = questions.pop(question)
         try:
             answer = pool.answer(question)
         except WorkerDied as error:
             if at is None:  # it was to take the place of another, and would be started for ever
                 continue
             anew = pool.start()
-            asked[pool.ask(anew, None)] = anew, None
+            questions[pool.ask(anew, None)] = anew, None
             deaths[at] += 1
             died(at, error)
             if deaths[at] < MOST_DEATHS:

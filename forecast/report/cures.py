@@ -29,13 +29,13 @@ def cures(metrics: Metrics, split: str) -> list[Cure]:
     nothing is known.
     """
     training = metrics.get("training") or {}
-    found = [
+    candidates = [
         _follow_the_level(metrics, split, training),
         _fit_the_size(metrics, training),
         _train_longer(metrics.get("best_epoch"), training),
         _smaller_steps(metrics.get("best_epoch"), training),
     ]
-    return [cure for cure in found if cure is not None][:NAMED]
+    return [cure for cure in candidates if cure is not None][:NAMED]
 
 
 def _follow_the_level(metrics: Metrics, split: str, training: Training) -> Cure | None:

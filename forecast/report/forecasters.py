@@ -20,7 +20,7 @@ MODELS = {"closed_form_nlinear": "ridge"}
 SAME = 1e-4  # relative: a model is fitted in other digits than the same baseline
 
 
-class Forecaster(NamedTuple):
+class ScoredForecaster(NamedTuple):
     """The model or a baseline.
 
     key: of a baseline in metrics.json, "" of the model. scores: scaled, with mse and mae, mase and so on, where known.
@@ -49,17 +49,17 @@ def baseline_name(key: str) -> str:
     return BASELINES.get(key, key.replace("_", " "))
 
 
-def baselines_of(metrics: Metrics) -> list[Forecaster]:
+def baselines_of(metrics: Metrics) -> list[ScoredForecaster]:
     """The baselines of metrics.json without BOUND, each with a note on its look-back or period."""
     blocks = metrics.get("baselines") or {}
     return [
-        Forecaster(key, label(baseline_name(key)), _note(key, block, metrics.get("seq_len")), block)
+        ScoredForecaster(key, label(baseline_name(key)), _note(key, block, metrics.get("seq_len")), block)
         for key, block in blocks.items()
         if key != BOUND
     ]
 
 
-def forecasters(metrics: Metrics, split: str) -> list[Forecaster]:
+def forecasters(metrics: Metrics, split: str) -> list[ScoredForecaster]:
     """The model, then the baselines on the same windows, and BOUND last where it is known.
 
     Raises ValueError when `split` was not evaluated.
@@ -68,11 +68,11 @@ def forecasters(metrics: Metrics, split: str) -> list[Forecaster]:
         splits = [key for key, value in metrics.items() if isinstance(value, Mapping) and "windows" in value]
         raise ValueError(f"the metrics have no split '{split}'; they have {', '.join(splits) or 'none'}")
     block = block_of(metrics, split)
-    model = Forecaster("", label(str(metrics.get("model", "model"))), "this run", block)
+    model = ScoredForecaster("", label(str(metrics.get("model", "model"))), "this run", block)
     if "skill" not in block:  # train records the validation scores without it: its baselines are of other windows
         return [model]
     bound = (metrics.get("baselines") or {}).get(BOUND)
-    least = [] if bound is None else [Forecaster(BOUND, baseline_name(BOUND), "", bound)]
+    least = [] if bound is None else [ScoredForecaster(BOUND, baseline_name(BOUND), "", bound)]
     return [model, *baselines_of(metrics), *least]
 
 
@@ -84,12 +84,12 @@ def is_itself(model: str, mse: float, key: str, theirs: float) -> bool:
     return MODELS.get(key, key) == model and math.isclose(mse, theirs, rel_tol=SAME)
 
 
-def best_baseline(metrics: Metrics) -> Forecaster | None:
+def best_baseline(metrics: Metrics) -> ScoredForecaster | None:
     """The baseline with the least MSE, the first of equals; None without any."""
     return min((row for row in baselines_of(metrics) if row.mse is not None), key=_mse, default=None)
 
 
-def _mse(row: Forecaster) -> float:
+def _mse(row: ScoredForecaster) -> float:
     mse = row.mse
     assert mse is not None
     return mse

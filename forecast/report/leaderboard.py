@@ -12,16 +12,16 @@ from forecast.text.terminal import label
 
 def rests_on_tables(metrics: Metrics) -> list[Table]:
     """What the forecasts rest on: columns, and blocks of the past; none where that was not measured."""
-    found, tables = metrics.get("rests_on") or {}, []
+    rests_on, tables = metrics.get("rests_on") or {}, []
     for key, title in (("columns", "By column"), ("blocks", "By block of the past, all columns")):
-        if not found.get(key):
+        if not rests_on.get(key):
             continue
         table = titled_table(Text(title), "how much the MAE grows when windows exchange it, scaled")
         table.add_column("", overflow="fold")
         for heading in ("MAE grows by", "+-"):
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("")
-        for row in found[key]:
+        for row in rests_on[key]:
             name = row["name"] if key == "columns" else f"{row['first']} to {row['last']} steps before"
             table.add_row(
                 Text(label(name)), *(short_number(row[figure]) for figure in ("importance", "error")), row["use"]
@@ -40,6 +40,6 @@ def board_table(rows: Sequence[BoardRow], *, error: str) -> Table:
         weight = "-" if (share := row.get("weight")) is None else f"{100 * share:.0f} %"
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
         figures = [short_number(row[key]) for key in ("validation", "test", "mase")]
-        said = "chosen" if row["chosen"] else str(row.get("reason", ""))
-        table.add_row(Text(label(row["model"])), *figures, weight, seconds, Text(label(said, 300)))
+        remark = "chosen" if row["chosen"] else str(row.get("reason", ""))
+        table.add_row(Text(label(row["model"])), *figures, weight, seconds, Text(label(remark, 300)))
     return table

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from forecast.report.forecasters import Forecaster, baseline_name, best_baseline, forecasters
+from forecast.report.forecasters import ScoredForecaster, baseline_name, best_baseline, forecasters
 from forecast.run_folder.shapes import Metrics, Offset, block_of, is_many
 from forecast.text.terminal import label
 
@@ -70,7 +70,7 @@ def columns_table(metrics: Metrics, split: str) -> Table | None:
         result.add_column(heading, justify="right", no_wrap=True)
     places = [("original", "mae"), ("original", "rmse"), ("original", "bias"), ("smape",), ("rmsse",), ("mase",)]
     for name, block in columns.items():
-        row = Forecaster("", name, "", block)
+        row = ScoredForecaster("", name, "", block)
         cells = [row.error(*place) for place in places]
         cells += [best.error("columns", name, "mase")] if best is not None else []
         result.add_row(Text(label(name)), *map(short_number, cells))
@@ -95,8 +95,8 @@ def series_table(metrics: Metrics, split: str) -> Table | None:
 
 def covariates_table(metrics: Metrics, split: str) -> Table | None:
     """What each column beside the targets is worth to the model; None where none was named."""
-    found = block_of(metrics, split).get("covariates")
-    if not found:
+    covariates = block_of(metrics, split).get("covariates")
+    if not covariates:
         return None
     result = titled_table("What the other columns are worth", "when windows exchange the column, scaled")
     result.add_column("", overflow="fold")
@@ -104,7 +104,7 @@ def covariates_table(metrics: Metrics, split: str) -> Table | None:
     for heading in ("change of the\nforecast", "MAE grows by\n", "+-\n"):
         result.add_column(heading, justify="right", no_wrap=True)
     result.add_column("")
-    for name, row in found.items():
+    for name, row in covariates.items():
         figures = (short_number(row[key]) for key in ("change", "importance", "error"))
         result.add_row(Text(label(name)), row["role"], *figures, row["use"])
     return result

@@ -23,28 +23,28 @@ def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) 
 
     Each speaks of the days since its sum was last 0, by Page's scheme the likeliest beginning. level: that is watched.
     """
-    found = []
+    sentences = []
     for name in log[-1]["alarms"]:
         days = since(log, name)
         first, n = days[0]["time"], len(days)
         often = f"since the update of {first} ({n} {'update' if n == 1 else 'updates'})"
         if name == "errors":
-            found.append(
+            sentences.append(
                 f"The model's errors have broken from what its validation rows showed: {often} its MAE was "
                 f"{mean(days, 'mae')} standard deviations, and {mean(days, 'expected_mae')} there."
             )
         elif name == "coverage":
             held, before = (100 * float(mean(days, key)) for key in ("coverage", "expected_coverage"))
-            found.append(
+            sentences.append(
                 f"The model's intervals no longer hold: {often} those of {level:g} % held {held:.0f} % of the truths, "
                 f"and {before:.0f} % on its validation rows."
             )
         else:
-            found.append(
+            sentences.append(
                 f"The model has become worse than its baseline: {often} its MAE was {mean(days, 'mae')} standard "
                 f"deviations, that of {baseline_name(baseline)} {mean(days, 'baseline_mae')}."
             )
-    return found
+    return sentences
 
 
 def since(log: Sequence[Line], chart: str) -> list[Line]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forecast.report.cures import cures
-from forecast.report.forecasters import BOUND, Forecaster, forecasters, is_itself
+from forecast.report.forecasters import BOUND, ScoredForecaster, forecasters, is_itself
 from forecast.report.intervals import coverage_sentences, intervals_table
 from forecast.report.tables import (
     columns_table,
@@ -102,7 +102,7 @@ def print_report(
     by_step: Mapping[str, Sequence[float]] | None = None,
     console: Console | None = None,
 ) -> None:
-    """Print the tables and the verdict; to stdout when no console is given. by_step: see `steps_table`."""
+    """Print the tables and the verdict; to stdout when no console is given. by_step: metrics_by_step.csv."""
     if console is None:
         console = _Stdout()
     console.print(scores_table(metrics, split))
@@ -123,7 +123,7 @@ def print_report(
         console.print(Text(harmless(sentence)), soft_wrap=TRAIN in sentence)
 
 
-def _in_units(model: Forecaster) -> list[str]:
+def _in_units(model: ScoredForecaster) -> list[str]:
     """How far the forecasts of each target are off, in the units of the file; nothing where that is not known."""
     errors = {name: model.error("columns", name, "original", "mae") for name in model.scores.get("columns") or ()}
     known = [f"of {label(name)} by {error:.4g}" for name, error in errors.items() if error is not None]
@@ -134,12 +134,14 @@ def _in_units(model: Forecaster) -> list[str]:
     return [f"Forecasts {first}{more} on average, in the units of the file (MAE)."]
 
 
-def _against_baselines(metrics: Metrics, split: str, model: Forecaster, baselines: Sequence[Forecaster]) -> list[str]:
+def _against_baselines(
+    metrics: Metrics, split: str, model: ScoredForecaster, baselines: Sequence[ScoredForecaster]
+) -> list[str]:
     # without a period seasonal naive is last value once more; a model is no rival of itself
     rivals = [row for row in baselines if row.key != "seasonal_naive" or row.scores.get("period") is not None]
     rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
     mse = _mse(model)
-    kinds = {str(metrics.get("model")), *(str(one["model"]) for one in metrics.get("members") or ())}
+    kinds = {str(metrics.get("model")), *(str(member["model"]) for member in metrics.get("members") or ())}
     itself = [row for row in rivals if any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
     rivals = [row for row in rivals if row not in itself]
     if not rivals:
@@ -174,32 +176,32 @@ def _against_baselines(metrics: Metrics, split: str, model: Forecaster, baseline
     return sentences
 
 
-def _is_sure(row: Forecaster) -> bool:
+def _is_sure(row: ScoredForecaster) -> bool:
     """Whether the windows tell which errs less, the model or a baseline; so too where nobody has looked.
 
     As a backtest says it: the interval of the difference leaves 0 out.
     """
-    found = row.scores.get("difference")
-    if found is None:
+    difference = row.scores.get("difference")
+    if difference is None:
         return True
-    low, high = found["low"], found["high"]
+    low, high = difference["low"], difference["high"]
     return low is not None and high is not None and not low <= 0.0 <= high
 
 
-def _doubt(unsure: Sequence[Forecaster]) -> list[str]:
+def _doubt(unsure: Sequence[ScoredForecaster]) -> list[str]:
     """A sentence on the baselines that the windows do not tell from the model; nothing of none."""
     if not unsure:
         return []
-    found = unsure[0].scores["difference"]
-    if found["low"] is None:
-        why = f"too few forecasts lie apart, {found['blocks']}"
+    difference = unsure[0].scores["difference"]
+    if difference["low"] is None:
+        why = f"too few forecasts lie apart, {difference['blocks']}"
     else:
         of = "" if len(unsure) == 1 else f" to {unsure[0].name}"
-        why = f"the 95 % interval of the difference in MSE{of} is {found['low']:+.4f} to {found['high']:+.4f}"
+        why = f"the 95 % interval of the difference in MSE{of} is {difference['low']:+.4f} to {difference['high']:+.4f}"
     return [f"Whether it errs less or more than {_and([row.name for row in unsure])} is not sure: {why}."]
 
 
-def _otherwise(model: Forecaster, rivals: Sequence[Forecaster], name: str, *place: str) -> list[str]:
+def _otherwise(model: ScoredForecaster, rivals: Sequence[ScoredForecaster], name: str, *place: str) -> list[str]:
     """The rivals for which another metric names another winner than MSE; nothing where there are none."""
     mse, own = _mse(model), model.error(*place)
     theirs = [(row, error) for row in rivals if (error := row.error(*place)) is not None]
@@ -209,14 +211,14 @@ def _otherwise(model: Forecaster, rivals: Sequence[Forecaster], name: str, *plac
     return [f"{name} says otherwise: by {name} it {_and(parts)}."] if parts else []
 
 
-def _mse(row: Forecaster) -> float:
+def _mse(row: ScoredForecaster) -> float:
     """Finite: an evaluation of forecasts that are not has raised."""
     mse = row.mse
     assert mse is not None
     return mse
 
 
-def _above(mse: float, rival: Forecaster) -> str:
+def _above(mse: float, rival: ScoredForecaster) -> str:
     if mse == _mse(rival):
         return f"equal to that of {rival.name}"
     if _mse(rival) == 0.0:
@@ -224,7 +226,7 @@ def _above(mse: float, rival: Forecaster) -> str:
     return _beyond(mse, _mse(rival), f"that of {rival.name}")
 
 
-def _advice(metrics: Metrics, split: str, best: Forecaster) -> list[str]:
+def _advice(metrics: Metrics, split: str, best: ScoredForecaster) -> list[str]:
     """The best baseline as a command where one is known, and what may help the model."""
     data = metrics.get("same_data")
     command = f": {TRAIN} {' '.join(advised(metrics, best, data))}" if data else "."
@@ -236,7 +238,7 @@ def _advice(metrics: Metrics, split: str, best: Forecaster) -> list[str]:
     return sentences
 
 
-def advised(metrics: Metrics, best: Forecaster, data: Sequence[str]) -> list[str]:
+def advised(metrics: Metrics, best: ScoredForecaster, data: Sequence[str]) -> list[str]:
     """The words of the training that is a baseline, on the same data and windows.
 
     data: the words that choose them.

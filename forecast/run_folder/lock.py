@@ -75,7 +75,7 @@ def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=F
 def keep_inside(folder: Path) -> None:
     """Raises UserError where a link or a pipe in a folder would take elsewhere what is written into ENTERED."""
     entered = [path for path in _inside(folder) if path.name in ENTERED or path.suffix == ".log"]
-    for path in (*entered, *(below for one in entered for below in one.rglob("*"))):
+    for path in (*entered, *(below for entry in entered for below in entry.rglob("*"))):
         leaves = path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
         if leaves or path.is_fifo() or path.is_char_device() or path.is_block_device() or path.is_socket():
             raise UserError(

@@ -141,7 +141,7 @@ class Level(TypedDict):
     narrow_from: Positive | None
 
 
-class IntervalErrors(TypedDict):
+class IntervalErrorsBlock(TypedDict):
     """Of all intervals. levels: by their per cent, as a text."""
 
     calibration: str
@@ -194,7 +194,7 @@ class Block(Errors, total=False):
     flat: list[str]
     coverage: dict[str, Figure]
     level_shift: Figure
-    intervals: IntervalErrors | None
+    intervals: IntervalErrorsBlock | None
     series: SeriesErrors
     covariates: dict[str, Worth]
 
@@ -419,7 +419,7 @@ class Best(Trial):
     file: str
 
 
-class Ends(TypedDict, total=False):
+class RangeEnds(TypedDict, total=False):
     """Of a range of numbers."""
 
     low: Required[float]
@@ -441,7 +441,7 @@ class StudyDocument(TypedDict):
     best: Best
     trials: list[Trial]
     states: dict[str, Count]
-    space: dict[str, list[Scalar] | Ends]
+    space: dict[str, list[Scalar] | RangeEnds]
     metric: str
     seconds: NotNegative
     minutes: NotNegative | None

@@ -5,7 +5,8 @@ from typing import Any
 
 from forecast.documents import Array, DocumentError, read_arrays
 
-# See `results.example_windows`; the rest are those of the baselines.
+# The arrays of forecasts.npz: of W windows past (W, L, T), truth and forecast (W, P, T), original units, ends of
+# intervals (W, P, T, A). All others in the file are forecasts of baselines.
 WINDOWS = {
     **dict.fromkeys(("past", "truth", "forecast"), Array("f", 3)),
     "timestamps": Array("M", 2),
@@ -29,7 +30,7 @@ def read_windows(path: Path, *, truth: bool = True) -> dict[str, Any]:
         raise DocumentError(path, "there is no such file")
     (windows, rows, columns), steps = arrays["past"].shape, arrays["forecast"].shape[1]
     sizes = {
-        **{name: (windows, steps, columns) for name, one in arrays.items() if one.ndim == 3},
+        **{name: (windows, steps, columns) for name, array in arrays.items() if array.ndim == 3},
         "past": (windows, rows, columns),
         "timestamps": (windows, rows + steps),
         "columns": (columns,),

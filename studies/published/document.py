@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from forecast.comparison.rows import Spread
+from forecast.comparison.rows import SeedSpread
 from forecast.comparison.tables import markdown, plus_minus
 from forecast.config.values import natural
 from forecast.errors import UserError
@@ -47,9 +47,9 @@ class ResultRow:
         """Its name in the table."""
         return str(self.lines[0]["row"])
 
-    def spread(self, error: str) -> Spread:
+    def spread(self, error: str) -> SeedSpread:
         """Of "mse" or "mae" over seeds, scaled units."""
-        spread = Spread.over([block["scaled"][error] for block in self.blocks])
+        spread = SeedSpread.over([block["scaled"][error] for block in self.blocks])
         assert spread is not None, "a row has lines"
         return spread
 

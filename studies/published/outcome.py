@@ -5,7 +5,7 @@ import math
 from scipy import stats
 
 from forecast.comparison.bootstrap import LEVEL
-from forecast.comparison.rows import Spread
+from forecast.comparison.rows import SeedSpread
 from studies.published import SEEDS
 
 # A share of the printed error: so far from it may the interval of ours reach.
@@ -19,7 +19,7 @@ selected; the MAE stands beside it. Closed-form NLinear is computed without rand
 and needs no interval; the printed NLinear was trained, so it is never called reproduced."""
 
 
-def outcome(published: float, ours: Spread, *, exact: bool = False) -> str:
+def outcome(published: float, ours: SeedSpread, *, exact: bool = False) -> str:
     """The verdict on a printed error, in the words of RULE. exact: ours is computed without any randomness."""
     low, high = published * (1 - WITHIN), published * (1 + WITHIN)
     side = "within" if low <= ours.mean <= high else "outside"
@@ -35,7 +35,7 @@ def outcome(published: float, ours: Spread, *, exact: bool = False) -> str:
     return f"not decided, {side}"
 
 
-def difference(published: float, ours: Spread) -> str:
+def difference(published: float, ours: SeedSpread) -> str:
     """`+3.8 %` of the printed error; with SEEDS seeds or more its interval too, `+3.8 % [-3.5, +11.1]`."""
     mean, *ends = (
         f"{round(100 * (error / published - 1), 1) + 0.0:+.1f}"  # + 0.0: no "-0.0"
@@ -44,7 +44,7 @@ def difference(published: float, ours: Spread) -> str:
     return f"{mean} % [{', '.join(ends)}]" if ends else f"{mean} %"
 
 
-def interval(ours: Spread) -> tuple[float, float]:
+def interval(ours: SeedSpread) -> tuple[float, float]:
     """The interval that holds the mean over all seeds with LEVEL, by Student's t. ours: of two runs or more."""
     assert ours.sd is not None, "one run has no interval"
     half = float(stats.t.ppf((1 + LEVEL) / 2, ours.runs - 1)) * ours.sd / math.sqrt(ours.runs)

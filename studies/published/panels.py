@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from forecast.comparison.rows import Spread
+from forecast.comparison.rows import SeedSpread
 from forecast.comparison.tables import markdown, plus_minus
 from forecast.config.entry import composed
 from forecast.errors import UserError, closest
@@ -100,8 +100,8 @@ def panel_lines(lines: Sequence[dict[str, Any]]) -> list[str]:
             of_model = [line for line in ours if line["contender"] == model]
             if not of_model:
                 continue
-            spreads = [plus_minus(Spread.over([line["test"][key] for line in of_model])) for key in row["metrics"]]
-            val = plus_minus(Spread.over([line["val"]["mase"] for line in of_model if line.get("val")]))
+            spreads = [plus_minus(SeedSpread.over([line["test"][key] for line in of_model])) for key in row["metrics"]]
+            val = plus_minus(SeedSpread.over([line["val"]["mase"] for line in of_model if line.get("val")]))
             seconds = sum(line["cost"]["train_seconds"] or 0 for line in of_model) / len(of_model)
             commits = ", ".join(dict.fromkeys(str(line.get("commit")) for line in of_model))
             table.append([model, *spreads, val, f"{of_model[0]['test']['windows']:,}", f"{seconds:.0f}", commits])

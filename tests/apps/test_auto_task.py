@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.apps.auto.task import Task, check_known, find_task
+from forecast.apps.auto.task import AutoTask, check_known, find_task
 from forecast.errors import UserError
 
 ROWS = 601
@@ -208,7 +208,7 @@ def test_series_below_one_another_are_a_panel(tmp_path):
     ("period", "steps"), [(None, 16), (24, 12), (12, 6), (7, 7), (4, 4), (52, 26), (168, 16), (365, 16)]
 )
 def test_a_patch_is_half_a_season_where_that_is_of_some_length(period, steps):
-    assert Task([], [], None, [], period).patch_len == steps
+    assert AutoTask([], [], None, [], period).patch_len == steps
 
 
 def test_several_readings_are_named_with_the_words_that_choose_one(tmp_path):

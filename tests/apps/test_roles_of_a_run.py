@@ -37,7 +37,7 @@ def own_forecast(checkpoint, batch):
 def test_a_forecast_with_categories_is_that_of_the_window(folder):
     checkpoint = load_checkpoint(folder / "one.ckpt")
     assert checkpoint.data["covariates"] == {"weather": ["fog", "rain", "sun"], "shift": ["1", "2", "3"]}
-    assert (checkpoint.data["hidden"], checkpoint.told) == (["shift"], ("weather",))
+    assert (checkpoint.data["hidden"], checkpoint.future_columns) == (["shift"], ("weather",))
     data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
     windows = data.windows("test")
     expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1])[0])
@@ -97,7 +97,7 @@ def test_holidays_need_no_file_of_the_future(folder, tmp_path):
         tmp_path / "c.ckpt", *LENGTHS, "data.target=load", "data.holidays=DE", f"data.path={tmp_path}/one.csv"
     )
     checkpoint = load_checkpoint(best)
-    assert checkpoint.data["columns"] == ["load", "shift", "holiday"] and checkpoint.told == ()
+    assert checkpoint.data["columns"] == ["load", "shift", "holiday"] and checkpoint.future_columns == ()
     data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
     windows = data.windows("test")
     expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1])[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast.comparison.rows import Spread
+from forecast.comparison.rows import SeedSpread
 from studies.published.outcome import RULE, difference, interval, outcome
 
 # Within 3 % of it: 0.485 to 0.515.
@@ -34,31 +34,31 @@ PRINTED = 0.5
     ],
 )
 def test_reproduced_needs_three_seeds_and_the_whole_interval_within_three_percent(errors, expected):
-    assert outcome(PRINTED, Spread.over(errors)) == expected
+    assert outcome(PRINTED, SeedSpread.over(errors)) == expected
 
 
 def test_the_tolerance_is_a_share_of_the_printed_error():
     """0.02 was 38 % of 0.053."""
     seeds = [0.060, 0.0601, 0.0599]
-    assert outcome(0.053, Spread.over(seeds)) == "missed"
-    assert outcome(0.0601, Spread.over(seeds)) == "reproduced"
+    assert outcome(0.053, SeedSpread.over(seeds)) == "missed"
+    assert outcome(0.0601, SeedSpread.over(seeds)) == "reproduced"
 
 
 def test_what_has_no_seeds_is_called_exact_and_reproduces_nothing():
-    assert outcome(PRINTED, Spread(0.51, None, 1), exact=True) == "exact, within"
-    assert outcome(PRINTED, Spread(0.52, None, 1), exact=True) == "exact, outside"
+    assert outcome(PRINTED, SeedSpread(0.51, None, 1), exact=True) == "exact, within"
+    assert outcome(PRINTED, SeedSpread(0.52, None, 1), exact=True) == "exact, outside"
 
 
 def test_the_difference_is_in_percent_of_the_printed_error_with_the_interval_that_decides():
-    assert difference(0.5, Spread(0.519, None, 1)) == "+3.8 %"
-    assert difference(0.5, Spread(0.49999, None, 1)) == "+0.0 %"
-    assert difference(0.5, Spread(0.45, 0.1, 2)) == "-10.0 %"  # two seeds decide nothing
-    assert difference(0.5, Spread.over([0.49, 0.51, 0.5])) == "+0.0 % [-5.0, +5.0]"
+    assert difference(0.5, SeedSpread(0.519, None, 1)) == "+3.8 %"
+    assert difference(0.5, SeedSpread(0.49999, None, 1)) == "+0.0 %"
+    assert difference(0.5, SeedSpread(0.45, 0.1, 2)) == "-10.0 %"  # two seeds decide nothing
+    assert difference(0.5, SeedSpread.over([0.49, 0.51, 0.5])) == "+0.0 % [-5.0, +5.0]"
 
 
 def test_the_interval_holds_the_mean_over_all_seeds_in_95_of_100_trials():
     draws = np.random.default_rng(0).normal(0.7, 0.1, size=(2000, 3))
-    ends = np.array([interval(Spread.over(list(seeds))) for seeds in draws])
+    ends = np.array([interval(SeedSpread.over(list(seeds))) for seeds in draws])
     held = (ends[:, 0] <= 0.7) & (ends[:, 1] >= 0.7)
     assert held.mean() == pytest.approx(0.95, abs=0.015)
 

@@ -37,18 +37,18 @@ def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None
     lengths = ends.frame.lengths[ends.series]
     whole = np.flatnonzero(lengths >= min(ends.seq_len, int(lengths.max())))
     shown = [int(whole[i]) for i in evenly_spaced(len(whole), SHOWN)]
-    made = ends.some(shown)
+    forecast = ends.some(shown)
     length = min(ends.seq_len, int(lengths[shown].min()))
-    times = [ends.frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in made.series]
+    times = [ends.frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series]
     arrays = {
-        "past": np.stack([ends.past(number)[-length:] for number in made.series]),
-        "forecast": made.values[..., : len(targets)],
-        "timestamps": np.stack([one.tz_localize(None).to_numpy("datetime64[ns]") for one in times]),
+        "past": np.stack([ends.past(number)[-length:] for number in forecast.series]),
+        "forecast": forecast.values[..., : len(targets)],
+        "timestamps": np.stack([stamps.tz_localize(None).to_numpy("datetime64[ns]") for stamps in times]),
         "columns": np.array(targets),
     }
-    if of_levels := split_ends(made.values, len(targets), ends.levels)[::-1]:
+    if of_levels := split_ends(forecast.values, len(targets), ends.levels)[::-1]:
         arrays["levels"] = np.array([level for level, _, _ in of_levels])
         arrays |= {name: np.stack([end[i] for end in of_levels], axis=-1) for i, name in ((1, "lower"), (2, "upper"))}
     if ends.frame.id_column is not None:
-        arrays["series"] = np.array([str(ends.frame.ids[one]) for one in made.series])
+        arrays["series"] = np.array([str(ends.frame.ids[number]) for number in forecast.series])
     return arrays

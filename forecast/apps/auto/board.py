@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from forecast.apps.auto.documents import Member, Weighed
+from forecast.apps.auto.documents import MemberFigures, Weighed
 from forecast.config.run_config import Monitor
 from forecast.run_folder.shapes import BoardRow, Metrics
 
@@ -11,7 +11,7 @@ ENSEMBLE = "weighted_ensemble"
 
 
 def leaderboard(
-    members: Mapping[str, Member],
+    members: Mapping[str, MemberFigures],
     left_out: Mapping[str, str],
     weighed: Weighed | None,
     ensemble: Metrics | None,
@@ -30,14 +30,14 @@ def leaderboard(
     rows: list[BoardRow] = [
         {
             "model": name,
-            "validation": found["val"]["scaled"][error],
-            "test": found["test"]["scaled"][error],
-            "mase": found["test"].get("mase"),
-            "seconds": found["seconds"],
+            "validation": figures["val"]["scaled"][error],
+            "test": figures["test"]["scaled"][error],
+            "mase": figures["test"].get("mase"),
+            "seconds": figures["seconds"],
             "chosen": alone and name == best,
             "weight": weights.get(name),
         }
-        for name, found in members.items()
+        for name, figures in members.items()
     ]
     if not alone and weighed is not None and ensemble is not None:
         rows.append(
@@ -59,7 +59,7 @@ def leaderboard(
     return [*rows, *cast(list[BoardRow], absent)]
 
 
-def best_of(members: Mapping[str, Member], error: Monitor) -> str | None:
+def best_of(members: Mapping[str, MemberFigures], error: Monitor) -> str | None:
     """The member that errs least on validation windows."""
     return min(members, key=lambda name: float(members[name]["val"]["scaled"][error]), default=None)
 

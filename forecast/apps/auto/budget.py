@@ -49,23 +49,25 @@ def read_state(folder: Path) -> AutoState | None:
 class Budget:
     """Seconds since the beginning of the first process, without those between a kill and the next start.
 
-    folder: of the run. asked: what was asked for, as plain values, which must be the same in each process. minutes: how
-    long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which something
-    else has trained a model; one in which nothing has is begun anew.
+    folder: of the run. request: what was asked for, as plain values, which must be the same in each process. minutes:
+    how long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which
+    something else has trained a model; one in which nothing has is begun anew.
     """
 
-    def __init__(self, folder: Path, asked: dict[str, object], *, minutes: float, begun: float) -> None:
+    def __init__(self, folder: Path, request: dict[str, object], *, minutes: float, begun: float) -> None:
         self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
         self.begin, self.before, self.noted = begun, 0.0, 0.0
-        self.asked = json.loads(json.dumps(asked))
+        self.request = json.loads(json.dumps(request))
         state = read_state(folder)
-        if state is not None and state["asked"] != self.asked and not any(self.path.parent.glob(f"*/{MEMBER}")):
+        if state is not None and state["asked"] != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
             self.forget()
             state = None
         self.is_new = state is None
         if state is not None:
-            if state["asked"] != self.asked:
-                differs = dict.fromkeys(key.lower() for key in self.asked if state["asked"].get(key) != self.asked[key])
+            if state["asked"] != self.request:
+                differs = dict.fromkeys(
+                    key.lower() for key in self.request if state["asked"].get(key) != self.request[key]
+                )
                 raise UserError(
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
                     "Choose another folder, or ask for the same."
@@ -94,7 +96,7 @@ class Budget:
         """Writes down how much time has passed, for a process that goes on after a kill."""
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
-            write_json(self.path, {"asked": self.asked, "seconds": self.passed})
+            write_json(self.path, {"asked": self.request, "seconds": self.passed})
 
     @contextmanager
     def counting(self) -> Iterator[None]:

@@ -20,9 +20,9 @@ from forecast.apps.auto.budget import (
     Budget,
     check_folder,
 )
-from forecast.apps.auto.documents import AutoSettings, Member, Outcomes, Weighed
+from forecast.apps.auto.documents import AutoSettings, MemberFigures, Outcomes, Weighed
 from forecast.apps.auto.progress import Progress
-from forecast.apps.auto.task import Task, check_known, checksum, find_task
+from forecast.apps.auto.task import AutoTask, check_known, checksum, find_task
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.documents import read_json
@@ -74,32 +74,32 @@ class Auto:
     def __init__(self, arguments: argparse.Namespace, folder: Path, *, begun: float) -> None:
         self.folder, self.members = folder, folder / FOLDER
         self.error: Monitor = arguments.metric
-        self.level = [float(one) for one in arguments.level]
-        asked = {
+        self.level = [float(value) for value in arguments.level]
+        request = {
             "FILE": arguments.file,
             "file": checksum(arguments.file),
             **{key: getattr(arguments, key) for key in ("horizon", "minutes", "target", "preset", "metric")},
             "level": self.level,
             "settings": list(arguments.settings),
         }
-        made = [path for path in (self.members, folder) if not path.exists()]
+        new_folders = [path for path in (self.members, folder) if not path.exists()]
         check_folder(folder, make=True)
         hold(self.members)
         try:
-            self.budget = Budget(folder, asked, minutes=arguments.minutes, begun=begun)
+            self.budget = Budget(folder, request, minutes=arguments.minutes, begun=begun)
             self.kept = read_json(self.members / OUTCOMES, Outcomes) or Outcomes()
         except UserError:
             release(self.members)
             raise
         try:
             with self.budget.counting():
-                self.task: Task = find_task(arguments)
+                self.task: AutoTask = find_task(arguments)
                 check_known(self.task)
         except BaseException:  # what it refuses leaves nothing that the corrected command would meet
             if self.budget.is_new:
                 self.budget.forget()
             release(self.members)
-            remove_empty(made)
+            remove_empty(new_folders)
             raise
         self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
         self.names = self.settings["presets"][arguments.preset]
@@ -112,44 +112,44 @@ class Auto:
                 for note in self.task.notes:
                     self.progress.note(note)
                 self.train_all()
-                found = self.judged()
-                if not found:
+                figures = self.judged()
+                if not figures:
                     reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
                     raise Unusable(f"Nothing could be trained. {reasons}")
-                weighed = self.weigh(list(found))
-                self.refit(found, weighed)
+                weighed = self.weigh(list(figures))
+                self.refit(figures, weighed)
                 self.look_back()
-                self.explain(found)
+                self.explain(figures)
                 forecast = self.forecast()
-                rows, said = self.write_board(found, weighed, forecast)
+                rows, why = self.write_board(figures, weighed, forecast)
         except Unusable:
             self.budget.forget()
             raise
         finally:
             release(self.members)
         print_table(board_table(rows, error=self.error))
-        say(said)
+        say(why)
         judged = verdict(self.metrics(), "test") if weighed is not None else []
         for sentence in judged:
             say(sentence)
         files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
         if forecast.error:
             del files["Forecast"]
-        say(". ".join(f"{what}: {path}" for what, path in files.items() if path.is_file()))
+        say(". ".join(f"{title}: {path}" for title, path in files.items() if path.is_file()))
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
         if forecast.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
-        answer = {"leaderboard": rows, "reason": said, "verdict": judged, "forecast": forecast.value}
+        answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
-    def step(self, name: str, what: str, limit: float, **arguments: object) -> Ended:
-        """Performs a step in a process of its own, in time. what: a function of `automatic.steps`.
+    def step(self, name: str, function: str, limit: float, **arguments: object) -> Ended:
+        """Performs a step in a process of its own, in time. function: its name in STEPS.
 
         Raises Unusable where the leakage check of its training gives the alarm.
         """
         self.progress.now(name)
         log = self.members / f"{name.replace(' ', '_')}.log"
-        outcome = run_step(STEPS, what, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
+        outcome = run_step(STEPS, function, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
         self.progress.done(name, outcome.error)
         if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:
             raise Unusable(outcome.error)
@@ -203,21 +203,21 @@ class Auto:
 
     def needed_at_the_end(self) -> float:
         """Seconds for all that comes after the trainings, by what the members so far have taken."""
-        found = self.judged()
-        passes = sum(3 * one["val_seconds"] + one["test_seconds"] for one in found.values())
-        ridge = found.get(RIDGE)
+        figures = self.judged()
+        passes = sum(3 * member["val_seconds"] + member["test_seconds"] for member in figures.values())
+        ridge = figures.get(RIDGE)
         baselines, again = (3 * ridge["test_seconds"], ridge["seconds"]) if ridge else (3.0, 0.0)
         return START + LAST + 1.5 * (passes + baselines) + REFIT * again
 
-    def judged(self) -> dict[str, Member]:
+    def judged(self) -> dict[str, MemberFigures]:
         """member.json of all members that have one, in their order."""
-        found = {name: read_json(self.members / name / MEMBER, Member) for name in self.names}
-        return {name: one for name, one in found.items() if one is not None}
+        figures = {name: read_json(self.members / name / MEMBER, MemberFigures) for name in self.names}
+        return {name: member for name, member in figures.items() if member is not None}
 
     def left_out(self) -> dict[str, str]:
         """Why members have no figures."""
-        found = self.kept.get("left_out", {})
-        return {name: why for name, why in found.items() if name in self.names}
+        reasons = self.kept.get("left_out", {})
+        return {name: why for name, why in reasons.items() if name in self.names}
 
     def leave_out(self, name: str, why: str) -> None:
         """Says why a member has no figures; the others go on."""
@@ -271,24 +271,24 @@ class Auto:
             )
         return run.metrics
 
-    def refit(self, found: dict[str, Member], weighed: Weighed | None) -> None:
+    def refit(self, figures: dict[str, MemberFigures], weighed: Weighed | None) -> None:
         """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
         if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
             return
-        weights = dict(zip(found, weighed["weights"], strict=True))
-        quickest = sorted((one for one in found if weights[one] > 0), key=lambda one: found[one]["seconds"])
+        weights = dict(zip(figures, weighed["weights"], strict=True))
+        quickest = sorted((name for name in figures if weights[name] > 0), key=lambda name: figures[name]["seconds"])
         again = []
         for name in quickest:
             if checkpoint_path(self.members / name, "refit").is_file():
                 again.append(name)
                 continue
-            if REFIT * found[name]["seconds"] + 2 * LAST > self.budget.left:
+            if REFIT * figures[name]["seconds"] + 2 * LAST > self.budget.left:
                 continue
             member = {"folder": self.members / name, "overrides": self.overrides(name)}
             outcome = self.step(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
             again += [] if outcome.error else [name]
         if again and self.budget.last_moment > 2 * LAST:
-            ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(found))}
+            ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(figures))}
             self.step("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
 
     def look_back(self) -> None:
@@ -307,9 +307,9 @@ class Auto:
         )
         self.keep({"backtest": outcome.error or "done"})
 
-    def explain(self, found: dict[str, Member]) -> None:
+    def explain(self, figures: dict[str, MemberFigures]) -> None:
         """What the forecasts rest on, where there is time: passes over some windows."""
-        passes = sum(one["test_seconds"] for one in found.values())
+        passes = sum(member["test_seconds"] for member in figures.values())
         if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
             return
         if self.budget.left > 2 * LAST + 10 * passes:
@@ -327,7 +327,7 @@ class Auto:
     def levels(self) -> list[float] | None:
         """Of the intervals that were asked for those that the final checkpoint has; None: all that it has."""
         held = self.metrics()["test"].get("coverage") or {} if final_checkpoint(self.folder).is_file() else {}
-        return [one for one in self.level if f"{one:g}" in held] or None
+        return [level for level in self.level if f"{level:g}" in held] or None
 
     def forecast(self) -> Ended:
         """forecast.csv, by the final checkpoint."""
@@ -340,22 +340,22 @@ class Auto:
         return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
 
     def write_board(
-        self, found: dict[str, Member], weighed: Weighed | None, forecast: Ended
+        self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended
     ) -> tuple[list[BoardRow], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
         ensemble = self.metrics() if weighed is not None else None
-        rows = leaderboard(found, self.left_out(), weighed, ensemble, error=self.error)
-        said = reason(rows, weighed, error=self.error)
+        rows = leaderboard(figures, self.left_out(), weighed, ensemble, error=self.error)
+        why = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            board = {"rows": rows, "error": self.error, "reason": said}
+            board = {"rows": rows, "error": self.error, "reason": why}
             of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
             if outcome.error:
                 self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
-        return rows, said
+        return rows, why
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

@@ -33,7 +33,7 @@ class AutoState(TypedDict):
     seconds: NotNegative
 
 
-class Scaled(TypedDict):
+class ScaledErrors(TypedDict):
     """The errors by which members are compared."""
 
     mse: NotNegative
@@ -43,11 +43,11 @@ class Scaled(TypedDict):
 class Judged(TypedDict):
     """Of a member on the windows of a split."""
 
-    scaled: Scaled
+    scaled: ScaledErrors
     mase: NotRequired[NotNegative | None]
 
 
-class Member(TypedDict):
+class MemberFigures(TypedDict):
     """member.json."""
 
     seconds: NotNegative

@@ -45,7 +45,7 @@ class Progress:
     def now(self, name: str) -> None:
         """A step begins."""
         self.begun = time.monotonic()
-        self.left = [one for one in self.left if one not in (name, name.split(maxsplit=1)[0])]
+        self.left = [step for step in self.left if step not in (name, name.split(maxsplit=1)[0])]
         if self.bar is not None:
             after = f", then {', '.join(self.left)}" if self.left else ""
             self.bar.update(self.task, description=f"{name}{after}")
@@ -59,7 +59,7 @@ class Progress:
 
     def done(self, name: str, error: str) -> None:
         """A step has ended."""
-        self.left = [one for one in self.left if one != name]
+        self.left = [step for step in self.left if step != name]
         if self.begun and not error:
             seconds = time.monotonic() - self.begun
             self.note(f"{self.budget.passed:6.0f} s  {name}, {seconds:.1f} s")

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 
 from forecast.apps.auto.ahead import AheadOf, ahead
 from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
-from forecast.apps.auto.documents import Member, Settings
+from forecast.apps.auto.documents import MemberFigures, Settings
 from forecast.apps.auto.pace import measure
 from forecast.apps.common.command import Answer, command
 from forecast.apps.common.inputs import trained_source
@@ -46,10 +46,10 @@ def words(settings: Settings) -> list[str]:
 
 def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], T]) -> T:
     """What a task returns that runs as a training with these overrides does, in a folder."""
-    found: list[T] = []
+    answers: list[T] = []
     folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
-    call(lambda cfg: found.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
-    return found[0]
+    call(lambda cfg: answers.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])
+    return answers[0]
 
 
 def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, object]:
@@ -90,14 +90,16 @@ def _train(cfg: DictConfig) -> dict[str, object]:
 
 def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
-    model, found = checkpoint.model(), dict[str, object]()
+    model, figures = checkpoint.model(), dict[str, object]()
     batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
         start = time.perf_counter()
-        one = evaluate(model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU)
-        found[split] = one.errors.overall(one.naive)
-        found[f"{split}_seconds"] = time.perf_counter() - start
-    return found
+        evaluation = evaluate(
+            model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
+        )
+        figures[split] = evaluation.errors.overall(evaluation.naive)
+        figures[f"{split}_seconds"] = time.perf_counter() - start
+    return figures
 
 
 def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, object]:
@@ -124,7 +126,7 @@ def refit_run(folder: Path, overrides: Sequence[str]) -> float:
 
     def task(cfg: DictConfig) -> float:
         plan = make_plan(cfg)
-        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, Member) or {}
+        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, MemberFigures) or {}
         data = read_data(plan.source, plan.config)
         return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
 
@@ -168,9 +170,9 @@ def explain(folder: Path) -> dict[str, list[dict[str, Any]]]:
     checkpoint = chosen_checkpoint(folder)
     source = trained_source(checkpoint, root=None)
     data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
-    found = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
-    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(found)})
-    return found
+    importances = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
+    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(importances)})
+    return importances
 
 
 def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
@@ -182,13 +184,13 @@ def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
 
 def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints."""
-    found: list[Answer | None] = []
+    answers: list[Answer | None] = []
 
     def forecast(cfg: DictConfig) -> None:
-        found.append(command("predict")(cfg))
+        answers.append(command("predict")(cfg))
 
     call(forecast, config_name="predict", overrides=list(overrides))
-    answer = found[0]
+    answer = answers[0]
     assert answer is not None, "predict answers"
     document: dict[str, object] = json.loads(json.dumps(answer.document, default=str))
     return document

@@ -35,7 +35,7 @@ USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of s
 MOST_READINGS = 4  # of a file that can be read in several ways
 
 
-class Task(NamedTuple):
+class AutoTask(NamedTuple):
     """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
     the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
     period: steps in a season, None where none is known.
@@ -69,7 +69,7 @@ class Task(NamedTuple):
         return [*kept, *(f"{key}={hydra_value(value)}" for key, value in settings.items())]
 
 
-def find_task(arguments: argparse.Namespace) -> Task:
+def find_task(arguments: argparse.Namespace) -> AutoTask:
     """Reads the file. Raises UserError for one that cannot be forecast, and for words that it does not take."""
     own, others = split_words(arguments.settings)
     if arguments.target is not None:
@@ -95,14 +95,14 @@ def find_task(arguments: argparse.Namespace) -> Task:
             unsaid = [word for word in words if word.partition("=")[0] not in chosen]
             lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
     kept = [word for word in words if word.partition("=")[0] not in chosen]
-    found = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
-    roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in found)]
-    task = Task(found, notes, future, [*roles, "data.features="] if roles else [], period)
+    overrides = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
+    roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in overrides)]
+    task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
 
 
-def check_known(task: Task) -> None:
+def check_known(task: AutoTask) -> None:
     """UserError where the forecast would lack what is known of its steps in advance: now and not after the training."""
     config, future = composed(task.of({"model": "ridge"})).config, task.future
     source, steps = config.data.build(Source), config.pred_len
@@ -131,7 +131,9 @@ def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
     others = [word for word in settings if word not in own]
     for word in others:
         key = word.partition("=")[0]
-        if "=" not in word or not any(key == one or (one.endswith(".") and key.startswith(one)) for one in OTHERS):
+        if "=" not in word or not any(
+            key == accepted or (accepted.endswith(".") and key.startswith(accepted)) for accepted in OTHERS
+        ):
             near = closest(key, [*OTHERS, "data.target"])
             raise UserError(
                 f"{word}: forecast auto does not take it.{near} It takes data.KEY=VALUE, data/split=NAME, "
@@ -170,9 +172,9 @@ def of_file(
     words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
     words = [word for word in words if word.partition("=")[0] not in lengths]
-    found = {key: int(value) for key, value in lengths.items()}
-    found["label_len"] = label_len_of(**found)
-    return words, found, notes, None if check.season is None else check.season.period
+    steps = {key: int(value) for key, value in lengths.items()}
+    steps["label_len"] = label_len_of(**steps)
+    return words, steps, notes, None if check.season is None else check.season.period
 
 
 def chosen_words(command: str) -> list[str]:

@@ -113,7 +113,7 @@ def fold_forecasts(loaded: LoadedModel, data: Prepared, *, folds: int, step: int
     """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
     checkpoint, config = loaded.checkpoint, loaded.checkpoint.config
     device = loaded.device
-    asked = () if config.calibration == "none" else levels_of(config.level)
+    levels = () if config.calibration == "none" else levels_of(config.level)
     table = rolled(
         checkpoint.model().to(device),
         data,
@@ -123,7 +123,7 @@ def fold_forecasts(loaded: LoadedModel, data: Prepared, *, folds: int, step: int
         fitted=checkpoint.record.fits,
         batch_size=config.data.batch_size,
         device=device,
-        levels=asked,
+        levels=levels,
         intervals=wanted(checkpoint),
     )
     table["fold"] += first

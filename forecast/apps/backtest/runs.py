@@ -61,8 +61,8 @@ def failed(folder: Path, fold: Fold, count: int) -> UserError:
     """What to say of a fold that has ended without results."""
     run = read_run(run_of_fold(folder, fold))
     reason = reason_of(run, folder / OUTPUT) or "nothing was said"
-    what = "the training" if fold is None else f"fold {fold + 1} of {count}"
+    subject = "the training" if fold is None else f"fold {fold + 1} of {count}"
     return UserError(
-        f"{what} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "
+        f"{subject} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "
         f"{folder / OUTPUT} has all that was said."
     )

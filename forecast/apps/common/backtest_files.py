@@ -22,7 +22,7 @@ Fold = int | None  # None: one training for all folds
 
 
 class OfBacktest(TypedDict):
-    """backtest_of.json, see `backtest.what_of`."""
+    """backtest_of.json: of which config, program and checkpoint a backtest is; it goes on where they are the same."""
 
     identity: str | None
     program: str | None
@@ -74,7 +74,7 @@ def saved_scales(folder: Path) -> pd.DataFrame:
     path, numbers, names = folder / PARTS / SCALES, Array("f", 1), Array("U", 1)
     columns = {"id": names._replace(optional=True), "target": names, "std": numbers, "naive": numbers}
     arrays = read_arrays(path, columns, most=4000)
-    if arrays is None or len({len(one) for one in arrays.values()}) > 1:
+    if arrays is None or len({len(array) for array in arrays.values()}) > 1:
         raise DocumentError(path, "there is no such file" if arrays is None else "its arrays are not of one length")
     table: pd.DataFrame = pd.DataFrame(arrays)
     return table

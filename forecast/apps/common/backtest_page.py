@@ -30,7 +30,7 @@ from forecast.run_folder.shapes import Backtest, Origin
 
 
 def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], origin: Origin) -> str:
-    """The page, from backtest.json, sums over all parts, and the parts in the folder. origin: see `origin_of`."""
+    """The page, from backtest.json, sums over all parts, and the parts in the folder. origin: of its model."""
     paths = [part_path(folder, number) for number in parts]
     return backtest_page(document, sums, partial(map, read_part, paths), origin)
 

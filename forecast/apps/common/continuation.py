@@ -62,9 +62,10 @@ def continuation(
     future: CsvSource | None = None,
     level: Sequence[float] | None = None,
 ) -> Continuation:
-    """The model and the series that it continues, see `history_source`. UserError where none is long enough.
+    """The model and the series that it continues, those of the file `path` or of the data trained on.
 
-    future: what is known in advance, see `future_values`. level: whose ends are further columns, in per cent.
+    future: the file of what is known in advance. level: whose ends are further columns, in per cent. UserError where no
+    series is long enough.
     """
     model = checkpoint.model().to(device)
     other = history_source(checkpoint, source, path, reading)

@@ -86,7 +86,7 @@ def training(checkpoint: Checkpoint) -> Training:
     A key that the config does not have is None, such as instance_norm of a model without it.
     """
     config = checkpoint.config
-    found = {
+    entries = {
         "windows": checkpoint.data["windows"].get("train", 0),
         "batch_size": config.data.get("batch_size"),
         "max_epochs": config.trainer.get("max_epochs"),
@@ -94,7 +94,7 @@ def training(checkpoint: Checkpoint) -> Training:
         "schedule": checkpoint.record.choices.get("schedule"),
         **{key: config.model.get(key) for key in ("instance_norm", "d_model", "n_heads", "d_ff")},
     }
-    return cast(Training, found)
+    return cast(Training, entries)
 
 
 def same_data(checkpoint: Checkpoint) -> list[str] | None:

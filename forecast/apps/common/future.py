@@ -28,7 +28,7 @@ def future_source(
     """
     if path is None:
         return None
-    if not checkpoint.told:
+    if not checkpoint.future_columns:
         raise UserError(
             f"future={path}: the model was trained without columns that are known in advance. Leave it out, or train "
             "with data.known=[NAME]."
@@ -43,10 +43,10 @@ def future_values(
 ) -> FloatArray:
     """The covariates (S, P, K) at the steps after each series, in original units; of what stays hidden 0.
 
-    source: the history. series (M,): those that are forecast. future: see `future_source`. UserError where it is
-    missing or lacks something.
+    source: the history. series (M,): those that are forecast. future: the file with the values of what is known in
+    advance. UserError where it is missing or lacks something.
     """
-    columns, steps = checkpoint.told, checkpoint.config.pred_len
+    columns, steps = checkpoint.future_columns, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
         flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
@@ -60,7 +60,7 @@ def future_values(
                 "into a file as the history is written and name it: future=FILE"
             )
         book = checkpoint.codebook(source)
-        told = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
-        told = in_numbers_of(checkpoint.categories, told, columns, book, str(future.path))
-        values[..., [checkpoint.covariates.index(name) for name in columns]] = told
+        known = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
+        known = in_numbers_of(checkpoint.categories, known, columns, book, str(future.path))
+        values[..., [checkpoint.covariates.index(name) for name in columns]] = known
     return values

@@ -19,16 +19,16 @@ def levels_of(level: Sequence[float]) -> tuple[float, ...]:
     """The levels in per cent, ascending. UserError for one that is named twice, and for too many."""
     if isinstance(level, str | bytes) or not isinstance(level, Iterable):
         raise UserError(f"level={level!r}: name the levels in per cent, as level=[80,95]")
-    bad = next((one for one in level if not isinstance(one, int | float) or not PER_CENT.holds(one)), None)
+    bad = next((value for value in level if not isinstance(value, int | float) or not PER_CENT.holds(value)), None)
     if bad is not None:
         raise UserError(f"level: {bad!r} {PER_CENT.message}")
-    found = tuple(sorted(map(float, level)))
-    twice = next((one for one, other in pairwise(found) if one == other), None)
+    levels = tuple(sorted(map(float, level)))
+    twice = next((number for number, after in pairwise(levels) if number == after), None)
     if twice is not None:
         raise UserError(f"level={written(level)}: {name_of(twice)} is named twice; name each level once")
-    if len(found) > MOST_LEVELS:
-        raise UserError(f"level: {len(found)} levels are asked for, and at most {MOST_LEVELS} are given. Name fewer.")
-    return found
+    if len(levels) > MOST_LEVELS:
+        raise UserError(f"level: {len(levels)} levels are asked for, and at most {MOST_LEVELS} are given. Name fewer.")
+    return levels
 
 
 def written(level: Sequence[float]) -> str:
@@ -58,12 +58,12 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
             raise without_calibration(checkpoint)
         return None
     if level is not None:
-        asked = levels_of(level)
-        check_calibrated(checkpoint, calibration, asked)
+        levels = levels_of(level)
+        check_calibrated(checkpoint, calibration, levels)
     else:
         usual = levels_of(checkpoint.config.level)
-        asked = tuple(one for one in usual if one in calibration.levels)
-    return Intervals(calibration=calibration, asked=asked, adaptive=how == "adaptive")
+        levels = tuple(number for number in usual if number in calibration.levels)
+    return Intervals(calibration=calibration, asked=levels, adaptive=how == "adaptive")
 
 
 def forecast_intervals(checkpoint: Checkpoint, level: Sequence[float] | None) -> Intervals | None:
@@ -79,19 +79,20 @@ def without_calibration(checkpoint: Checkpoint) -> UserError:
     )
 
 
-def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, asked: Sequence[float]) -> None:
+def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, levels: Sequence[float]) -> None:
     """UserError for levels that a calibration does not have."""
-    if not (missing := [one for one in asked if one not in calibration.levels]):
+    if not (missing := [number for number in levels if number not in calibration.levels]):
         return
-    few = [one for one in missing if blocks_needed(one) > calibration.blocks]
+    few = [number for number in missing if blocks_needed(number) > calibration.blocks]
     if few:
         raise UserError(
-            f"level={written(asked)}: intervals of {windows_needed(few)} validation windows that do not overlap, and "
+            f"level={written(levels)}: intervals of {windows_needed(few)} validation windows that do not overlap, and "
             f"the model was calibrated on {calibration.blocks}. Ask for lower levels, or train with more validation "
             "rows."
         )
-    whole = [int(one) if one == int(one) else one for one in asked]
+    whole = [int(number) if number == int(number) else number for number in levels]
+    calibrated = ", ".join(map(name_of, calibration.levels))
     raise UserError(
-        f"level={written(asked)}: {checkpoint.path} is calibrated for {', '.join(map(name_of, calibration.levels))} %. "
+        f"level={written(levels)}: {checkpoint.path} is calibrated for {calibrated} %. "
         f"Ask for these, or train with them: {train_again(checkpoint, level=whole)}"
     )

@@ -26,7 +26,7 @@ class LoadedModel:
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "auto", root: str | None = None) -> "LoadedModel":
-        """That of a checkpoint. device: auto, cpu or cuda. UserError for either, the device first."""
+        """That of a checkpoint. device: auto, cpu or cuda, checked before the file. UserError for either."""
         return cls(device=find_device(device), checkpoint=load_checkpoint(path), root=root)
 
     def source(self) -> Source:
@@ -48,7 +48,7 @@ class LoadedModel:
     ) -> Result:
         """All that an evaluation gives, of the data trained on or of the file `path`.
 
-        calibration, level: see `wanted`; the rest: see `evaluate_checkpoint`.
+        calibration, level: of the intervals, as typed; None: as in training. The rest is that of `evaluate_checkpoint`.
         """
         source = self.source()
         data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)

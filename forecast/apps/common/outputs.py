@@ -19,17 +19,17 @@ Inputs = Iterable[tuple[str, Path | str | None]]
 
 def keep_inputs(outputs: Iterable[Path], inputs: Inputs, *, key: str) -> None:
     """Raises UserError when one of the outputs is an input, by whatever name or link. key: what names the output."""
-    for output, (what, path) in itertools.product(outputs, inputs):
+    for output, (role, path) in itertools.product(outputs, inputs):
         if path and same_file(output, Path(path)):
-            raise UserError(f"{key}: {output} is {what} and would be overwritten; choose another name.")
+            raise UserError(f"{key}: {output} is {role} and would be overwritten; choose another name.")
 
 
-def same_file(one: Path, other: Path) -> bool:
+def same_file(path: Path, other: Path) -> bool:
     """Whether two paths are one file, or would be if it were there: links of both kinds, and any spelling, count."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a name that no file can have
-        return one.samefile(other)
+        return path.samefile(other)
     with contextlib.suppress(OSError, ValueError):
-        return one.resolve() == other.resolve()
+        return path.resolve() == other.resolve()
     return False
 
 

@@ -70,7 +70,7 @@ def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]
 def write_residuals(
     path: Path, times: npt.NDArray[np.datetime64], signed: npt.NDArray[np.float32], names: list[str], first: str
 ) -> None:
-    """Writes residuals.csv; see `residual_rows`."""
+    """Writes residuals.csv: signed errors (R, T) by the times (R,) at which forecasts begin, `first` before others."""
     path.write_text(residuals_csv(residual_rows(times, signed, names, first), DECIMALS), encoding="utf-8")
 
 
@@ -84,7 +84,7 @@ def page_of(
 ) -> str:
     """The page, from the files of a run alone: where `place` says that they lie.
 
-    metrics: that become metrics.json; origin: see `origin_of`. ahead: the file of what is forecast; None without one.
+    metrics: that become metrics.json; origin: of the model. ahead: the file of what is forecast; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     windows = read_windows(place(FORECASTS))
@@ -139,7 +139,7 @@ def check_results(run: Run) -> None:
         raise UserError(f"{folder}: there is no such folder. With --page it is that of one run, as outputs/DATE/TIME.")
     again = f"forecast train ckpt_path={last} goes on with it" if last.is_file() else "train again"
     training = bool(run.run_info)
-    if not run.run_info and not run.metrics and any((one / RUN_INFO).is_file() for one in folder.iterdir()):
+    if not run.run_info and not run.metrics and any((entry / RUN_INFO).is_file() for entry in folder.iterdir()):
         raise UserError(f"{folder} has no results to report: it holds runs. Their page: forecast report {folder}")
     if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
         reason = run.reason or "it has no results"

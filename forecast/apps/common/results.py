@@ -90,8 +90,8 @@ def evaluate_checkpoint(
 
     source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
     brief: splits of which only the number of windows and the errors are kept. intervals: which of the model's are
-    wanted. elsewhere: see `evaluate`. Raises UserError when no window counts, or a forecast is not
-    finite.
+    wanted. elsewhere: makes the model's forecasts in place of this process. Raises UserError when no window counts, or
+    a forecast is not finite.
     """
     model, data = checkpoint.model().to(device), data.on(device)
     judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
@@ -150,13 +150,13 @@ def differences(evaluation: Evaluation, data: Prepared, protocol: Protocol) -> d
 def use_of_columns(
     checkpoint: Checkpoint, data: Prepared, *, split: str, protocol: Protocol, device: torch.device
 ) -> Block:
-    """The entry `covariates`, see `column_use`; nothing where the training named no roles."""
+    """The entry `covariates`, what each column is worth; nothing where the training named no roles."""
     if not names_roles(checkpoint.config.data.node):
         return {}
     roles = roles_of(data)
     model = checkpoint.model().to(device)
-    found = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
-    return cast(Block, {"covariates": found})
+    uses = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
+    return cast(Block, {"covariates": uses})
 
 
 def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:
@@ -164,10 +164,10 @@ def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale
 
     Of a file that has not the train rows the checkpoint's errors over them stand for those of the series trained on.
     """
-    found = naive_errors(data, split, rule)
+    naive = naive_errors(data, split, rule)
     if rule == "split" or "train" in data.splits:
-        return found
-    return checkpoint.scale.naive_errors(found, data.frame.ids)
+        return naive
+    return checkpoint.scale.naive_errors(naive, data.frame.ids)
 
 
 def best_reachable(source: Source | None, data: Prepared) -> np.ndarray | None:
@@ -181,7 +181,7 @@ def best_reachable(source: Source | None, data: Prepared) -> np.ndarray | None:
 def step_errors(evaluation: Evaluation, best_mse: np.ndarray | None) -> dict[str, list[float]]:
     """MSE and MAE, scaled units, of the model and the baselines at each step, P figures each.
 
-    best_mse (P,): see `best_reachable`.
+    best_mse (P,): the least that any forecaster could reach; None if unknown.
     """
     columns = dict(zip(("mse_scaled", "mae_scaled"), evaluation.errors.steps(), strict=True))
     for name, errors in evaluation.baselines.items():

@@ -40,7 +40,7 @@ Pieces = list[tuple[Path, ForecastPart]]
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """The forecasts of one part, on their way into a file. run: what all parts have alike, see `ForecastPart`."""
+    """The forecasts of one part, on their way into a file. run: what all parts have alike."""
 
     ends: Continuation
     table: ForecastTable
@@ -121,7 +121,7 @@ def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
         past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
         truth=None,
         forecast=forecast.values[..., : len(ends.targets)],
-        bands=[Band(*one) for one in split_ends(forecast.values, len(ends.targets), ends.levels)],
+        bands=[Band(*band) for band in split_ends(forecast.values, len(ends.targets), ends.levels)],
         timestamps=[frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series],
         columns=list(table.targets[: len(ends.targets)]),
         title=title,

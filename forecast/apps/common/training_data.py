@@ -34,7 +34,7 @@ from forecast.training.record import make_record
 log = logging.getLogger(__name__)
 
 
-class Begun(NamedTuple):
+class TrainingStart(NamedTuple):
     """The data of a training, how its windows count, and the record as far as it is known before the training."""
 
     data: Prepared
@@ -42,7 +42,7 @@ class Begun(NamedTuple):
     record: Record
 
 
-def begin(plan: Plan, *, ridge: bool = True) -> Begun:
+def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     """Reads the data of a training and fits its baselines; ridge: that one too, which takes longer than all else.
 
     Raises UserError for whatever the data do not allow, now and not after the training.
@@ -58,7 +58,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> Begun:
     if rank() == 0:
         warn_of_known_targets(data, config.data.node)
     fitted = baselines(plan, data, ridge=ridge)
-    return Begun(data, protocol, make_record(config, plan.choices, source, data, fitted))
+    return TrainingStart(data, protocol, make_record(config, plan.choices, source, data, fitted))
 
 
 def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
@@ -66,7 +66,7 @@ def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
     copies = known_targets(data)
     if not copies:
         return
-    names = [one.column for one in copies]
+    names = [copy.column for copy in copies]
     without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in names]}
     without["drop"] = [*names_in(keys, "drop"), *names]
     if not names_roles({**keys, **without}):  # the target alone stays what is forecast

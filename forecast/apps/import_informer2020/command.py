@@ -194,9 +194,9 @@ def print_summary(arguments: argparse.Namespace, record: Record, *, n_names: int
         say(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
     trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
     say(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
-    made = typed("ckpt_path", str(output))
+    word = typed("ckpt_path", str(output))
     say(f"""
 Next:
-  forecast evaluate {made}                          every test window
-  forecast evaluate {made} protocol=informer2021    the windows that the authors count
-  forecast predict {made}                           what comes after the data""")
+  forecast evaluate {word}                          every test window
+  forecast evaluate {word} protocol=informer2021    the windows that the authors count
+  forecast predict {word}                           what comes after the data""")

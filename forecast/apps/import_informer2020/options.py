@@ -64,8 +64,8 @@ def add_data_options(group: argparse._ArgumentGroup) -> None:
     add_option(group, "label_len", 48, "steps of them the decoder begins with")
     add_option(group, "pred_len", 24, "steps to forecast")
     add_option(group, "batch_size", 32, "windows that evaluate gathers at a time")
-    for name, what in (("enc_in", "the encoder reads"), ("dec_in", "the decoder reads"), ("c_out", "are forecast")):
-        group.add_argument(f"--{name}", type=int, help=f"how many columns {what}: only compared with the data")
+    for name, use in (("enc_in", "the encoder reads"), ("dec_in", "the decoder reads"), ("c_out", "are forecast")):
+        group.add_argument(f"--{name}", type=int, help=f"how many columns {use}: only compared with the data")
 
 
 def add_model_options(group: argparse._ArgumentGroup) -> None:

@@ -10,7 +10,7 @@ from forecast.text.program import install
 
 
 def tune(cfg: DictConfig) -> Answer:
-    """Runs trials and writes what came of them, see `tuning.tune`. UserError where Optuna is not installed."""
+    """Runs trials and writes what came of them. UserError where Optuna is not installed."""
     if find_spec("optuna") is None:
         raise UserError(f"forecast tune: the package optuna is not installed. Install it: {install('tune')}")
     from forecast.apps.tune import tuning

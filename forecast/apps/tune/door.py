@@ -71,13 +71,13 @@ class Tunable:
             "tune.space": str(space) if isinstance(space, Path) else space,
             "hydra.run.dir": str(folder),
         }
-        found: list[StudyDocument] = []
+        documents: list[StudyDocument] = []
 
         def study(cfg: DictConfig) -> None:
             kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
             try:
                 check_file(cfg)
-                found.append(run_study(cfg).document)
+                documents.append(run_study(cfg).document)
             except UserError:
                 if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
                     (run_folder() / TRAINING_TABLE).unlink()
@@ -87,9 +87,9 @@ class Tunable:
         settings = [f"{key}={hydra_value(value)}" for key, value in of_study.items()]
         call(study, config_name="tune", overrides=[*words, *trained, *settings])
         best = copy.copy(self)
-        best.study = found[0]
+        best.study = documents[0]
         rows = table if isinstance(table, pd.DataFrame) else None
-        best.overrides = [*(words if rows is None else []), *own, *best_words(found[0])]
+        best.overrides = [*(words if rows is None else []), *own, *best_words(documents[0])]
         return best.fit(rows)
 
 

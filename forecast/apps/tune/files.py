@@ -30,15 +30,15 @@ class BestFile:
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self.of, self.said = -1, {"command": "", "file": BEST_FILE}
+        self.of, self.entries = -1, {"command": "", "file": BEST_FILE}
 
     def update(self, study: SharedStudy) -> dict[str, str]:
         """Writes it where it is of another trial; returns the command that trains with it, and where the file is."""
         with study.lock:
             best = study.best()
             if best is not None and best.number != self.of:
-                self.of, self.said = best.number, best_file(self.search, best)
-        return self.said
+                self.of, self.entries = best.number, best_file(self.search, best)
+        return self.entries
 
 
 def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stopped: bool) -> StudyDocument | None:

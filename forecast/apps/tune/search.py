@@ -93,7 +93,7 @@ def begin(search: Search, cfg: DictConfig) -> None:
             before = {"config": "unreadable"}
         if before:
             names = {"config": "model, data or other settings", "program": "program", "space": "search space"}
-            if other := [name for what, name in names.items() if before.get(what) != now[what]]:
+            if other := [name for part, name in names.items() if before.get(part) != now[part]]:
                 raise UserError(
                     f"{key} holds a study of another {other[0]}. Choose another folder, or leave hydra.run.dir out"
                 )

@@ -241,8 +241,8 @@ class SharedStudy:
 
     def fail(self, trial: Trial, reason: str, *, seconds: float, again: bool = False) -> FrozenTrial:
         """Ends a trial without an error. again: it would be another time, as what ended it was no fault of its own."""
-        if (found := self.storage.get_trial(trial._trial_id)).state.is_finished():  # Ctrl-C came after its end
-            return found
+        if (ended := self.storage.get_trial(trial._trial_id)).state.is_finished():  # Ctrl-C came after its end
+            return ended
         trial.set_user_attr("seconds", seconds)
         trial.set_user_attr("reason", reason)
         trial.set_user_attr("stopped", again)
@@ -344,11 +344,11 @@ def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], jo
         for key, value in trial.system_attrs.get("fixed_params", {}).items():
             if key not in distributions or not distributions[key]._contains(distributions[key].to_internal_repr(value)):
                 raise DocumentError(journal, f"trial {trial.number} is not of the search space")
-        for key, one in trial.distributions.items():
-            if distributions.get(key) != one or not one._contains(one.to_internal_repr(trial.params[key])):
+        for key, drawn in trial.distributions.items():
+            if distributions.get(key) != drawn or not drawn._contains(drawn.to_internal_repr(trial.params[key])):
                 raise DocumentError(journal, f"trial {trial.number} is not of the search space")
         needed = {TrialState.COMPLETE: ("seconds", "epochs", "error"), TrialState.FAIL: ("reason",)}
-        lacking = [] if "same_as" in known else [one for one in needed.get(trial.state, ()) if one not in known]
+        lacking = [] if "same_as" in known else [name for name in needed.get(trial.state, ()) if name not in known]
         if trial.state == TrialState.COMPLETE and (trial.value is None or trial.params.keys() != distributions.keys()):
             lacking = ["value"]
         if lacking:

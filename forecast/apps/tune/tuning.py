@@ -88,11 +88,11 @@ def run_trial(search: Search, study: SharedStudy, trial: Trial, trials: Trials, 
     """Runs one trial, and notes and says what it came to."""
     begun = time.monotonic()
     try:
-        found = train_config([*search.words, *typed_point(trial.params)], search.folders)
-        check_config(found.values)
-        config = RunConfig.composed(found.values)
+        composed = train_config([*search.words, *typed_point(trial.params)], search.folders)
+        check_config(composed.values)
+        config = RunConfig.composed(composed.values)
         source = config.data.build(Source)
-        plan = Plan(config=config, choices=found.options, source=source, folder=search.folder, start=None)
+        plan = Plan(config=config, choices=composed.options, source=source, folder=search.folder, start=None)
         outcome = trials.run(plan, report=partial(study.report, trial), deadline=deadline)
         ended = study.tell(trial, outcome, seconds=time.monotonic() - begun)
     except (KeyboardInterrupt, Terminated):

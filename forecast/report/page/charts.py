@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.report.drawn import LEAST_PAST, step_numbers
-from forecast.report.forecasters import BOUND, Forecaster, baseline_name
+from forecast.report.forecasters import BOUND, ScoredForecaster, baseline_name
 from forecast.text.terminal import label
 
 # A line so many times above the first two is far; points of one line, rows of bars, windows or columns
@@ -44,10 +44,10 @@ def lines_chart(
     at, drawn = evenly(len(x), MOST_POINTS), []
     for name, lines in panels.items():
         known = [lines.get(key) for key in styles]
-        values = [None if one is None else np.array(one, dtype=np.float64) for one in known]  # None in one is NaN
-        shown = [None if one is None else rounded([one[[i for i in at if i < len(one)]]])[0] for one in values]
+        values = [None if line is None else np.array(line, dtype=np.float64) for line in known]  # None in a line is NaN
+        shown = [None if line is None else rounded([line[[i for i in at if i < len(line)]]])[0] for line in values]
         drawn.append({"x": [x[i] for i in at], "lines": shown, "label": name})
-    made = {
+    chart = {
         "kind": "lines",
         "title": title,
         "x": axis,
@@ -56,7 +56,7 @@ def lines_chart(
         "picks": [{"label": "Error", "names": list(panels)}],
         "panels": drawn,
     }
-    return made if per_cent else with_far(made)
+    return chart if per_cent else with_far(chart)
 
 
 def by_step_chart(
@@ -169,11 +169,11 @@ def points_chart(title: str, rows: Sequence[tuple[str, float, float, float]]) ->
 
     The point is filled where the interval leaves 0 out.
     """
-    found = [
+    points = [
         {"name": label(name), "value": value, "low": low, "high": high, "sure": not low <= 0.0 <= high}
         for name, value, low, high in rows
     ]
-    return {"kind": "bars", "title": title, "rows": found, "points": True, "span": 0.0}
+    return {"kind": "bars", "title": title, "rows": points, "points": True, "span": 0.0}
 
 
 def ranks_chart(values: Floats) -> Chart:
@@ -209,7 +209,7 @@ def column_names(names: Sequence[str]) -> Chart:
 
 
 def milliseconds(times: pd.DatetimeIndex, counted: bool) -> list[int]:
-    """Times as a browser counts them; of rows without a clock their numbers, see `step_numbers`."""
+    """Times as a browser counts them, from 1970 on; of rows without a clock (`counted`) their numbers, from 1."""
     since = times.tz_localize(None).to_numpy().astype("datetime64[ms]").astype(np.int64)
     numbers: list[int] = (since + counted).tolist()
     return numbers
@@ -217,7 +217,7 @@ def milliseconds(times: pd.DatetimeIndex, counted: bool) -> list[int]:
 
 def rounded(parts: Sequence[Floats]) -> list[list[float | None]]:
     """The values with the digits that one picture of them all needs; None for what is not known."""
-    whole = np.concatenate([np.asarray(one, dtype=np.float64) for one in parts])
+    whole = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
     finite = whole[np.isfinite(whole)]
     span = float(np.ptp(finite)) if len(finite) else 0.0
     size = span if span > 0 else float(np.abs(finite).max(initial=0.0))
@@ -228,21 +228,21 @@ def rounded(parts: Sequence[Floats]) -> list[list[float | None]]:
         listed = [value if value is not None and math.isfinite(value) else None for value in listed]
     if digits <= 0:
         listed = [None if value is None else int(value) for value in listed]
-    ends = np.cumsum([len(one) for one in parts])
-    return [listed[end - len(one) : end] for one, end in zip(parts, ends, strict=True)]
+    ends = np.cumsum([len(part) for part in parts])
+    return [listed[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
 
 
 def forecasts_chart(
     windows: Mapping[str, npt.NDArray[Any]],
-    best: Forecaster | None,
+    best: ScoredForecaster | None,
     first: str | None,
     *,
     title: str = "Forecasts beside the truth",
 ) -> tuple[Chart, str]:
     """The forecasts of forecasts.npz beside the truth and the best baseline, and what of them is left out.
 
-    windows: see `results.example_windows`. there is no truth after the end of the data. first: the column that is
-    chosen at first.
+    windows: the arrays of forecasts.npz; there is no truth after the end of the data. first: the column that is chosen
+    at first.
     """
     (count, pred_len, n_columns), levels = windows["forecast"].shape, list(windows.get("levels", ()))
     names = [str(name) for name in windows["columns"]]
@@ -263,7 +263,7 @@ def forecasts_chart(
         past = windows["past"][window, -known:, column]
         return forecast_panel(times, past, after, bands=len(levels), stride=stride, name=names[column], counted=counted)
 
-    found = forecast_spec(
+    chart = forecast_spec(
         lines,
         levels,
         picks=[_window_names(windows, shown, counted), column_names([names[i] for i in columns])],
@@ -273,7 +273,7 @@ def forecasts_chart(
     )
     left = [f"{len(columns)} of {n_columns} target columns"] * (len(columns) < n_columns)
     left += [f"one of {stride} steps"] * (stride > 1)
-    return found, f"To keep the page small: {' and '.join(left)}." if left else ""
+    return chart, f"To keep the page small: {' and '.join(left)}." if left else ""
 
 
 def forecast_lines(best: str | None) -> dict[str, str]:
@@ -297,7 +297,7 @@ def forecast_spec(
     counted: bool,
     title: str = "Forecasts beside the truth",
 ) -> Chart:
-    """A chart of forecasts, of which one panel is seen at a time. lines: see `forecast_lines`."""
+    """A chart of forecasts, of which one panel is seen at a time. lines: key of each -> its style."""
     return {
         "kind": "lines",
         "title": title,
@@ -325,8 +325,8 @@ def forecast_panel(
     times (L + P,) of past (L,) and of `after`, (P,) each: lines, and at last both ends of each of the bands.
     """
     known = len(past)
-    first, *rest = rounded([past[::-1][::stride][::-1], *(one[::stride] for one in after)])
-    later = [{"from": len(first), "values": one} for one in rest]
+    first, *rest = rounded([past[::-1][::stride][::-1], *(line[::stride] for line in after)])
+    later = [{"from": len(first), "values": values} for values in rest]
     lines, ends = later[: len(later) - 2 * bands], later[len(later) - 2 * bands :]
     x, mark = _places(times, stride, known, counted)
     return {
@@ -339,7 +339,7 @@ def forecast_panel(
 
 
 def is_counted(windows: Mapping[str, npt.NDArray[Any]]) -> bool:
-    """Whether rows have numbers in place of times, see `step_numbers`."""
+    """Whether rows have numbers in place of times, by the first window."""
     return step_numbers(pd.DatetimeIndex(windows["timestamps"][0])) is not None
 
 
@@ -350,9 +350,9 @@ def _window_names(windows: Mapping[str, npt.NDArray[Any]], shown: Sequence[int],
     last = windows["past"].shape[1] - 1
     stamps = [pd.DatetimeIndex(windows["timestamps"][i]) for i in shown]
     if steps:
-        numbers = [step_numbers(one) for one in stamps]
-        return {"label": "Known until step", "names": [str(one[last]) for one in numbers if one is not None]}
-    return {"label": "Known until", "names": [str(one[last]).removesuffix(":00") for one in stamps]}
+        numbers = [step_numbers(times) for times in stamps]
+        return {"label": "Known until step", "names": [str(rows[last]) for rows in numbers if rows is not None]}
+    return {"label": "Known until", "names": [str(times[last]).removesuffix(":00") for times in stamps]}
 
 
 def _places(times: pd.DatetimeIndex, stride: int, known: int, counted: bool) -> tuple[list[int] | dict[str, int], int]:

@@ -73,9 +73,9 @@ def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
     series = data["series"]
     if series.get("cells_made_up") and series["count"] > 1:
         yield "cells filled in", f"{series['cells_made_up']:,}, which count in no loss, scale or error"
-    for reason, found in (series.get("left_out") or {}).items():
-        more = f" and {found['count'] - len(found['first'])} more" * (found["count"] > len(found["first"]))
-        yield "series left out", f"{found['count']:,}, {label(reason)}: {listed(found['first'])}{more}"
+    for reason, group in (series.get("left_out") or {}).items():
+        more = f" and {group['count'] - len(group['first'])} more" * (group["count"] > len(group["first"]))
+        yield "series left out", f"{group['count']:,}, {label(reason)}: {listed(group['first'])}{more}"
 
 
 def scaler_table(scale: Scale, *, many: bool) -> PageTable | None:

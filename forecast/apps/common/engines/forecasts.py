@@ -7,7 +7,15 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from forecast.apps.common.engines.parts import Place, Task, at_work, cluster_of, made, name_of, number_of_parts
+from forecast.apps.common.engines.parts import (
+    ClusterTask,
+    Place,
+    at_work,
+    cluster_of,
+    make_parts,
+    name_of,
+    number_of_parts,
+)
 from forecast.apps.common.inputs import find_device
 from forecast.apps.common.scoring import PIECE, Pieces, Scoring, pieces_of, scoring_of, series_of
 from forecast.checkpoint.load import load_checkpoint
@@ -42,7 +50,7 @@ def parts(ray: ModuleType, settings: PredictSettings, place: Place, scoring: Sco
     del output  # whose pieces are in the place
     series, device = len(scoring.ends.series), scoring.ends.device.type
     of = number_of_parts(settings.ray.shards, series, whole=BATCH, piece=PIECE)
-    task = Task(
+    task = ClusterTask(
         cluster=cluster_of(settings.ray, device=device),
         place=place,
         begin=partial(begun, replace(settings, device=device)),
@@ -51,22 +59,22 @@ def parts(ray: ModuleType, settings: PredictSettings, place: Place, scoring: Sco
     )
     names = [place.shared.folder / name_of((number, of), scoring.run) for number in range(1, of + 1)]
     there = sum(read_part(path) is not None for path in names)
-    return made(ray, task, scoring.run, of=of, there=there)
+    return make_parts(ray, task, scoring.run, of=of, there=there)
 
 
 @dataclass(frozen=True)
 class Forecasts:
-    """See `Work`."""
+    """The work of a forecast, whose parts are series."""
 
     scoring: Scoring
 
     @property
     def run(self) -> Mapping[str, object]:
-        """See `Work`."""
+        """What all parts have alike, and their bits depend on."""
         return self.scoring.run
 
     def make(self, path: Path, number: int, of: int) -> ForecastPart:
-        """See `Work`."""
+        """Writes the forecasts of a part, unless it is there; what the JSON beside it says."""
         scoring = replace(self.scoring, shard=(number, of))
         return scoring.piece(path, *series_of((number, of), len(scoring.ends.series)))
 

@@ -34,7 +34,7 @@ LEAST = 32  # parts, where there is so much to do: what a death costs, and what 
 LINES = 10  # of how far it is, where there is no terminal
 
 
-class Made(Protocol):
+class PartRange(Protocol):
     """What is told of a part: the first and the end of the series or windows that it has."""
 
     @property
@@ -53,7 +53,7 @@ class Work(Protocol):
     def run(self) -> Mapping[str, object]:
         """Of JSON's types."""
 
-    def make(self, path: Path, number: int, of: int) -> Made:
+    def make(self, path: Path, number: int, of: int) -> PartRange:
         """Writes a part, unless it is there. Raises OSError, and UserError for what the user can mend."""
 
 
@@ -75,7 +75,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class ClusterTask:
     """What a command asks of a cluster. begin: makes a worker ready for its parts, and must be picklable.
 
     unit: of what there are `size`.
@@ -95,12 +95,13 @@ def name_of(shard: tuple[int, int], run: Mapping[str, object]) -> str:
     return f"shard-{shard[0]:05}-of-{shard[1]:05}-{checksum}{run['ending']}"
 
 
-def number_of_parts(asked: int | None, size: int, *, whole: int, piece: int) -> int:
+def number_of_parts(shards: int | None, size: int, *, whole: int, piece: int) -> int:
     """How many parts `size` series or windows have, however many make them: a command that goes on looks for the same.
 
-    whole: so many are forecast together, and no part has less. piece: a part has so many at most, unless asked for.
+    whole: so many are forecast together, and no part has less. piece: a part has so many at most, where no number of
+    `shards` was typed.
     """
-    return max(1, min(asked or max(LEAST, -(-size // piece)), -(-size // whole)))
+    return max(1, min(shards or max(LEAST, -(-size // piece)), -(-size // whole)))
 
 
 def cluster_of(settings: RaySettings, *, device: str) -> Cluster:
@@ -152,7 +153,9 @@ def only_one(place: Place) -> Iterator[None]:
             folder.rmdir()
 
 
-def made(ray: ModuleType, task: Task, run: Mapping[str, object], *, of: int, there: int) -> list[tuple[Path, Any]]:
+def make_parts(
+    ray: ModuleType, task: ClusterTask, run: Mapping[str, object], *, of: int, there: int
+) -> list[tuple[Path, Any]]:
     """All parts of a work, in their order, each with what is told of it.
 
     UserError where any has failed; the others stay for another time. run: of the
@@ -189,7 +192,7 @@ def made(ray: ModuleType, task: Task, run: Mapping[str, object], *, of: int, the
     ]
 
 
-def maker(task: Task, run: Mapping[str, object]) -> Callable[[int, int], Made]:
+def maker(task: ClusterTask, run: Mapping[str, object]) -> Callable[[int, int], PartRange]:
     """In a worker: reads model and data; what then writes part `number` of `of`, unless it is there.
 
     UserError where its work is not that of the command. run: of the command's own, with its commit.
@@ -197,7 +200,7 @@ def maker(task: Task, run: Mapping[str, object]) -> Callable[[int, int], Made]:
     work = task.begin()
     check_same(run, {**work.run, "commit": commit()})
 
-    def make(number: int, of: int) -> Made:
+    def make(number: int, of: int) -> PartRange:
         with task.place.written():
             return work.make(task.place.shared.folder / name_of((number, of), work.run), number, of)
 
@@ -208,7 +211,7 @@ class PartsBar:
     """How far a work is, in series or windows: a bar on a terminal, lines elsewhere. size: of all."""
 
     def __init__(self, size: int, unit: str) -> None:
-        self.size, self.unit, self.done, self.said = size, unit, 0, 0
+        self.size, self.unit, self.done, self.lines_logged = size, unit, 0, 0
         self.bar: Progress | None = None
         self.task = TaskID(0)
 
@@ -229,6 +232,6 @@ class PartsBar:
         self.done += 0 if part.error else part.value.stop - part.value.first
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done)
-        elif self.done * LINES // self.size > self.said:
-            self.said = self.done * LINES // self.size
+        elif self.done * LINES // self.size > self.lines_logged:
+            self.lines_logged = self.done * LINES // self.size
             log.info("%d of %d %s", self.done, self.size, self.unit)

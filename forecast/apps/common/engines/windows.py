@@ -16,7 +16,15 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from forecast.apps.common.engines.parts import Place, Task, at_work, cluster_of, made, name_of, number_of_parts
+from forecast.apps.common.engines.parts import (
+    ClusterTask,
+    Place,
+    at_work,
+    cluster_of,
+    make_parts,
+    name_of,
+    number_of_parts,
+)
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import wanted
 from forecast.apps.common.loaded import LoadedModel
@@ -61,11 +69,11 @@ def parts(
     protocol: Protocol,
     place: Place,
 ) -> Iterator[replayed.Made]:
-    """The forecasts of a pass, made by workers; see `evaluate`."""
+    """The forecasts of a pass, in the order of its windows, made by workers."""
     of = number_of_parts(settings.ray.shards, len(one_pass.numbers), whole=one_pass.chunk, piece=PIECE)
     run = run_of(settings, one_pass, levels)
     device = one_pass.windows.device.type
-    task = Task(
+    task = ClusterTask(
         cluster=cluster_of(settings.ray, device=device),
         place=place,
         begin=partial(begun, replace(settings, device=device), protocol),
@@ -73,8 +81,8 @@ def parts(
         size=len(one_pass.numbers),
     )
     there = sum(is_whole(place.shared.folder / name_of((number, of), run)) for number in range(1, of + 1))
-    found = made(ray, task, run, of=of, there=there)
-    return read([path for path, _ in found], one_pass.chunk)
+    pieces = make_parts(ray, task, run, of=of, there=there)
+    return read([path for path, _ in pieces], one_pass.chunk)
 
 
 def run_of(settings: EvaluateSettings, one_pass: WindowPass, levels: Sequence[float] | None) -> dict[str, object]:
@@ -96,7 +104,7 @@ def run_of(settings: EvaluateSettings, one_pass: WindowPass, levels: Sequence[fl
 
 
 @dataclass(frozen=True)
-class Part:
+class WindowRange:
     """The windows that a part has."""
 
     first: int
@@ -105,15 +113,15 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class MadeWindows:
-    """See `Work`. levels: of the intervals whose ends are made as well."""
+    """The work of an evaluation, whose parts are windows. levels: of the intervals whose ends are made as well."""
 
     one_pass: WindowPass
     levels: Sequence[float] | None
     run: Mapping[str, object]
     batch_size: int
 
-    def make(self, path: Path, number: int, of: int) -> Part:
-        """See `Work`."""
+    def make(self, path: Path, number: int, of: int) -> WindowRange:
+        """Writes the forecasts of a part, unless it is there whole; which windows these are."""
         first, stop = part_of((number, of), len(self.one_pass.numbers), whole=self.one_pass.chunk)
         if not is_whole(path):
             rows = {"first": first, "stop": stop, "batch_size": self.batch_size}
@@ -121,7 +129,7 @@ class MadeWindows:
             columns = zip(replayed.Made._fields, zip(*batches, strict=True), strict=True)
             with together(path.parent) as place:
                 save_arrays(place(path.name), {name: torch.cat(c).numpy() for name, c in columns if c[0] is not None})
-        return Part(first, stop)
+        return WindowRange(first, stop)
 
 
 def begun(settings: EvaluateSettings, protocol: Protocol) -> MadeWindows:
@@ -152,9 +160,9 @@ def is_whole(path: Path) -> bool:
 def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.Made]:
     """The forecasts in parts, `chunk` windows at a time, one part in memory."""
     for path in paths:
-        found = read_arrays(path, ARRAYS, most=16_000)
-        if found is None:
+        content = read_arrays(path, ARRAYS, most=16_000)
+        if content is None:
             raise DocumentError(path, "there is no such file")
-        arrays = {name: torch.from_numpy(one) for name, one in found.items()}
+        arrays = {name: torch.from_numpy(array) for name, array in content.items()}
         for first in range(0, len(arrays["point"]), chunk):
             yield replayed.Made(**{name: array[first : first + chunk] for name, array in arrays.items()})
