@@ -901,8 +901,8 @@ INTERVALS = [
         "intervals-halves-not-crossed",
         "Each half of the validation windows is forecast with the weights that the other half chose.",
         "forecast/training/calibrated.py",
-        "parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]",
-        "parts = [Part(model=first, windows=range(middle)), Part(model=second, windows=range(middle, count))]",
+        "parts = [ValPart(model=second, windows=range(middle)), ValPart(model=first, windows=range(middle, count))]",
+        "parts = [ValPart(model=first, windows=range(middle)), ValPart(model=second, windows=range(middle, count))]",
         ("tests/apps/test_intervals.py::test_each_half_is_forecast_with_the_weights_that_the_other_half_chose",),
     ),
     Mutant(

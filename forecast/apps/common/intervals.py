@@ -63,7 +63,7 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
     else:
         usual = levels_of(checkpoint.config.level)
         asked = tuple(one for one in usual if one in calibration.levels)
-    return Intervals(calibration=calibration, asked=asked, adaptive=how == "adaptive")
+    return Intervals(calibration=calibration, wanted_levels=asked, adaptive=how == "adaptive")
 
 
 def forecast_intervals(checkpoint: Checkpoint, level: Sequence[float] | None) -> Intervals | None:
