@@ -52,7 +52,7 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
             model.load_state_dict(chosen[half])
         middle = count // 2
         parts = [ValPart(model=second, windows=range(middle)), ValPart(model=first, windows=range(middle, count))]
-    found = calibrate(
+    calibration = calibrate(
         parts,
         data,
         levels=levels,
@@ -60,8 +60,8 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
         device=device,
         crossed=bool(chosen),
     )
-    if found is not None:
-        write_entry(path, CALIBRATION, {**found.state(), "targets": list(data.target_names)})
+    if calibration is not None:
+        write_entry(path, CALIBRATION, {**calibration.state(), "targets": list(data.target_names)})
 
 
 def write_entry(path: Path, key: str, value: object) -> None:
