@@ -272,8 +272,8 @@ MODELS = [
         "model-ridge-chooses-on-train",
         "The ridge chooses its strength on the validation windows.",
         "forecast/models/ridge.py",
-        "errors = {strength: mean_squared_error(val, one) for",
-        "errors = {strength: mean_squared_error(train, one) for",
+        "errors = {strength: mean_squared_error(val, linear) for",
+        "errors = {strength: mean_squared_error(train, linear) for",
         ("tests/models/test_fitted.py::test_it_chooses_on_val_and_reads_nothing_after_it",),
     ),
     Mutant(
