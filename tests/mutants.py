@@ -272,8 +272,8 @@ MODELS = [
         "model-ridge-chooses-on-train",
         "The ridge chooses its strength on the validation windows.",
         "forecast/models/ridge.py",
-        "errors = {strength: mean_squared_error(val, one) for",
-        "errors = {strength: mean_squared_error(train, one) for",
+        "errors = {strength: mean_squared_error(val, linear) for",
+        "errors = {strength: mean_squared_error(train, linear) for",
         ("tests/models/test_fitted.py::test_it_chooses_on_val_and_reads_nothing_after_it",),
     ),
     Mutant(
@@ -901,8 +901,8 @@ INTERVALS = [
         "intervals-halves-not-crossed",
         "Each half of the validation windows is forecast with the weights that the other half chose.",
         "forecast/training/calibrated.py",
-        "parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]",
-        "parts = [Part(model=first, windows=range(middle)), Part(model=second, windows=range(middle, count))]",
+        "parts = [ValPart(model=second, windows=range(middle)), ValPart(model=first, windows=range(middle, count))]",
+        "parts = [ValPart(model=first, windows=range(middle)), ValPart(model=second, windows=range(middle, count))]",
         ("tests/apps/test_intervals.py::test_each_half_is_forecast_with_the_weights_that_the_other_half_chose",),
     ),
     Mutant(
@@ -1214,7 +1214,7 @@ TRAINING = [
         "resume-place-of-a-stranger",
         "Where a continued run writes is for its command to say.",
         "forecast/config/resume.py",
-        "if not isinstance(text, str) or said or is_shipped(path, text):",
+        "if not isinstance(text, str) or is_typed or is_shipped(path, text):",
         "if True:",
         (
             "tests/config/test_resume.py::test_a_path_or_an_address_in_the_checkpoint_is_refused_with_what_to_type_instead[logger.name]",

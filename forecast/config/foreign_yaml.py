@@ -123,12 +123,12 @@ def _leaves(node: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 def _defaults(defaults: Any) -> Iterator[str]:
     """The entries of a defaults list that choose or place something of Hydra's own."""
-    for one in defaults:
-        if isinstance(one, GroupDefault):
-            options = [one.value] if isinstance(one.value, str) else one.value or []
-            named = [one.group, one.package, *options]
+    for entry in defaults:
+        if isinstance(entry, GroupDefault):
+            options = [entry.value] if isinstance(entry.value, str) else entry.value or []
+            named = [entry.group, entry.package, *options]
         else:
-            named = [one.path, one.package] if isinstance(one, ConfigDefault) else []
+            named = [entry.path, entry.package] if isinstance(entry, ConfigDefault) else []
         yield from (name.removeprefix("_global_.").lstrip("/") for name in named if name and _of_hydra(name))
 
 

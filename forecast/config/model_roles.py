@@ -60,4 +60,4 @@ def _models() -> dict[str, str]:
 
 def _name(target: str) -> str:
     """The option of a target; of a class of the user's own its name."""
-    return next((name for name, one in _models().items() if one == target), target.rsplit(".", 1)[-1])
+    return next((name for name, path in _models().items() if path == target), target.rsplit(".", 1)[-1])

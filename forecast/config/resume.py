@@ -81,8 +81,8 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     trainer = groups["trainer"] if isinstance(groups["trainer"], dict) else {}
     lines = []
     for path, text in walk(groups):
-        said = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
-        if not isinstance(text, str) or said or is_shipped(path, text):
+        is_typed = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
+        if not isinstance(text, str) or is_typed or is_shipped(path, text):
             continue
         named = path in NAMES and PLAIN_NAME.fullmatch(text)
         trusts = path.endswith("._target_") and text.rpartition(".")[0] in trusted()

@@ -70,7 +70,7 @@ class Choices:
 
     def has(self, value: object) -> bool:
         """Whether a value may be drawn; True is no 1."""
-        return any(type(value) is type(one) and value == one for one in self.values)
+        return any(type(value) is type(choice) and value == choice for choice in self.values)
 
 
 Space = Mapping[str, Range | Choices]
@@ -119,7 +119,7 @@ def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str
                 f"leave it out of the space and tune for each: forecast tune {key}=VALUE"
             )
         if (group := key.partition("@")[0]) in groups:
-            wrong = [one for one in getattr(values, "values", ("a range",)) if one not in groups[group]]
+            wrong = [option for option in getattr(values, "values", ("a range",)) if option not in groups[group]]
             if wrong:
                 near = closest(str(wrong[0]), groups[group]).removesuffix(".")
                 raise UserError(
@@ -155,10 +155,10 @@ def typed_point(point: Point) -> list[str]:
 def written(space: Space) -> dict[str, object]:
     """A space as plain values, as in YAML."""
     return {
-        key: list(one.values)
-        if isinstance(one, Choices)
-        else {name: value for name, value in asdict(one).items() if value not in (None, False) or name == "low"}
-        for key, one in space.items()
+        key: list(domain.values)
+        if isinstance(domain, Choices)
+        else {name: value for name, value in asdict(domain).items() if value not in (None, False) or name == "low"}
+        for key, domain in space.items()
     }
 
 
@@ -178,10 +178,10 @@ def _plain(node: object) -> object:
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
-def _read(found: object, where: str) -> Space:
-    if not isinstance(found, Mapping) or not found:
+def _read(document: object, where: str) -> Space:
+    if not isinstance(document, Mapping) or not document:
         raise UserError(f"{where} names no key to vary: {HOW} behind each, as optim.lr: [1e-3, 1e-4]")
-    return {str(key): _values(value, f"{where}: {label(str(key), 40)}") for key, value in found.items()}
+    return {str(key): _values(value, f"{where}: {label(str(key), 40)}") for key, value in document.items()}
 
 
 def _values(value: object, where: str) -> Range | Choices:
@@ -189,27 +189,29 @@ def _values(value: object, where: str) -> Range | Choices:
     if (
         isinstance(value, list)
         and value
-        and all(one is None or isinstance(one, bool | int | float | str) for one in value)
+        and all(choice is None or isinstance(choice, bool | int | float | str) for choice in value)
     ):
-        if len({(type(one), one) for one in value}) < len(value):
+        if len({(type(choice), choice) for choice in value}) < len(value):
             raise UserError(f"{where}={label(str(value), 40)}: a value stands there twice; write each once")
         return Choices(tuple(value))
     if not isinstance(value, Mapping) or not {"low", "high"} <= set(value) <= {"low", "high", "step", "log"}:
         raise UserError(f"{where}={label(str(value), 40)} is no range: {HOW}")
     numbers = [value[name] for name in ("low", "high", "step") if value.get(name) is not None]
     log = value.get("log", False)
-    if not isinstance(log, bool) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
+    if not isinstance(log, bool) or any(
+        isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
+    ):
         raise UserError(f"{where}={label(str(value), 40)}: low, high and step are numbers, log is true or false")
-    found = Range(low=value["low"], high=value["high"], step=value.get("step"), log=log)
-    if not found.low < found.high < float("inf") or (found.step is not None and not found.step > 0):
+    bounds = Range(low=value["low"], high=value["high"], step=value.get("step"), log=log)
+    if not bounds.low < bounds.high < float("inf") or (bounds.step is not None and not bounds.step > 0):
         raise UserError(f"{where}={label(str(value), 40)}: high must be above low, and step above 0")
-    if found.log and (found.low <= 0 or found.step is not None):
+    if bounds.log and (bounds.low <= 0 or bounds.step is not None):
         raise UserError(f"{where}={label(str(value), 40)}: with log: true low must be above 0, and there is no step")
-    if found.whole and not isinstance(found.step, int | None):
+    if bounds.whole and not isinstance(bounds.step, int | None):
         raise UserError(
-            f"{where}={label(str(value), 40)}: between whole numbers the step is one too; write low: {found.low:.1f}"
+            f"{where}={label(str(value), 40)}: between whole numbers the step is one too; write low: {bounds.low:.1f}"
         )
-    return found
+    return bounds
 
 
 def _lies_in(path: str, names: Sequence[str]) -> bool:
@@ -227,9 +229,9 @@ def _has(cfg: DictConfig, key: str) -> bool:
 
 def _keys(cfg: DictConfig, under: str = "") -> list[str]:
     """Every key of a config as one types it."""
-    found = []
+    keys = []
     for name in map(str, cfg):
         node = cfg._get_node(name)
         inner = isinstance(node, DictConfig) and not (node._is_none() or node._is_interpolation())
-        found += _keys(cfg[name], f"{under}{name}.") if inner else [f"{under}{name}"]
-    return found
+        keys += _keys(cfg[name], f"{under}{name}.") if inner else [f"{under}{name}"]
+    return keys

@@ -64,7 +64,7 @@ def write_experiment(
         if not OmegaConf.is_interpolation(wanted.values.data, key) and wanted.values.data.get(key):
             wanted.values.data[key] = str(Path(wanted.values.data[key]).absolute())
     chosen = _choices(wanted.options, folders)
-    before = _of_options(_said(chosen), tuple(folders))
+    before = _of_options(_as_overrides(chosen), tuple(folders))
     lines = [f"# {line}" for line in ("@package _global_", *comment)]
     defaults = [*({f"override /{group}": option} for group, option in chosen.items()), "_self_"]
     keys = _difference(*(plain_values(config.values, resolve=False) for config in (wanted, before)))
@@ -74,39 +74,39 @@ def write_experiment(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
     try:
-        found = train_config([f"{EXPERIMENT}={name}"], [str(folder.absolute()), *folders])
+        composed = train_config([f"{EXPERIMENT}={name}"], [str(folder.absolute()), *folders])
     except UserError:
         return False
-    return plain_values(found.values) == plain_values(wanted.values)
+    return plain_values(composed.values) == plain_values(wanted.values)
 
 
 def _choices(options: Mapping[str, str | None], folders: Sequence[str]) -> dict[str, str | None]:
     """The options to say so that Hydra chooses all of these; a chosen one may bring others with it."""
-    said: dict[str, str | None] = {}
+    chosen: dict[str, str | None] = {}
     while True:
-        found = _of_options(_said(said), tuple(folders)).options
+        composed = _of_options(_as_overrides(chosen), tuple(folders)).options
         more = [
             group
             for group, option in options.items()
-            if option is not None and group not in (*OVERLAYS, *said) and found.get(group, option) != option
+            if option is not None and group not in (*OVERLAYS, *chosen) and composed.get(group, option) != option
         ]
         if not more:
-            return said
+            return chosen
         # a model brings attentions with it, data bring their split
         first = [group for group in more if group == "model"] or [group for group in more if group.isidentifier()]
-        said |= {group: options[group] for group in first or more}
+        chosen |= {group: options[group] for group in first or more}
 
 
-def _said(options: Mapping[str, str | None]) -> tuple[str, ...]:
+def _as_overrides(options: Mapping[str, str | None]) -> tuple[str, ...]:
     return tuple(f"{group}={as_typed(option)}" for group, option in options.items())
 
 
 def _difference(wanted: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
     """What to lay over `before` to have `wanted`; a key that is not wanted becomes null."""
-    found: dict[str, object] = dict.fromkeys(key for key in before if key not in wanted)
+    difference: dict[str, object] = dict.fromkeys(key for key in before if key not in wanted)
     for key, value in wanted.items():
         if key in before and value == before[key] and type(value) is type(before[key]):
             continue
         inner = before.get(key)
-        found[key] = _difference(value, inner) if isinstance(value, dict) and isinstance(inner, dict) else value
-    return found
+        difference[key] = _difference(value, inner) if isinstance(value, dict) and isinstance(inner, dict) else value
+    return difference

@@ -17,7 +17,7 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
 
     known: {KEY: annotation of its values}.
     """
-    parser, found = OverridesParser.create(), {}
+    parser, settings = OverridesParser.create(), {}
     for word in words:
         try:
             override = parser.parse_override(word)
@@ -35,8 +35,8 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
             if matches([value], known[key]):  # one where a list is wanted
                 fix = typed(f"{group}.{key}", [value])
             raise UserError(f"{group}.{key} is {as_typed(value)}. Set {fix}.")
-        found[key] = as_annotated(value, known[key])
-    return found
+        settings[key] = as_annotated(value, known[key])
+    return settings
 
 
 def typed_text(word: str) -> str | None:

@@ -134,7 +134,7 @@ def fit_baselines(data: Prepared, *, ridge: bool = True) -> dict[str, Tensor]:
 
 
 def fit_ridge(data: Prepared, rows: FittingRows) -> dict[str, Tensor]:
-    """The ridge among the baselines, see `fit_baselines`."""
+    """The weights of the ridge among the baselines, and of its covariates, by their names in a checkpoint."""
     ridge = Ridge(window=window_shape(data), columns=None if data.covariate_sizes else "shared")
     ridge.fit(rows)
     linear = LinearMap(ridge.weight.detach().double(), ridge.bias.detach().double())

@@ -21,7 +21,7 @@ MOST_FITS = 200  # windows of a model of which each forecast is a fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class ValPart:
     """Some validation windows, by their numbers, and the model that is to forecast them, in evaluation mode."""
 
     model: nn.Module
@@ -41,7 +41,7 @@ def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:
 
 @torch.inference_mode()
 def calibrate(
-    parts: Sequence[Part],
+    parts: Sequence[ValPart],
     data: Prepared,
     *,
     levels: Sequence[float],
@@ -68,11 +68,13 @@ def calibrate(
     stride = -(-cells // MOST_CELLS)
     if any(isinstance(part.model, FittedModel) and part.model.fits_each_window for part in parts):
         stride = max(stride, -(-len(windows) // MOST_FITS))
-    asked = possible if distinct else possible[:1]
-    scoring = Scoring(windows, data, asked, rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
+    scored_levels = possible if distinct else possible[:1]
+    scoring = ValidationScores(
+        windows, data, scored_levels, rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts))
+    )
     scores, sizes = scoring.collected(parts, stride, batch_size)
     unrest = replace(scoring.unrest, typical=sizes.mean(0))
-    weighted = [one / unrest.factors_of(sizes) for one in scores]
+    weighted = [score / unrest.factors_of(sizes) for score in scores]
     margins = [conformal_margins(weighted[min(i, len(weighted) - 1)], level) for i, level in enumerate(possible)]
     return Calibration(
         levels=possible,
@@ -84,10 +86,10 @@ def calibrate(
     )
 
 
-class Scoring:
+class ValidationScores:
     """The scores of validation windows.
 
-    levels: at which, one where the score is the same at all. rows: see `Unrest`.
+    levels: at which, one where the score is the same at all. rows: of the past, by which a window's unrest is measured.
     """
 
     def __init__(
@@ -103,18 +105,18 @@ class Scoring:
         self.unrest = Unrest(rows=rows, period=season(data) or 1, targets=tuple(data.targets), typical=nothing)
 
     def collected(
-        self, parts: Sequence[Part], stride: int, batch_size: int
+        self, parts: Sequence[ValPart], stride: int, batch_size: int
     ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
         """The scores at each level, and the unrest of each window; of every `stride`-th window."""
-        found: list[list[Tensor]] = [[] for _ in self.levels]
+        scores: list[list[Tensor]] = [[] for _ in self.levels]
         sizes = []
         with exact_float32():
             for part in parts:
                 for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, CHUNK):
-                    for one, score in zip(found, self._scores(part.model, batch), strict=True):
-                        one.append(score.cpu())
+                    for of_level, score in zip(scores, self._scores(part.model, batch), strict=True):
+                        of_level.append(score.cpu())
                     sizes.append(self.unrest.sizes(batch.past).cpu())
-        return [torch.cat(one) for one in found], torch.cat(sizes)
+        return [torch.cat(of_level) for of_level in scores], torch.cat(sizes)
 
     def _scores(self, model: nn.Module, batch: Batch) -> Sequence[Tensor]:
         """(B, P, T) at each level; NaN where no file held the truth."""

@@ -57,15 +57,15 @@ def column_use(
     with exact_float32():
         forecast = _forecasts(model, batch, rows)
         error = _errors(forecast, batch)
-        found = {}
+        uses = {}
         for name, role in roles.items():
             changes, differences = [], []
             for order in orders:
                 shuffled = _forecasts(model, exchanged(batch, data, name, order), rows)
                 changes.append((shuffled - forecast).abs().double())
                 differences.append(_errors(shuffled, batch) - error)
-            found[name] = {"role": role, **_summary(torch.stack(changes), torch.stack(differences), independent)}
-    return found
+            uses[name] = {"role": role, **_summary(torch.stack(changes), torch.stack(differences), independent)}
+    return uses
 
 
 @torch.inference_mode()
@@ -80,9 +80,9 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
     names = [*data.frame.columns[: data.n_columns], *data.covariates, *facts_of(data)][:MOST_COLUMNS]
     passes = len(names) + len(blocks)
     batch, independent = chosen_windows(model, data, split=split, protocol=protocol, columns=passes)
-    found: dict[str, list[dict[str, object]]] = {"columns": [], "blocks": []}
+    uses: dict[str, list[dict[str, object]]] = {"columns": [], "blocks": []}
     if len(batch.target) < 2:
-        return found
+        return uses
     generator = torch.Generator().manual_seed(0)
     orders = [_exchange(len(batch.target), generator) for _ in range(SHUFFLES)]
     with exact_float32():
@@ -91,14 +91,16 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
 
         def summary(exchange: Callable[[Tensor], Batch]) -> dict[str, object]:
             shuffled = [_forecasts(model, exchange(order), rows) for order in orders]
-            changes = torch.stack([(one - forecast).abs().double() for one in shuffled])
-            return _summary(changes, torch.stack([_errors(one, batch) - error for one in shuffled]), independent)
+            changes = torch.stack([(changed - forecast).abs().double() for changed in shuffled])
+            return _summary(
+                changes, torch.stack([_errors(changed, batch) - error for changed in shuffled]), independent
+            )
 
         for name in names:
-            found["columns"].append({"name": name, **summary(partial(exchanged, batch, data, name))})
+            uses["columns"].append({"name": name, **summary(partial(exchanged, batch, data, name))})
         for first, last in blocks:
-            found["blocks"].append({"first": first, "last": last, **summary(partial(_other_past, batch, first, last))})
-    return {key: sorted(rows_of, key=lambda row: -row["importance"]) for key, rows_of in found.items()}
+            uses["blocks"].append({"first": first, "last": last, **summary(partial(_other_past, batch, first, last))})
+    return {key: sorted(rows_of, key=lambda row: -row["importance"]) for key, rows_of in uses.items()}
 
 
 def past_blocks(rows: int, period: int) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.conformal import own_interval
 from forecast.evaluation.metrics import ErrorSums, row_means
 from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_errors
-from forecast.evaluation.replayed import Made, Replayed
+from forecast.evaluation.replayed import BatchForecasts, Replayed
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
@@ -50,9 +50,10 @@ class Protocol:
     drop_last_of: None counts every window; 32 counts full batches of 32 only, as the authors do, which leaves out the
     latest windows of the split.
     horizon_offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows,
-    which always count, the evaluated split is forecast once more for each offset; see `offset_metrics`.
+    which always count, the evaluated split is forecast once more for each offset.
     stride: of these every so-manieth of each series, from its first on; pred_len leaves none that overlap. mase_scale:
-    see `naive_errors`. Raises UserError when an offset is named twice.
+    by which seasonal differences MASE and RMSSE are scaled: of the train rows, of all rows before the split, or of all
+    before each window. Raises UserError when an offset is named twice.
     """
 
     def __init__(
@@ -103,9 +104,9 @@ class WindowPass:
         return in_chunks(self.windows, self.numbers[first:stop], batch_size, self.chunk)
 
     @torch.inference_mode()
-    def made(
+    def forecasts(
         self, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
-    ) -> Iterator[Made]:
+    ) -> Iterator[BatchForecasts]:
         """What the model forecasts, batch after batch, of the windows from first to stop.
 
         levels (K,): of intervals, in per cent; None: the point forecasts alone.
@@ -115,9 +116,9 @@ class WindowPass:
         with exact_float32():
             for batch in self.batches(batch_size, first, stop):
                 if levels is None or model.spread is None:
-                    yield Made(forecast_of(model, batch, rows).cpu())
+                    yield BatchForecasts(forecast_of(model, batch, rows).cpu())
                 else:
-                    yield Made(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
+                    yield BatchForecasts(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
 
 
 def in_chunks(windows: Windows, numbers: IntArray, batch_size: int, chunk: int) -> Iterator[Batch]:
@@ -137,16 +138,16 @@ def window_pass(
     device: torch.device,
     offset: int = 0,
 ) -> WindowPass:
-    """A pass of forecasters, in evaluation mode and on the device; a model is `MODEL`. offset: see `Prepared.windows`.
+    """A pass of forecasters, in evaluation mode and on the device; the model is called MODEL.
 
-    Raises UserError when no window counts.
+    offset: rows between the past of a window and its targets. Raises UserError when no window counts.
     """
     data, model = data.on(device), forecasters[MODEL]
     windows = data.windows(split, look_back=longest_look_back(forecasters.values(), data), offset=offset)
     return WindowPass(
         data=data,
         forecasters=forecasters,
-        look_backs={name: look_back_of(one, data) for name, one in forecasters.items()},
+        look_backs={name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()},
         windows=windows,
         numbers=counted_windows(windows, split, protocol),
         chunk=max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK,
@@ -164,7 +165,7 @@ def with_baselines(
 
 
 # The forecasts of a pass, batch after batch, with the ends of intervals of these levels, where any are asked for.
-Elsewhere = Callable[[WindowPass, Sequence[float] | None], Iterator[Made]]
+Elsewhere = Callable[[WindowPass, Sequence[float] | None], Iterator[BatchForecasts]]
 
 
 class WindowErrors:
@@ -265,10 +266,11 @@ def evaluate(
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
-    The model must be in evaluation mode and on the device. fitted: see `with_baselines`. intervals: which of the
-    model's are wanted. elsewhere: makes the model's forecasts in other processes; the sums are made here, in the same
-    order. naive: by what MASE is scaled, where the data do not tell: their train rows are others'. Raises UserError
-    when no window counts, no cell of them was measured, or a forecast is not finite.
+    The model must be in evaluation mode and on the device. fitted: the weights of the fitted baselines by
+    their names; None leaves all baselines out. intervals: which of the model's are wanted. elsewhere: makes the model's
+    forecasts in other processes; the sums are made here, in the same order. naive: by what MASE is scaled, where the
+    data do not tell: their train rows are others'. Raises UserError when no window counts, no cell of them was
+    measured, or a forecast is not finite.
     """
     one_pass = window_pass(
         with_baselines(model, data, fitted, device), data, split=split, protocol=protocol, device=device
@@ -310,7 +312,7 @@ def evaluate(
         naive = naive_errors(data, split, protocol.mase_scale)
     if alone:
         worst = best = np.zeros(0, dtype=np.int64)
-        shown, forecasts = numbers[examples], {name: np.concatenate(one.forecasts) for name, one in scored.items()}
+        shown, forecasts = numbers[examples], {name: np.concatenate(entry.forecasts) for name, entry in scored.items()}
     else:
         worst, best, between = ranked(errors, naive)
         # the last windows that count: a protocol may leave the last of a split out
@@ -321,10 +323,10 @@ def evaluate(
     some = numbers[residuals.numbers]
     return Evaluation(
         errors=errors,
-        baselines={name: one.errors for name, one in scored.items() if name != MODEL},
+        baselines={name: entry.errors for name, entry in scored.items() if name != MODEL},
         naive=naive,
         windows=by_window,
-        squared={name: one.squared for name, one in scored.items()} if few else None,
+        squared={name: entry.squared for name, entry in scored.items()} if few else None,
         worst=worst,
         best=best,
         shown=series,
@@ -359,7 +361,8 @@ def shown_forecasts(
             intervals.last = intervals.of(one_pass.forecasters[MODEL], batch, look_backs[MODEL])[1:]
             intervals.keep(list(range(len(numbers))))
         return {
-            name: forecast_of(one, batch, look_backs[name]).cpu().numpy() for name, one in one_pass.forecasters.items()
+            name: forecast_of(forecaster, batch, look_backs[name]).cpu().numpy()
+            for name, forecaster in one_pass.forecasters.items()
         }
 
 

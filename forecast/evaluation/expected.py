@@ -50,8 +50,8 @@ def reference(
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     scored = None
     if intervals is not None:
-        one = np.ones((1, len(data.targets)))
-        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
+        unit_scale = np.ones((1, len(data.targets)))
+        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * unit_scale, std=unit_scale)
     series, rows = windows.series_of(range(len(windows))).numpy(), windows.rows
     begins, times = np.unique(rows + (data.frame.steps - data.frame.offsets[:-1])[series], return_inverse=True)
     together = len(windows) / max(1, len(begins))
@@ -61,12 +61,12 @@ def reference(
     inside: list[torch.Tensor] = []
     with exact_float32():
         for batch in in_chunks(windows, chosen, BATCH, BATCH):
-            found = forecasts_of(forecasters, look_backs, batch, scored)
+            forecasts = forecasts_of(forecasters, look_backs, batch, scored)
             for name in forecasters:
                 column = FORECAST if name == MODEL else name
-                errors[name].append((found[column] - batch.target).abs().mean(2).cpu())
+                errors[name].append((forecasts[column] - batch.target).abs().mean(2).cpu())
             if scored is not None:
-                inside.append(shares_inside(found, batch.target, scored.levels))
+                inside.append(shares_inside(forecasts, batch.target, scored.levels))
     of = {name: torch.cat(parts).double().numpy() for name, parts in errors.items()}
     best = min(naive, key=lambda name: float(of[name].mean()))
     n_windows, pred_len = of[MODEL].shape
@@ -81,10 +81,12 @@ def reference(
     )
 
 
-def shares_inside(found: Mapping[str, torch.Tensor], target: torch.Tensor, levels: tuple[float, ...]) -> torch.Tensor:
+def shares_inside(
+    forecasts: Mapping[str, torch.Tensor], target: torch.Tensor, levels: tuple[float, ...]
+) -> torch.Tensor:
     """Which share of the targets (B, P, T) the intervals of each level hold -> (K, B, P)."""
     shares = []
     for level in map(name_of, levels):
-        held = (found[f"lo-{level}"] <= target) & (target <= found[f"hi-{level}"])
+        held = (forecasts[f"lo-{level}"] <= target) & (target <= forecasts[f"hi-{level}"])
         shares.append(held.float().mean(2).cpu())
     return torch.stack(shares)

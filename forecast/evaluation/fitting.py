@@ -60,8 +60,8 @@ def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
         made_up[1:] = np.cumsum(~frame.measured[rows].all(axis=1))
 
     def origins(split: str, look_back: int) -> npt.NDArray[np.int64]:
-        found = data.origins(split, context=look_back)
-        first, counts = found.first[chosen] - begin + own, found.counts[chosen]
+        panel_origins = data.origins(split, context=look_back)
+        first, counts = panel_origins.first[chosen] - begin + own, panel_origins.counts[chosen]
         starts: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         past = 0 if frame.since is None else 1
         whole = before[starts + data.pred_len] - before[starts - past] == past + data.pred_len
@@ -88,7 +88,7 @@ def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
 
 
 def held(values: npt.NDArray[np.float64], since: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
-    """Values (N, T) with the last measured one in each gap. since (N, T): see `gaps.rows_since_measured`."""
+    """Values (N, T) with the last measured one in each gap. since (N, T): how many rows before a cell that one is."""
     last: npt.NDArray[np.float64] = np.take_along_axis(values, np.arange(len(values))[:, None] - since, axis=0)
     return last
 

@@ -79,7 +79,7 @@ def offset_metrics(
         forecasters = {MODEL: model, **make_baselines(data.on(device), offset=offset)}
         one_pass = window_pass(forecasters, data, split=split, protocol=protocol, device=device, offset=offset)
         scored = score(one_pass, batch_size=batch_size, each=each)
-        errors = {name: one.errors for name, one in scored.items()}
+        errors = {name: entry.errors for name, entry in scored.items()}
         own = errors.pop(MODEL)
         blocks[str(offset)] = {
             "windows": own.n_windows,

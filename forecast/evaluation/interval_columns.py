@@ -57,6 +57,6 @@ def with_ends(
     nothing = past.new_zeros(0)
     batch = Batch(past, past_known, future_known, nothing, nothing)
     point, lower, upper = own_interval(model, batch, past.shape[1], calibration.levels)
-    places = [calibration.levels.index(level) for level in intervals.asked]
+    places = [calibration.levels.index(level) for level in intervals.wanted_levels]
     ends = [part[..., places] for part in calibration.widened(past, point, lower, upper)]
     return torch.cat([point, torch.stack(ends, dim=-1).flatten(2)], dim=2)

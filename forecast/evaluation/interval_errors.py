@@ -37,26 +37,32 @@ def windows_needed(levels: Sequence[float]) -> str:
 class IntervalErrors:
     """Streaming sums over the measured cells of windows, scaled units.
 
-    levels (K,): per cent, ascending; asked: those of them that are reported in full. mean, std (S, T): what brings the
-    scaled values of a series to original units.
+    levels (K,): per cent, ascending; wanted_levels: those of them that are reported in full. mean, std (S, T): what
+    brings the scaled values of a series to original units.
     """
 
     def __init__(
-        self, levels: Sequence[float], asked: Sequence[float], pred_len: int, *, mean: FloatArray, std: FloatArray
+        self,
+        levels: Sequence[float],
+        wanted_levels: Sequence[float],
+        pred_len: int,
+        *,
+        mean: FloatArray,
+        std: FloatArray,
     ) -> None:
-        self.levels, self.asked = tuple(levels), tuple(level for level in asked if level in levels)
+        self.levels, self.wanted_levels = tuple(levels), tuple(level for level in wanted_levels if level in levels)
         self.mean, self.std = torch.from_numpy(mean.copy()), torch.from_numpy(std.copy())
         shape = (len(self.levels), pred_len, mean.shape[1])
         self.held, self.width, self.score = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
         self.cells = torch.zeros(shape[1:], dtype=torch.float64)
         none = torch.zeros(mean.shape, dtype=torch.float64)
         self.series_cells, self.series_crps, self.series_truth = none, none.clone(), none.clone()
-        self.series_score = torch.zeros(len(self.asked), *mean.shape, dtype=torch.float64)
+        self.series_score = torch.zeros(len(self.wanted_levels), *mean.shape, dtype=torch.float64)
         self.series_held = torch.zeros_like(self.series_score)
         self.series_width = torch.zeros_like(self.series_score)
         # Where each window has a scale of its own: scores and quantile losses over it, and how many windows have one.
         self.ratios: Tensor | None = None
-        self._asked = [self.levels.index(level) for level in self.asked]
+        self._wanted = [self.levels.index(level) for level in self.wanted_levels]
         self._tenths = [self.levels.index(level) for level in TENTHS if level in self.levels]
         self._alpha = 1.0 - torch.tensor(self.levels, dtype=torch.float64) / 100.0
 
@@ -76,7 +82,11 @@ class IntervalErrors:
         measured: Bool[Tensor, "B P T"] | None = None,
         scale: Float[Tensor, "B T"] | None = None,
     ) -> None:
-        """Adds the windows of a batch. series (B,): None: all are of the first. scale: see `ErrorSums.update`."""
+        """Adds the windows of a batch, scaled units.
+
+        series (B,): None: all are of the first. scale (B, T): the mean absolute seasonal difference of each window,
+        scaled units, where MSIS and SQL are by that.
+        """
         series = torch.zeros(len(point), dtype=torch.int64) if series is None else series.cpu()
         point, lower, upper, target = (part.double().cpu() for part in (point, lower, upper, target))
         known = torch.ones_like(target) if measured is None else measured.double().cpu()
@@ -100,9 +110,9 @@ class IntervalErrors:
         ):
             total.index_add_(0, series, part.sum(1))
         for total, part in ((self.series_score, score), (self.series_held, held), (self.series_width, width)):
-            total.index_add_(1, series, part[..., self._asked].sum(1).permute(2, 0, 1))
+            total.index_add_(1, series, part[..., self._wanted].sum(1).permute(2, 0, 1))
         if scale is not None:
-            summed = torch.stack([*score[..., self._asked].sum(1).unbind(-1), crps.sum(1)])
+            summed = torch.stack([*score[..., self._wanted].sum(1).unbind(-1), crps.sum(1)])
             self._add_ratios(summed, known.sum(1), scale, series)
 
     def _add_ratios(self, summed: Tensor, cells: Tensor, scale: Tensor, series: Tensor) -> None:
@@ -127,14 +137,14 @@ class IntervalErrors:
         """
         blocks, columns = {name: self._column(i, naive) for i, name in enumerate(names)}, range(len(names))
         levels = {}
-        for k, level in zip(self._asked, self.asked, strict=True):
+        for k, level in zip(self._wanted, self.wanted_levels, strict=True):
             of_level = [block["levels"][name_of(level)] for block in blocks.values()]
             levels[name_of(level)] = {
                 "coverage": _over(self.held[k].sum(), self.cells.sum()),
                 "width": _mean(_over(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
                 "score": (score := _mean(_over(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)),
                 "pinball": None if score is None else score * float(self._alpha[k]) / 4.0,
-                "msis": _mean(one["msis"] for one in of_level),
+                "msis": _mean(entry["msis"] for entry in of_level),
                 "narrow_from": self._narrow_from(k, level),
             }
         return {
@@ -148,19 +158,19 @@ class IntervalErrors:
         }
 
     def steps(self) -> dict[str, list[float]]:
-        """The coverage and the mean width, scaled units, of the asked levels at each step, P figures each."""
-        found = {}
+        """The coverage and the mean width, scaled units, of the wanted levels at each step, P figures each."""
+        figures = {}
         cells = self.cells.sum(1).clamp_min(1.0)
-        for k, level in zip(self._asked, self.asked, strict=True):
-            found[f"coverage_{name_of(level)}"] = (self.held[k].sum(1) / cells).tolist()
-            found[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
-        return found
+        for k, level in zip(self._wanted, self.wanted_levels, strict=True):
+            figures[f"coverage_{name_of(level)}"] = (self.held[k].sum(1) / cells).tolist()
+            figures[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
+        return figures
 
     def _column(self, i: int, naive: FloatArray | None) -> dict[str, Any]:
         """Of a target column: by level coverage, width in original units and MSIS; its quantile losses."""
         std, cells = self.std[:, i], self.series_cells[:, i]
         levels = {}
-        for a, level in enumerate(self.asked):
+        for a, level in enumerate(self.wanted_levels):
             levels[name_of(level)] = {
                 "coverage": _over(self.series_held[a, :, i].sum(), cells.sum()),
                 "width": _over((self.series_width[a, :, i] * std).sum(), cells.sum()),

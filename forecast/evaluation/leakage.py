@@ -72,7 +72,7 @@ def check_scaler(data: Prepared) -> None:
 
 def check_splits(data: Prepared) -> None:
     """No target row belongs to two splits."""
-    for (one, rows), (other, others) in itertools.combinations(data.splits.items(), 2):
+    for (name, rows), (other, others) in itertools.combinations(data.splits.items(), 2):
         first = np.maximum(rows.first, others.first)
         shared = np.minimum(rows.stop, others.stop) - first
         if (shared > 0).any():
@@ -80,7 +80,7 @@ def check_splits(data: Prepared) -> None:
             times = data.times_of(np.array([first[s], first[s] + shared[s] - 1]), np.array([s, s]))
             raise UserError(
                 f"leakage check, splits: {shared[s]} rows{data.frame.of_series(s)}, {times[0]} to {times[1]}, are "
-                f"forecast in {one} and in {other}. Cut data.split so that each row belongs to one; {SKIP}."
+                f"forecast in {name} and in {other}. Cut data.split so that each row belongs to one; {SKIP}."
             )
 
 
@@ -112,8 +112,8 @@ def check_forecasts(
             before = served[window].to(device)
             forecast = _forecast(model, before, device)
             where = origin_name(data, dataset, window)
-            what = f"forecasts: the forecast of a {split} window with its origin at {where}"
-            refuse_not_finite(forecast, model, what)
+            subject = f"forecasts: the forecast of a {split} window with its origin at {where}"
+            refuse_not_finite(forecast, model, subject)
             with noise_after(frame_data, served, window, generator):
                 after = served[window].to(device)
                 again = _forecast(model, after, device)
@@ -121,8 +121,8 @@ def check_forecasts(
             if change := first_change(forecast, again):
                 _, step, column = change
                 raise UserError(
-                    f"leakage check, {what} changes when the rows of all series after it become noise, first in step "
-                    f"{step + 1}, column '{data.target_names[column]}': {forecast[change]:.6g}, then "
+                    f"leakage check, {subject} changes when the rows of all series after it become noise, first in "
+                    f"step {step + 1}, column '{data.target_names[column]}': {forecast[change]:.6g}, then "
                     f"{again[change]:.6g} (scaled). {type(model).__name__} reads the future, of this series or of "
                     "another one: let it use nothing but past, past_known and future_known, no memory behind them "
                     f"(past._base) and no series of its own; {SKIP}."
@@ -159,10 +159,10 @@ def wrong_input(data: Prepared, dataset: Windows, window: int, cell: tuple[int, 
     """What to say of a cell of the rows from which a window is gathered: the row of the frame, and the column."""
     row, column = cell
     known, s = column - data.n_columns, int(dataset.series_of([window]))
-    what = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
+    name = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
     time = data.times_of(np.array([max(row, int(data.frame.offsets[s]))]), np.array([s]))[0]
     return UserError(
-        f"leakage check, inputs: for the forecast with its origin at {origin_name(data, dataset, window)}, {what} at "
+        f"leakage check, inputs: for the forecast with its origin at {origin_name(data, dataset, window)}, {name} at "
         f"{time} {why}. Make the windows with forecast.data.prepare, and known features of timestamps alone; {SKIP}."
     )
 

@@ -33,13 +33,13 @@ def check_borders(data: Prepared) -> None:
         if not (rows.stop < data.frame.offsets[1:]).any():
             continue
         some = some_rows(data, name)
-        one, other = (made_anew(some, name, generator) for _ in range(2))
-        for what, before in one.items():
-            if change := first_change(before, other[what]):
-                column = f" of column '{data.frame.columns[change[-1]]}'" if what in (VALUE, *SCALE) else ""
+        first, second = (made_anew(some, name, generator) for _ in range(2))
+        for subject, before in first.items():
+            if change := first_change(before, second[subject]):
+                column = f" of column '{data.frame.columns[change[-1]]}'" if subject in (VALUE, *SCALE) else ""
                 raise UserError(
-                    f"leakage check, borders: {what}{column} changes when the rows after {name} become other noise: "
-                    f"{float(before[change]):.9g}, then {float(other[what][change]):.9g}. Fill, fit and scale with "
+                    f"leakage check, borders: {subject}{column} changes when the rows after {name} become other noise: "
+                    f"{float(before[change]):.9g}, then {float(second[subject][change]):.9g}. Fill, fit and scale with "
                     "forecast.data.prepare, on rows up to there alone; data.gaps=forward_fill or mask fills no gap "
                     f"from later rows; {SKIP}."
                 )
@@ -80,7 +80,9 @@ def some_rows(data: Prepared, split: str) -> Prepared:
     def moved(edge: IntArray) -> IntArray:
         return np.clip(edge[chosen], begin, end) + shift
 
-    splits = {name: TargetRows(moved(one.first), moved(one.stop)) for name, one in data.splits.items()}
+    splits = {
+        name: TargetRows(moved(target_rows.first), moved(target_rows.stop)) for name, target_rows in data.splits.items()
+    }
     return replace(data, frame=less, splits=splits)
 
 
@@ -105,20 +107,20 @@ def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[st
         pad=data.pad,
         fact_scale=data.fact_scale,
     )
-    made = {VALUE: torch.from_numpy(anew.frame.values[~late])}
+    tensors = {VALUE: torch.from_numpy(anew.frame.values[~late])}
     if split != "train":
-        return made
+        return tensors
     trained = np.flatnonzero(~anew.scaler.own)  # by their train rows
     period = train_season(anew.frame, anew.splits["train"], anew.targets, pred_len=anew.pred_len)
-    made["the season"] = torch.tensor([period or 0])
-    made |= {what: torch.from_numpy(getattr(anew.scaler, what.split()[-1])[trained]) for what in SCALE}
+    tensors["the season"] = torch.tensor([period or 0])
+    tensors |= {subject: torch.from_numpy(getattr(anew.scaler, subject.split()[-1])[trained]) for subject in SCALE}
     if len(anew.origins("train", context=data.seq_len)):
         train = anew.splits["train"]
         last = TargetRows(
             np.maximum(train.first, train.stop - FITTED_WINDOWS - data.seq_len - data.pred_len + 1), train.stop
         )
-        made["the closed-form NLinear"] = fit_nlinear(anew.but(splits=anew.splits | {"train": last}))
-    return made
+        tensors["the closed-form NLinear"] = fit_nlinear(anew.but(splits=anew.splits | {"train": last}))
+    return tensors
 
 
 def refilled(frame: PanelFrame) -> PanelFrame:
@@ -129,11 +131,11 @@ def refilled(frame: PanelFrame) -> PanelFrame:
     for s, begin in enumerate(frame.offsets[:-1]):
         rows = slice(int(begin), int(frame.offsets[s + 1]))
         for column in range(values.shape[1]):
-            one, known = values[rows, column], np.flatnonzero(frame.measured[rows, column])
+            cells, known = values[rows, column], np.flatnonzero(frame.measured[rows, column])
             gaps = np.flatnonzero(~frame.measured[rows, column])
             gaps = gaps[gaps > known[0]] if known.size else gaps[:0]
             if frame.repair.policy == "interpolate":
-                one[gaps] = np.interp(gaps, known, one[known])
+                cells[gaps] = np.interp(gaps, known, cells[known])
             else:
-                one[gaps] = one[known[np.searchsorted(known, gaps) - 1]]
+                cells[gaps] = cells[known[np.searchsorted(known, gaps) - 1]]
     return replace(frame, values=values)

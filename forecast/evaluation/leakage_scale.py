@@ -53,10 +53,10 @@ def check_scale(
                 expected, rows = together[column]
             rounding = EPSILON * abs(expected[0])
             wanted = expected[0], expected[1] if expected[1] > rows * rounding else 1.0
-            for what, value, actual in zip(("mean", "std"), wanted, (mean[s, column], std[s, column]), strict=True):
+            for kind, value, actual in zip(("mean", "std"), wanted, (mean[s, column], std[s, column]), strict=True):
                 if not abs(actual - value) <= 1e-9 * wanted[1] + 1e4 * rounding:
                     raise UserError(
-                        f"leakage check, scaler: the {what} of column '{name}'{names[s]} is {actual:.9g}, but that of "
+                        f"leakage check, scaler: the {kind} of column '{name}'{names[s]} is {actual:.9g}, but that of "
                         f"the {rows} train rows{names[s] if alone else ' of all series'} is {value:.9g}: it was "
                         "computed from other rows, perhaps of val or test. Fit it on the train rows "
                         f"(forecast.data.scaling) and train anew; {SKIP}."

@@ -131,10 +131,10 @@ def origin_name(data: Prepared, dataset: Windows, window: int) -> str:
     return f"{data.times_of(row, series)[0]}{data.frame.of_series(int(series[0]))}"
 
 
-def refuse_not_finite(output: Tensor, model: ForecastModel, what: str) -> None:
-    """NothingShown when an output, `what` in words, holds NaN or inf: it may be so whatever it is made of."""
+def refuse_not_finite(output: Tensor, model: ForecastModel, subject: str) -> None:
+    """NothingShown when an output, `subject` in words, holds NaN or inf: it may be so whatever it is made of."""
     if not output.isfinite().all():
         raise NothingShown(
-            f"leakage check, {what} is not finite, so nothing can be said of it: {type(model).__name__} has diverged, "
-            f"or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
+            f"leakage check, {subject} is not finite, so nothing can be said of it: {type(model).__name__} has "
+            f"diverged, or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
         )

@@ -77,7 +77,7 @@ class BeforeEachWindow:
         origins (B,): the row of the frame at which the forecast of each begins. Zero where there are no two rows a
         season apart, or no difference between them.
         """
-        found = np.zeros((2, len(series), len(self.data.targets)))
+        differences = np.zeros((2, len(series), len(self.data.targets)))
         for piece in self._pieces:
             here = np.flatnonzero((series >= piece.start) & (series < piece.stop))
             if not here.size:
@@ -86,8 +86,8 @@ class BeforeEachWindow:
             if first != self._first or not self._sums.size:
                 self._first, self._sums = first, self._summed(piece)
             absolute, squared, pairs = self._sums[:, origins[here] - 1 - first]
-            found[:, here] = np.stack([absolute, squared]) / np.maximum(1.0, pairs)
-        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+            differences[:, here] = np.stack([absolute, squared]) / np.maximum(1.0, pairs)
+        return torch.from_numpy(differences[0]), torch.from_numpy(differences[1])
 
     def _summed(self, piece: slice) -> FloatArray:
         """The differences of some series, their squares and how many there are, summed up to each row (3, N, T)."""

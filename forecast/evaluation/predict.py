@@ -35,10 +35,10 @@ GATHERED_BYTES = 1 << 24
 class Continuation:
     """A model, in evaluation mode and on the device, and the panel whose series it continues.
 
-    scales: of some of the series alone, see `ScaleInParts`. targets: the numbers of the T target columns. pad: whether
+    scales: of some of the series alone, from their frame. targets: the numbers of the T target columns. pad: whether
     a look-back may begin before its series, whose first row is then repeated, and the model is told so. future
     (S, P, K): what is known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of
-    the series, scaled. intervals: which ends are further columns of the forecasts, see `interval_columns.column_names`.
+    the series, scaled. intervals: which ends are further columns of the forecasts, after the targets.
     far: the series of `blocks` whose last rows are of another size than their train rows.
     """
 
@@ -72,7 +72,7 @@ class Continuation:
     @property
     def levels(self) -> tuple[float, ...]:
         """Of the intervals, in per cent."""
-        return () if self.intervals is None else self.intervals.asked
+        return () if self.intervals is None else self.intervals.wanted_levels
 
     @cached_property
     def series(self) -> IntArray:
@@ -183,8 +183,8 @@ class Continuation:
         """
         assert batch.series is not None
         series, ahead = batch.series.numpy(), self.calendar.shape[1] + self.pad
-        told = batch.past_known[..., ahead : ahead + len(self.frame.columns) - self.n_columns]
-        past = torch.cat([batch.past, told], dim=2)
+        covariates = batch.past_known[..., ahead : ahead + len(self.frame.columns) - self.n_columns]
+        past = torch.cat([batch.past, covariates], dim=2)
         for number in series[(past.abs().flatten(1).amax(1) > FARTHEST).numpy()][:1].tolist():
             rows = self.frame.between(number, number + 1)
             last = np.arange(max(0, len(rows.values) - past.shape[1]), len(rows.values))

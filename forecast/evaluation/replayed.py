@@ -10,7 +10,7 @@ from torch import Tensor
 from forecast.models.base import ForecastModel
 
 
-class Made(NamedTuple):
+class BatchForecasts(NamedTuple):
     """The forecasts of B windows: point (B, P, T), scaled units.
 
     lower, upper (B, P, T, K): the ends of the model's own intervals; None where it has none, or none are asked for.
@@ -28,14 +28,14 @@ class Replayed(ForecastModel):
     windows it has; ValueError where the forecasts are of another number.
     """
 
-    def __init__(self, model: ForecastModel, batches: Iterator[Made], *, device: torch.device) -> None:
+    def __init__(self, model: ForecastModel, batches: Iterator[BatchForecasts], *, device: torch.device) -> None:
         super().__init__(model.window)
         self.batches, self.device = batches, device
 
     def forward(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
-        """See `ForecastModel`."""
+        """The point forecasts (B, P, T) of the next batch, scaled."""
         del past_known, future_known
         return self._next(len(past)).point.to(self.device)
 
@@ -46,7 +46,7 @@ class Replayed(ForecastModel):
         future_known: Float[Tensor, "B P F"],
         levels: Sequence[int | float],
     ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
-        """See `ForecastModel`."""
+        """The point forecasts (B, P, T) and the ends (B, P, T, K) of the next batch; without ends the points."""
         del past_known, future_known
         point, lower, upper = (None if part is None else part.to(self.device) for part in self._next(len(past)))
         assert point is not None
@@ -54,8 +54,8 @@ class Replayed(ForecastModel):
             lower = upper = point.unsqueeze(-1).expand(*point.shape, len(levels))
         return point, lower, upper
 
-    def _next(self, windows: int) -> Made:
-        found = next(self.batches)
-        if len(found.point) != windows:
-            raise ValueError(f"{len(found.point)} windows were forecast elsewhere where {windows} are asked for")
-        return found
+    def _next(self, windows: int) -> BatchForecasts:
+        forecasts = next(self.batches)
+        if len(forecasts.point) != windows:
+            raise ValueError(f"{len(forecasts.point)} windows were forecast elsewhere where {windows} are asked for")
+        return forecasts

@@ -57,9 +57,10 @@ def residual_rows(
 ) -> list[tuple[str, str, int, float, float, float]]:
     """Rows of residuals.csv: column, time, windows, and over these the mean and the quantiles LOW and HIGH.
 
-    times (R,): when the forecasts of windows begin. signed (R, T): see `Residuals`. Windows of successive times are one
-    row, MOST_BINS of a column at most. Of several columns the mean over all of them comes first, under no name, then
-    MOST_COLUMNS of them, the column `first` before the others.
+    times (R,): when the forecasts of windows begin. signed (R, T): the mean error over the steps of each, scaled
+    units, NaN where nothing was measured. Windows of successive times are one row, MOST_BINS of a column at most. Of
+    several columns the mean over all of them comes first, under no name, then MOST_COLUMNS of them, the column `first`
+    before the others.
     """
     order = np.argsort(times, kind="stable")
     moments, begins = np.unique(times[order], return_index=True)

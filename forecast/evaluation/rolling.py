@@ -33,7 +33,7 @@ ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
 
 
 @dataclass(frozen=True, eq=False)
-class Origins:
+class BacktestOrigins:
     """Windows (W,) of a split by their numbers, fold after fold; the fold, the series and the first row of each.
 
     rows: of the frame.
@@ -45,7 +45,7 @@ class Origins:
     rows: IntArray
 
 
-def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, step: int) -> Origins:
+def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, step: int) -> BacktestOrigins:
     """The last `folds` origins of a split, `step` rows apart, of each series those at its own end.
 
     One that lies in a gap, or before its series has seq_len rows, is left out.
@@ -56,7 +56,7 @@ def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, st
     fold = folds - 1 - behind // step
     chosen = np.flatnonzero((behind % step == 0) & (fold >= 0))
     chosen = chosen[np.argsort(fold[chosen], kind="stable")]
-    return Origins(every[chosen], fold[chosen], series[chosen], rows[chosen])
+    return BacktestOrigins(every[chosen], fold[chosen], series[chosen], rows[chosen])
 
 
 @torch.inference_mode()
@@ -73,7 +73,9 @@ def rolled(
     levels: Sequence[float] = (),
     intervals: Intervals | None = None,
 ) -> pd.DataFrame:
-    """The forecasts at the last `folds` origins of a split, `step` rows apart, original units: see `long_table`.
+    """The forecasts at the last `folds` origins of a split, `step` rows apart, original units.
+
+    A row for each window, target and step: fold, cutoff, id of a panel, time, target, y, and a column a forecaster.
 
     The model must be in evaluation mode and on the device. fitted: as `evaluate` takes it. levels: of the columns of
     intervals, NaN where `intervals` has none of a level. Raises UserError where there is no origin, or a forecast is
@@ -92,15 +94,15 @@ def rolled(
     chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
     scored = None
     if intervals is not None:
-        one = np.ones((1, len(data.targets)))
-        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * one, std=one)
+        unit_scale = np.ones((1, len(data.targets)))
+        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * unit_scale, std=unit_scale)
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
-    found: dict[str, list[Tensor]] = {}
+    by_column: dict[str, list[Tensor]] = {}
     with exact_float32():
         for batch in in_chunks(windows, origins.numbers, batch_size, chunk):
             for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
-                found.setdefault(name, []).append(part.cpu())
-    arrays = {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
+                by_column.setdefault(name, []).append(part.cpu())
+    arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}
     return long_table(data, origins, arrays, columns=table_columns(forecasters, levels))
 
 
@@ -114,17 +116,17 @@ def forecasts_of(
 
     UserError for a forecast that is not finite.
     """
-    found: dict[str, Tensor] = {}
+    forecasts: dict[str, Tensor] = {}
     for name, forecaster in forecasters.items():
         if name == MODEL and scored is not None:
             forecast, lower, upper = scored.of(forecaster, batch, look_backs[name])
             for k, level in enumerate(map(name_of, scored.levels)):
-                found |= {f"lo-{level}": lower[..., k], f"hi-{level}": upper[..., k]}
+                forecasts |= {f"lo-{level}": lower[..., k], f"hi-{level}": upper[..., k]}
         else:
             forecast = forecast_of(forecaster, batch, look_backs[name])
         check_finite(forecast, batch.past)
-        found[FORECAST if name == MODEL else name] = forecast
-    return found
+        forecasts[FORECAST if name == MODEL else name] = forecast
+    return forecasts
 
 
 def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[float]) -> list[str]:
@@ -134,7 +136,7 @@ def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[flo
 
 
 def long_table(
-    data: Prepared, origins: Origins, scaled: Mapping[str, np.ndarray], *, columns: Sequence[str]
+    data: Prepared, origins: BacktestOrigins, scaled: Mapping[str, np.ndarray], *, columns: Sequence[str]
 ) -> pd.DataFrame:
     """A row for each window, target and step: fold, cutoff (the last known time), id of a panel, time, target, y.
 
@@ -169,8 +171,8 @@ def long_table(
             table[name] = column(data.original(scaled[name], series))
         else:
             table[name] = np.full(n_windows * pred_len * n_targets, np.nan)
-    made: pd.DataFrame = pd.DataFrame(table)
-    return made
+    long: pd.DataFrame = pd.DataFrame(table)
+    return long
 
 
 def error_scales(data: Prepared, naive: SeasonalDifferences) -> dict[str, np.ndarray]:

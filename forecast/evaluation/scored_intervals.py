@@ -17,13 +17,13 @@ from forecast.evaluation.interval_errors import ExampleIntervals, IntervalErrors
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
-    """Which intervals are wanted. asked (A,): levels in per cent, of those of the calibration.
+    """Which intervals are wanted. wanted_levels (A,): levels in per cent, of those of the calibration.
 
-    adaptive: whether they follow a drift, see `WidthTracker`.
+    adaptive: whether they follow a drift, wider after misses and narrower after hits.
     """
 
     calibration: Calibration
-    asked: tuple[float, ...]
+    wanted_levels: tuple[float, ...]
     adaptive: bool = False
 
 
@@ -44,7 +44,7 @@ class ScoredIntervals:
     ) -> None:
         self.calibration = intervals.calibration
         self.levels = self.calibration.levels
-        self.errors = IntervalErrors(self.levels, intervals.asked, pred_len, mean=mean, std=std)
+        self.errors = IntervalErrors(self.levels, intervals.wanted_levels, pred_len, mean=mean, std=std)
         self.tracker: WidthTracker | None = None
         if intervals.adaptive:
             self.tracker = WidthTracker(self.levels, pred_len=pred_len, n_targets=mean.shape[1], stride=stride)
@@ -56,7 +56,8 @@ class ScoredIntervals:
     ) -> Float[Tensor, "B P T"]:
         """Forecasts a batch and adds what became of its intervals; returns the point forecasts.
 
-        rows: of the past that the model reads. scale: see `ErrorSums.update`.
+        rows: of the past that the model reads. scale: the mean absolute and squared seasonal
+        differences (B, T) of each window, scaled units, where its scores are over the first of them.
         """
         point, lower, upper = self.of(model, batch, rows)
         if self.tracker is not None:
@@ -75,13 +76,13 @@ class ScoredIntervals:
 
     def keep(self, windows: list[int]) -> None:
         """Keeps the intervals of some windows of the last batch for pictures."""
-        columns = [self.levels.index(level) for level in self.errors.asked]
+        columns = [self.levels.index(level) for level in self.errors.wanted_levels]
         self._kept.append(tuple(part[windows][..., columns].float().cpu() for part in self.last))  # type: ignore[arg-type]
 
     def examples(self) -> ExampleIntervals:
         """Those that were kept."""
         lower, upper = (torch.cat(parts).numpy() for parts in zip(*self._kept, strict=True))
-        return ExampleIntervals(levels=self.errors.asked, lower=lower, upper=upper)
+        return ExampleIntervals(levels=self.errors.wanted_levels, lower=lower, upper=upper)
 
     def _tracked(
         self, tracker: WidthTracker, batch: Batch, point: Tensor, lower: Tensor, upper: Tensor
@@ -107,26 +108,28 @@ def example_ends(
 
     original: brings (W, P, T) to these units.
     """
-    if scored is None or not scored.errors.asked:
+    if scored is None or not scored.errors.wanted_levels:
         return {}
     kept = scored.examples()
     ends = {name: np.moveaxis(getattr(kept, name).astype(np.float64), -1, 0) for name in ("lower", "upper")}
-    arrays = {name: np.stack([original(one) for one in parts], axis=-1) for name, parts in ends.items()}
+    arrays = {name: np.stack([original(end) for end in parts], axis=-1) for name, parts in ends.items()}
     return {"levels": np.array(kept.levels), **arrays}
 
 
 def interval_metrics(
     scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None
 ) -> dict[str, object]:
-    """The entries `coverage` and `intervals` of metrics.json; naive: see `IntervalErrors.metrics`."""
-    calibration, found = scored.calibration, scored.errors.metrics(names, naive)
+    """The entries `coverage` and `intervals` of metrics.json; naive (S, T): by what MASE is
+    scaled, original units, 0 where there is none; None: not known, or each window has its own.
+    """
+    calibration, metrics = scored.calibration, scored.errors.metrics(names, naive)
     return {
-        "coverage": {level: block["coverage"] for level, block in found["levels"].items()},
+        "coverage": {level: block["coverage"] for level, block in metrics["levels"].items()},
         "intervals": {
             "calibration": "static" if scored.tracker is None else "adaptive",
             "windows": calibration.windows,
             "blocks": calibration.blocks,
             "crossed": calibration.crossed,
-            **found,
+            **metrics,
         },
     }

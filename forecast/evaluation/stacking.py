@@ -53,7 +53,7 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
     stride = max(1, -(-cells // MOST_CELLS))
     if model.fits_each_window:
         stride = max(stride, -(-len(windows) // MOST_FITS))
-    found = []
+    by_batch = []
     with exact_float32():
         for batch in in_chunks(windows, np.arange(0, len(windows), stride), batch_size, CHUNK):
             rows = model.look_back
@@ -63,59 +63,59 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
             errors = torch.stack(forecasts, dim=-1) - batch.target.unsqueeze(-1)
             if batch.measured is not None:
                 errors = torch.where(batch.measured.unsqueeze(-1), errors, math.nan)
-            found.append(errors.cpu())
-    return MemberErrors(torch.cat(found), len(windows), block_count(windows, data.pred_len))
+            by_batch.append(errors.cpu())
+    return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len))
 
 
-def mean_loss(found: MemberErrors, weights: Float[Tensor, "P M"], loss: Loss) -> float:
+def mean_loss(members: MemberErrors, weights: Float[Tensor, "P M"], loss: Loss) -> float:
     """The error of the weighted mean of the members, by step, scaled units."""
-    errors = (found.errors * weights[:, None, :].to(found.errors)).sum(-1)
+    errors = (members.errors * weights[:, None, :].to(members.errors)).sum(-1)
     errors = errors[torch.isfinite(errors)].double()
     return float(errors.square().mean() if loss == "mse" else errors.abs().mean())
 
 
-def member_losses(found: MemberErrors, loss: Loss) -> list[float]:
+def member_losses(members: MemberErrors, loss: Loss) -> list[float]:
     """The error of each member."""
-    steps, count = found.errors.shape[1], found.errors.shape[-1]
-    return [mean_loss(found, torch.eye(count)[one].expand(steps, -1), loss) for one in range(count)]
+    steps, count = members.errors.shape[1], members.errors.shape[-1]
+    return [mean_loss(members, torch.eye(count)[member].expand(steps, -1), loss) for member in range(count)]
 
 
-def stacked(found: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
+def stacked(members: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     """The weights of the members by block of steps, each row not negative and summing to one.
 
     What the validation windows say of the weights, least squares or least absolute errors, is shrunk twice as they are
     few: the weights of a block towards those of all steps, and these towards `prior`. Each counts as `independent`
     windows do against DOUBT for every member.
     """
-    losses, (_, steps, _, count) = member_losses(found, loss), found.errors.shape
-    trust = found.independent / (found.independent + DOUBT * count)
-    shares = prior(losses, windows=found.independent)
-    overall = trust * least_weights(found.errors, loss) + (1 - trust) * shares
+    losses, (_, steps, _, count) = member_losses(members, loss), members.errors.shape
+    trust = members.independent / (members.independent + DOUBT * count)
+    shares = prior(losses, windows=members.independent)
+    overall = trust * least_weights(members.errors, loss) + (1 - trust) * shares
     blocks = min(MOST_BLOCKS, steps)
     member_of = blocks_of(steps, blocks)
-    own = torch.stack([least_weights(found.errors[:, member_of == block], loss) for block in range(blocks)])
+    own = torch.stack([least_weights(members.errors[:, member_of == block], loss) for block in range(blocks)])
     share = trust / blocks
     weights = share * own + (1 - share) * overall
     weights = weights * (weights.mean(0) >= HARDLY)  # a member that is hardly heard costs as much as any other
     return weights / weights.sum(1, keepdim=True)
 
 
-def least_of(found: MemberErrors, loss: Loss) -> Float[Tensor, "1 M"]:
+def least_of(members: MemberErrors, loss: Loss) -> Float[Tensor, "1 M"]:
     """All weight to the member that errs least."""
-    losses = member_losses(found, loss)
+    losses = member_losses(members, loss)
     return torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]]
 
 
-def by_step(weights: Float[Tensor, "K M"], found: MemberErrors) -> Float[Tensor, "P M"]:
+def by_step(weights: Float[Tensor, "K M"], members: MemberErrors) -> Float[Tensor, "P M"]:
     """The weights of each step."""
-    return weights[blocks_of(found.errors.shape[1], len(weights))]
+    return weights[blocks_of(members.errors.shape[1], len(weights))]
 
 
 def prior(losses: Sequence[float], *, windows: int) -> Float[Tensor, "M"]:
     """Equal weights for members that so many windows can hardly tell apart, the less the larger an error is."""
     least = max(min(losses), torch.finfo(torch.float64).tiny)
     tolerance = (TOLERANCE + BY_CHANCE / math.sqrt(max(1, windows))) * least
-    shares = torch.tensor([math.exp(-(one - least) / tolerance) for one in losses], dtype=torch.float64)
+    shares = torch.tensor([math.exp(-(loss - least) / tolerance) for loss in losses], dtype=torch.float64)
     return shares / shares.sum()
 
 
@@ -143,5 +143,5 @@ def least_squares(gram: Float[Tensor, "M M"]) -> Float[Tensor, "M"]:
     root = np.sqrt(values.clip(0))[:, None] * vectors.T
     ones, wanted = np.ones((1, len(gram))), np.zeros(len(gram) + 1)
     wanted[-1] = 1.0
-    found, _ = nnls(np.concatenate([root, ones]), wanted)
-    return torch.from_numpy(found / found.sum())
+    solution, _ = nnls(np.concatenate([root, ones]), wanted)
+    return torch.from_numpy(solution / solution.sum())

@@ -115,12 +115,12 @@ class Expected:
             spreads: FloatArray = np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
             return spreads
 
-        ours, theirs, shares = (np.cumsum(one, -1) / steps for one in (errors, of_baseline, inside))
+        ours, theirs, shares = (np.cumsum(values, -1) / steps for values in (errors, of_baseline, inside))
         logs, worse = np.log(np.maximum(ours, SMALLEST)), ours - theirs
         log_mae = of_series(logs)
         empty = np.zeros((0, n_series, len(steps)))
-        coverage = np.stack([of_series(one) for one in shares]) if len(shares) else empty
-        spreads = [spread(one, mean)[None] for one, mean in zip(shares, coverage, strict=True)]
+        coverage = np.stack([of_series(share) for share in shares]) if len(shares) else empty
+        spreads = [spread(share, mean)[None] for share, mean in zip(shares, coverage, strict=True)]
         return cls(
             windows=np.concatenate([[len(at_time)], windows]) * every,
             together=np.array(count / len(at_time)),

@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     scale: Tensor
 
 
-class Scaled(NamedTuple):
+class ScaledWindows(NamedTuple):
     """Windows at level 0 and deviation 1 of their longest season.
 
     values (B, L, T), level and scale (B, 1, T), skip: the skip's forecast (B, P, T), None without one, known (B, L, K):
@@ -87,7 +87,7 @@ class BoostedTrees(FittedModel):
         super().__init__(window)
         self.given: dict[str, Any] = {"look_back": look_back, "seasons": seasons}
         self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
-        usable = sorted({one for one in self.seasons if 1 <= one <= self.rows})
+        usable = sorted({season for season in self.seasons if 1 <= season <= self.rows})
         if fitted is not None and self.seasons != usable:
             raise ValueError(
                 f"model.seasons={self.seasons}: those of fitted trees are different numbers of steps, ascending, from "
@@ -143,11 +143,15 @@ class BoostedTrees(FittedModel):
         Raises ValueError for those that are given, where no train window reads so many rows.
         """
         given, look_back = self.given["seasons"], self.given["look_back"]
-        seasons = [one for one in {*rows.seasons, rows.period or 0} if one >= LEAST_SEASON] if given is None else given
+        seasons = (
+            [season for season in {*rows.seasons, rows.period or 0} if season >= LEAST_SEASON]
+            if given is None
+            else given
+        )
         read = [season * count for season, count in lag_counts(seasons) if 2 * season <= LONGEST]
         wanted = max([self.window.seq_len, *read])
         self.rows = look_back or longest_look_back(rows, longest=min(LONGEST, wanted), train_share=TRAIN_SHARE)
-        self.seasons = sorted({one for one in seasons if one <= self.rows})
+        self.seasons = sorted({season for season in seasons if season <= self.rows})
         if look_back and not len(rows.origins("train", look_back)):
             raise ValueError(
                 f"model.look_back={look_back}: no train window has so many rows before its forecast. Set "
@@ -165,8 +169,8 @@ class BoostedTrees(FittedModel):
         windows = rows.windows("train", self.look_back)
         if not count or not len(windows.numbers):
             return self.trees.first(0)
-        found = self.sample(windows, GROWN_ON)
-        return grow(found.features, found.target, count=count, **self.growth)
+        sample = self.sample(windows, GROWN_ON)
+        return grow(sample.features, sample.target, count=count, **self.growth)
 
     @torch.inference_mode()
     def sample(self, windows: WholeWindows, most: int) -> Sample:
@@ -183,14 +187,14 @@ class BoostedTrees(FittedModel):
             base, scale = self.base(scaled, chosen), scaled.scale
             missed = ((target[:, chosen] - base) / scale).flatten()
             parts.append((self.features(scaled, chosen), missed, scale.expand_as(base).flatten()))
-        return Sample(*(torch.cat(one) for one in zip(*parts, strict=True)))
+        return Sample(*(torch.cat(pieces) for pieces in zip(*parts, strict=True)))
 
     @torch.inference_mode()
     def best_count(self, val: Sample) -> int:
         """How many of the first trees err least on steps of val windows; 0: none helps."""
         errors = []
-        for said in self.trees.after_each(val.features):
-            missed = (said - val.target) * val.scale
+        for forecast in self.trees.after_each(val.features):
+            missed = (forecast - val.target) * val.scale
             errors.append(float(missed.abs().mean() if self.error == "absolute" else missed.square().mean()))
         return errors.index(min(errors))
 
@@ -205,7 +209,7 @@ class BoostedTrees(FittedModel):
         at_once = max(1, STEPS // max(1, len(past) * self.window.n_targets))
         return torch.cat([self.of_steps(scaled, some) for some in torch.split(steps, at_once)], dim=1)
 
-    def of_steps(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
+    def of_steps(self, scaled: ScaledWindows, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
         """The forecast of some steps."""
         base = self.base(scaled, steps)
         added: Tensor = self.trees(self.features(scaled, steps))
@@ -213,7 +217,7 @@ class BoostedTrees(FittedModel):
 
     def scaled(
         self, targets: Float[Tensor, "B L T"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Scaled:
+    ) -> ScaledWindows:
         """What is the same for all steps of windows."""
         skip = None
         if self.skip is not None:
@@ -224,26 +228,26 @@ class BoostedTrees(FittedModel):
         scale = (last.var(1, keepdim=True, correction=0) + LEAST_SCALE**2).sqrt()
         first = future_known.shape[2] - len(self.window.covariates)
         known = past_known[:, -self.rows :, [first + i for i in self.changing]]
-        return Scaled((targets - level) / scale, level, scale, skip, known, future_known)
+        return ScaledWindows((targets - level) / scale, level, scale, skip, known, future_known)
 
-    def base(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
+    def base(self, scaled: ScaledWindows, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
         """What the trees' sum is added to: the skip's forecast, or the level."""
         return scaled.level.expand(-1, len(steps), -1) if scaled.skip is None else scaled.skip[:, steps]
 
-    def features(self, scaled: Scaled, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
+    def features(self, scaled: ScaledWindows, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
         """What the trees read of some steps (M, G), M = B * S * T."""
         values, level, scale, skip, known, future_known = scaled
         shape = (values.shape[0], len(steps), values.shape[2])
         read = values.shape[1]
-        found = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
-        found += [values[:, -back : read - back + 1] for back in range(1, min(LAST, read) + 1)]
-        found += [values[:, -season:].mean(1, keepdim=True) for season in self.seasons[:-1]]
-        found += [level, scale, steps[:, None].to(values), torch.arange(shape[2], device=values.device).to(values)]
+        features = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
+        features += [values[:, -back : read - back + 1] for back in range(1, min(LAST, read) + 1)]
+        features += [values[:, -season:].mean(1, keepdim=True) for season in self.seasons[:-1]]
+        features += [level, scale, steps[:, None].to(values), torch.arange(shape[2], device=values.device).to(values)]
         if skip is not None:
-            found.append((skip[:, steps] - level) / scale)
-        of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, one, 0)] for one in self.seasons)]
-        found += [part[:, :, i : i + 1] for part in of_known for i in range(part.shape[2])]
-        return torch.stack([one.expand(shape) for one in found]).flatten(1).T
+            features.append((skip[:, steps] - level) / scale)
+        of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, season, 0)] for season in self.seasons)]
+        features += [part[:, :, i : i + 1] for part in of_known for i in range(part.shape[2])]
+        return torch.stack([feature.expand(shape) for feature in features]).flatten(1).T
 
     @property
     def lags(self) -> list[tuple[int, int]]:

@@ -78,7 +78,7 @@ def joint_sums(
     A map whose rows sum to one forecasts rows that are shifted the same, shifted: so large levels cost no digits.
     More than MOST_WINDOWS windows are thinned evenly.
     """
-    numbers, found = windows.numbers, []
+    numbers, by_piece = windows.numbers, []
     n_targets = windows.gather(numbers[:1]).target.shape[2]
     if len(numbers) > (most := max(1, MOST_WINDOWS // n_targets)):
         log.info("Ridge with covariates: fitted to %d of %d windows, evenly spread", most, len(numbers))
@@ -94,8 +94,8 @@ def joint_sums(
             parts.append(WindowSums(joint.T @ joint, joint.sum(0), len(joint)))
         if shared:
             parts = [functools.reduce(WindowSums.plus, parts)]
-        found.append(parts)
-    return [functools.reduce(WindowSums.plus, of_one) for of_one in zip(*found, strict=True)]
+        by_piece.append(parts)
+    return [functools.reduce(WindowSums.plus, of_one) for of_one in zip(*by_piece, strict=True)]
 
 
 def joint_candidate(
@@ -112,14 +112,14 @@ def joint_candidate(
 
     def tried(strength: float, effect_strength: float) -> Iterator[tuple[float, dict[str, float], LinearMap]]:
         both = {"strength": strength, "effect_strength": effect_strength}
-        one = joint_map(system, **both)
-        if one is not None:
-            yield joint_squared_error(val, one), both, one
+        linear = joint_map(system, **both)
+        if linear is not None:
+            yield joint_squared_error(val, linear), both, linear
 
-    found = [one for strength in strengths for one in tried(strength, strength)]
-    if found:
-        best = min(found, key=lambda one: one[0])
-        found = [best, *(one for effect in EFFECT_STRENGTHS for one in tried(best[1]["strength"], effect))]
-        error, both, linear = min(found, key=lambda one: one[0])
+    fits = [fit for strength in strengths for fit in tried(strength, strength)]
+    if fits:
+        best = min(fits, key=lambda fit: fit[0])
+        fits = [best, *(fit for effect in EFFECT_STRENGTHS for fit in tried(best[1]["strength"], effect))]
+        error, both, linear = min(fits, key=lambda fit: fit[0])
         again = [joint_map(joint_system(whole, **shape), **both) or linear for whole in more]
         yield linear, error, again[0] if again else None

@@ -71,7 +71,7 @@ class Ensemble(ForecastModel):
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T *O"]:
         """The mean of what its members say."""
-        mean: Tensor = torch.stack([one.predicted(past, past_known, future_known) for one in self.each]).mean(0)
+        mean: Tensor = torch.stack([member.predicted(past, past_known, future_known) for member in self.each]).mean(0)
         return mean
 
     def training_outputs(
@@ -82,6 +82,6 @@ class Ensemble(ForecastModel):
         future: Float[Tensor, "B P C"],
     ) -> tuple[Float[Tensor, "S R N *O"], Float[Tensor, "S R N"]]:
         """Those of all members, one after the other: S windows, `copies` times B."""
-        outputs = [one.training_outputs(past, past_known, future_known, future) for one in self.each]
+        outputs = [member.training_outputs(past, past_known, future_known, future) for member in self.each]
         forecasts, truths = zip(*outputs, strict=True)
         return torch.cat(forecasts), torch.cat(truths)

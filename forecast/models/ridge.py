@@ -89,15 +89,15 @@ class Ridge(FittedModel):
             columns = "shared"
         if self.regressors is not None:
             joint = self.with_covariates(rows, self.regressors, shared=columns == "shared", whole=whole)
-            return self.take([self.mean(rows, one) for one in joint])
+            return self.take([self.mean(rows, candidates) for candidates in joint])
         parts = [rows.series] if columns == "shared" else torch.split(rows.series, 1, dim=1)
-        found = self.candidates(rows, parts, together=columns is None, whole=whole)
+        by_part = self.candidates(rows, parts, together=columns is None, whole=whole)
         if columns is None:
-            *own, together = found
+            *own, together = by_part
             shared = self.mean(rows, together)
-            maps = [self.joined(rows, *one, shared) for one in zip(parts, own, strict=True)]
+            maps = [self.joined(rows, *pair, shared) for pair in zip(parts, own, strict=True)]
         else:
-            maps = [self.mean(rows, one) for one in found]
+            maps = [self.mean(rows, candidates) for candidates in by_part]
         return self.take(maps)
 
     def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
@@ -106,23 +106,25 @@ class Ridge(FittedModel):
 
     def take(self, means: Sequence[Candidate]) -> Options:
         """Takes the weights of maps; returns the options as they are then."""
-        maps = [one.again or one.linear for one in means]
-        self.rows = max(one.weight.shape[1] for one in maps)
-        weights = [nn.functional.pad(one.weight, (self.rows - one.weight.shape[1], 0)) for one in maps]
+        maps = [mean.again or mean.linear for mean in means]
+        self.rows = max(linear.weight.shape[1] for linear in maps)
+        weights = [nn.functional.pad(linear.weight, (self.rows - linear.weight.shape[1], 0)) for linear in maps]
         self.weight = nn.Parameter(torch.stack(weights).float())
-        self.bias = nn.Parameter(torch.stack([one.bias for one in maps]).float())
-        if effects := [one.effect for one in maps if one.effect is not None]:
+        self.bias = nn.Parameter(torch.stack([linear.bias for linear in maps]).float())
+        if effects := [linear.effect for linear in maps if linear.effect is not None]:
             self.effect = nn.Parameter(torch.stack(effects).float())
         return self.options | {"look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
 
     def joined(
-        self, rows: FittingRows, column: Float[Tensor, "N 1"], found: Sequence[Candidate], shared: Candidate
+        self, rows: FittingRows, column: Float[Tensor, "N 1"], candidates: Sequence[Candidate], shared: Candidate
     ) -> Candidate:
         """The mean of a column's own map and the shared one."""
-        own = self.mean(rows, found)
+        own = self.mean(rows, candidates)
         reach = max(own.linear.weight.shape[1], shared.linear.weight.shape[1])
         val = rows.sums(column, rows.origins("val", reach) - reach, reach + self.window.pred_len)
-        return self.mean(rows, [one._replace(error=mean_squared_error(val, one.linear)) for one in (shared, own)])
+        return self.mean(
+            rows, [candidate._replace(error=mean_squared_error(val, candidate.linear)) for candidate in (shared, own)]
+        )
 
     def mean(self, rows: FittingRows, candidates: Sequence[Candidate]) -> Candidate:
         """The mean of maps, each with its share; see the class. Its own error is not computed: NaN."""
@@ -133,9 +135,9 @@ class Ridge(FittedModel):
                 "small for these rows. Set model.naive=null model.strength=null to let both be chosen."
             )
         least = min(candidate.error for candidate in candidates)
-        one = self.options["tolerance"] * least  # what costs a map all but 1 / e of its share
+        tolerated = self.options["tolerance"] * least  # what costs a map all but 1 / e of its share
         excess = [candidate.error - least for candidate in candidates]
-        shares = [math.exp(-more / one) if one > 0 else float(more == 0) for more in excess]
+        shares = [math.exp(-more / tolerated) if tolerated > 0 else float(more == 0) for more in excess]
         kept = [pair for pair in zip(candidates, shares, strict=True) if pair[1] > LEAST]
         shares = [share for _, share in kept]
         again = [candidate.again for candidate, _ in kept if candidate.again is not None]
@@ -158,14 +160,14 @@ class Ridge(FittedModel):
         look_backs = self.look_backs(rows)
         fitted = [(rows, "train"), (rows, "val"), *([] if whole is None else [(whole, "train")])]
         sums = [[self.sums(of, split, part, look_backs) for of, split in fitted] for part in parts]
-        found: list[list[Candidate]] = [[] for _ in range(len(parts) + together)]
+        candidates: list[list[Candidate]] = [[] for _ in range(len(parts) + together)]
         for look_back in look_backs:
-            of_parts = [tuple(next(one) for one in of_part) for of_part in sums]
+            of_parts = [tuple(next(window_sums) for window_sums in of_part) for of_part in sums]
             if together:
                 of_parts.append(tuple(functools.reduce(WindowSums.plus, of) for of in zip(*of_parts, strict=True)))
-            for one, of_part in zip(found, of_parts, strict=True):
-                one.extend(self.maps(look_back, *of_part, period=rows.period))
-        return found
+            for part_candidates, of_part in zip(candidates, of_parts, strict=True):
+                part_candidates.extend(self.maps(look_back, *of_part, period=rows.period))
+        return candidates
 
     def sums(
         self, rows: FittingRows, split: str, series: Float[Tensor, "N T"], look_backs: Sequence[int]
@@ -175,12 +177,12 @@ class Ridge(FittedModel):
         A forecast that may begin so many rows after the first may do so after fewer: what the windows of a longer
         look-back sum to is a part of the next sums.
         """
-        found, known = None, np.empty(0, dtype=np.int64)
+        total, known = None, np.empty(0, dtype=np.int64)
         for look_back in look_backs:
             length, origins = look_back + self.window.pred_len, rows.origins(split, look_back)
             more = rows.sums(series, np.setdiff1d(origins, known, assume_unique=True) - look_back, length)
-            found, known = more if found is None else found.last(length).plus(more), origins
-            yield found
+            total, known = more if total is None else total.last(length).plus(more), origins
+            yield total
 
     def maps(
         self, look_back: int, train: WindowSums, val: WindowSums, whole: WindowSums | None = None, *, period: int | None
@@ -192,7 +194,7 @@ class Ridge(FittedModel):
             if naive in (None, name):
                 shape: Any = {"look_back": look_back, "naive": name, "period": period or 1}
                 maps = maps_by_strength(train, **shape, strengths=strengths)
-                errors = {strength: mean_squared_error(val, one) for strength, one in maps.items()}
+                errors = {strength: mean_squared_error(val, linear) for strength, linear in maps.items()}
                 for best in sorted(errors, key=errors.__getitem__)[:1]:
                     again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])
                     yield Candidate(maps[best], errors[best], None if whole is None else again.get(best, maps[best]))
@@ -207,18 +209,18 @@ class Ridge(FittedModel):
         counted = replace(rows, origins=lambda split, look_back: windows(split, look_back).numbers)
         most = max(1, MOST_NUMBERS - pred_len - regressors.count)
         look_backs = self.look_backs(counted, longest=min(LONGEST, most))
-        found = [
+        by_split = [
             joint_sums(of(split, max(look_backs[0], regressors.rows)), regressors, look_backs[0], shared=shared)
             for of, split in fitted
         ]
         naive, strength = self.options["naive"], self.options["strength"]
-        for of_target in zip(*found, strict=True):
+        for of_target in zip(*by_split, strict=True):
             yield [
-                Candidate(*one)
+                Candidate(*candidate)
                 for look_back in look_backs
                 for name in naives(look_back, rows.period)
                 if naive in (None, name)
-                for one in joint_candidate(
+                for candidate in joint_candidate(
                     [sums.last(look_back + pred_len + regressors.count) for sums in of_target],
                     {"look_back": look_back, "pred_len": pred_len, "naive": name, "period": rows.period},
                     strengths=STRENGTHS if strength is None else (strength,),

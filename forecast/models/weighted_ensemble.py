@@ -41,10 +41,10 @@ class WeightedEnsemble(FittedModel):
         self.columns = [list(member["columns"]) for member in members]
         self.known = [list(member["known"]) for member in members]
         for key, numbers, count in (("columns", self.columns, window.n_columns), ("known", self.known, window.n_known)):
-            if wrong := [one for some in numbers for one in some if one not in range(count)]:
+            if wrong := [number for some in numbers for number in some if number not in range(count)]:
                 raise ValueError(f"model.members: {key} has {wrong[0]!r}, and there are the numbers 0 to {count - 1}")
         self.register_buffer("weights", torch.full((blocks, len(members)), 1 / max(1, len(members))))
-        self.fits_each_window = any(getattr(one, "fits_each_window", False) for one in self.each)
+        self.fits_each_window = any(getattr(member, "fits_each_window", False) for member in self.each)
 
     @property
     def each(self) -> list[ForecastModel]:
@@ -54,11 +54,11 @@ class WeightedEnsemble(FittedModel):
     @property
     def look_back(self) -> int:
         """What the member reads that reads furthest back."""
-        return max([self.window.seq_len, *(one.look_back for one in self.each)])
+        return max([self.window.seq_len, *(member.look_back for member in self.each)])
 
     def supports_horizon_offset(self) -> bool:
         """Whether all members do."""
-        return all(one.supports_horizon_offset() for one in self.each)
+        return all(member.supports_horizon_offset() for member in self.each)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
@@ -66,7 +66,7 @@ class WeightedEnsemble(FittedModel):
         """The weighted mean: (B, L, C), L = look_back -> (B, P, T)."""
         weights = self.weights_by_step()
         forecasts = self.forecasts(past, past_known, future_known)
-        mean: Tensor = sum(one * weights[:, i, None] for i, one in enumerate(forecasts))  # type: ignore[assignment]
+        mean: Tensor = sum(forecast * weights[:, i, None] for i, forecast in enumerate(forecasts))  # type: ignore[assignment]
         return mean
 
     def forecasts(
@@ -74,8 +74,12 @@ class WeightedEnsemble(FittedModel):
     ) -> list[Float[Tensor, "B P T"]]:
         """What each member says."""
         return [
-            one(past[:, -one.look_back :, columns], past_known[:, -one.look_back :, known], future_known[:, :, known])
-            for one, columns, known in zip(self.each, self.columns, self.known, strict=True)
+            member(
+                past[:, -member.look_back :, columns],
+                past_known[:, -member.look_back :, known],
+                future_known[:, :, known],
+            )
+            for member, columns, known in zip(self.each, self.columns, self.known, strict=True)
         ]
 
     def weights_by_step(self) -> Float[Tensor, "P M"]:

@@ -28,7 +28,7 @@ class JointSystem(NamedTuple):
 
 
 def joint_system(sums: WindowSums, *, look_back: int, pred_len: int, naive: Naive, period: int | None) -> JointSystem:
-    """Of `sums` over windows [past L | future P | regressors M]; see `ridge.ridge_maps`."""
+    """Of least squares over windows [past L | future P | regressors M] with these `sums`, less a naive forecast."""
     n, past, future = sums.n, slice(0, look_back), slice(look_back, look_back + pred_len)
     more = slice(look_back + pred_len, None)
     forecast, level = naive_forecast(naive, look_back, pred_len, period or 1)

@@ -17,7 +17,7 @@ STRENGTHS = tuple(10.0**k for k in range(-4, 3))
 class LinearMap(NamedTuple):
     """weight (P, L), bias (P,): from L rows of a column to the P after them. Each row of the weight sums to one.
 
-    effect (P, M): of M further regressors, see `joint_ridge`; None without any.
+    effect (P, M): of M further regressors, from their values to the P rows; None without any.
     """
 
     weight: Tensor
@@ -94,13 +94,15 @@ def mean_squared_error(sums: WindowSums, linear: LinearMap) -> float:
 
 def mean_map(maps: Sequence[LinearMap], shares: Sequence[float]) -> LinearMap:
     """The map whose forecast is the mean of theirs, each with its share; rows that one does not read add nothing."""
-    longest = max(one.weight.shape[1] for one in maps)
+    longest = max(linear.weight.shape[1] for linear in maps)
     weight = maps[0].weight.new_zeros(len(maps[0].weight), longest)
     bias = torch.zeros_like(maps[0].bias)
-    for one, share in zip(maps, shares, strict=True):
-        weight[:, longest - one.weight.shape[1] :] += share / sum(shares) * one.weight
-        bias += share / sum(shares) * one.bias
+    for linear, share in zip(maps, shares, strict=True):
+        weight[:, longest - linear.weight.shape[1] :] += share / sum(shares) * linear.weight
+        bias += share / sum(shares) * linear.bias
     effects = [
-        share / sum(shares) * one.effect for one, share in zip(maps, shares, strict=True) if one.effect is not None
+        share / sum(shares) * linear.effect
+        for linear, share in zip(maps, shares, strict=True)
+        if linear.effect is not None
     ]
     return LinearMap(weight, bias, torch.stack(effects).sum(0) if effects else None)

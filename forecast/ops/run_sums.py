@@ -43,8 +43,8 @@ def run_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length
 
 def _gathered(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length: int) -> Float[Tensor, "W D T"]:
     rows = torch.from_numpy(starts)[:, None] + torch.arange(length)
-    found: Tensor = series[rows]
-    return found
+    windows: Tensor = series[rows]
+    return windows
 
 
 def _parts(starts: npt.NDArray[np.int64], rows: int, series: Tensor) -> list[npt.NDArray[np.int64]]:

@@ -64,8 +64,8 @@ class TreeSum(nn.Module):
         yield total
         total = total + self.get_buffer("base")
         for values in self.each(features):
-            for one in values:
-                total = total + one
+            for tree_values in values:
+                total = total + tree_values
                 yield total
 
     def check(self, features: int) -> None:
@@ -91,12 +91,12 @@ class TreeSum(nn.Module):
 
     def first(self, count: int) -> "TreeSum":
         """Of the first trees, without any 0."""
-        found = TreeSum(count=count, nodes=self.get_buffer("feature").shape[1], depth=self.depth)
+        trees = TreeSum(count=count, nodes=self.get_buffer("feature").shape[1], depth=self.depth)
         for name in TABLES:
-            found.get_buffer(name).copy_(self.get_buffer(name)[:count])
+            trees.get_buffer(name).copy_(self.get_buffer(name)[:count])
         if count:
-            found.get_buffer("base").copy_(self.get_buffer("base"))
-        return found
+            trees.get_buffer("base").copy_(self.get_buffer("base"))
+        return trees
 
     def each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "K M"]]:
         """The values (K, M) of a few trees after the other.
@@ -113,8 +113,8 @@ class TreeSum(nn.Module):
             begin, left = feature * size, (tables[2] + root).flatten()
             node, columns = root.expand(-1, size).flatten(), column.expand(len(root), -1).flatten()
             for _ in range(self.depth):
-                asked = read.index_select(0, begin.index_select(0, node) + columns)
-                node = left.index_select(0, node) + (asked > threshold.index_select(0, node))
+                feature_values = read.index_select(0, begin.index_select(0, node) + columns)
+                node = left.index_select(0, node) + (feature_values > threshold.index_select(0, node))
             yield value.index_select(0, node).view(len(root), size)
 
 
@@ -170,19 +170,19 @@ def free_threads() -> int:
         now = processor_times()
     except (OSError, ValueError, AttributeError):  # another system, which does not say
         return most
-    passed = [now[one] - before[one] for one in now.keys() & before.keys()]
-    idle = sum(float(one[3:5].sum() / max(1, one.sum())) for one in passed)
+    passed = [now[number] - before[number] for number in now.keys() & before.keys()]
+    idle = sum(float(ticks[3:5].sum() / max(1, ticks.sum())) for ticks in passed)
     return max(1, min(most, round(idle)))
 
 
 def processor_times() -> dict[int, Array]:
     """Ticks of each processor that this process may use, in the order of proc(5); the fourth and fifth are idle."""
-    ours, found = os.sched_getaffinity(0), {}
+    ours, times = os.sched_getaffinity(0), {}
     for line in PROCESSORS.read_text().splitlines():
         name, *ticks = line.split()
         if name.startswith("cpu") and name != "cpu" and (number := int(name[3:])) in ours:
-            found[number] = np.array([int(tick) for tick in ticks[:8]])
-    return found
+            times[number] = np.array([int(tick) for tick in ticks[:8]])
+    return times
 
 
 def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSum:
@@ -191,8 +191,10 @@ def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSu
     useful (G,): the numbers, among all features, of those that it has seen.
     """
     trees = [iteration[0].nodes for iteration in model._predictors]
-    found = TreeSum(count=len(trees), nodes=nodes, depth=depth)
-    for tree, feature, threshold, child, value in zip(trees, *(found.get_buffer(name) for name in TABLES), strict=True):
+    tree_sum = TreeSum(count=len(trees), nodes=nodes, depth=depth)
+    for tree, feature, threshold, child, value in zip(
+        trees, *(tree_sum.get_buffer(name) for name in TABLES), strict=True
+    ):
         order, children = siblings_together(tree)
         used, leaf = tree[order], torch.from_numpy(tree["is_leaf"][order].astype(bool))
         size = len(order)
@@ -200,8 +202,8 @@ def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSu
         threshold[:size] = torch.where(leaf, torch.inf, floor32(used["num_threshold"]))
         child[:size] = torch.from_numpy(children)
         value[:size] = torch.from_numpy(used["value"].astype(np.float32))
-    found.get_buffer("base").fill_(float(model._baseline_prediction.item()))
-    return found
+    tree_sum.get_buffer("base").fill_(float(model._baseline_prediction.item()))
+    return tree_sum
 
 
 def siblings_together(tree: Array) -> tuple[Array, Array]:

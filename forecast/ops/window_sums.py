@@ -49,8 +49,8 @@ def runs(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     if not len(starts):
         return
     edges = np.flatnonzero(np.diff(starts, prepend=starts[0] - 2, append=starts[-1] + 2) != 1)
-    for one, other in itertools.pairwise(edges):
-        yield int(starts[one]), int(other - one)
+    for begin, end in itertools.pairwise(edges):
+        yield int(starts[begin]), int(end - begin)
 
 
 def _dense_gram(rows: Tensor, length: int) -> Tensor:

@@ -12,7 +12,7 @@ from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
-from forecast.evaluation.calibrate import Part, block_count, calibrate
+from forecast.evaluation.calibrate import ValPart, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
 from forecast.evaluation.interval_errors import name_of, windows_needed
 from forecast.files import replacing
@@ -45,14 +45,14 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
     """
     checkpoint = load_checkpoint(path)
     count = len(data.windows("val"))
-    parts = [Part(model=checkpoint.model().to(device), windows=range(count))]
+    parts = [ValPart(model=checkpoint.model().to(device), windows=range(count))]
     if chosen := chosen_weights(folder):
         first, second = (checkpoint.model().to(device) for _ in HALVES)
         for model, half in zip((first, second), HALVES, strict=True):
             model.load_state_dict(chosen[half])
         middle = count // 2
-        parts = [Part(model=second, windows=range(middle)), Part(model=first, windows=range(middle, count))]
-    found = calibrate(
+        parts = [ValPart(model=second, windows=range(middle)), ValPart(model=first, windows=range(middle, count))]
+    calibration = calibrate(
         parts,
         data,
         levels=levels,
@@ -60,8 +60,8 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
         device=device,
         crossed=bool(chosen),
     )
-    if found is not None:
-        write_entry(path, CALIBRATION, {**found.state(), "targets": list(data.target_names)})
+    if calibration is not None:
+        write_entry(path, CALIBRATION, {**calibration.state(), "targets": list(data.target_names)})
 
 
 def write_entry(path: Path, key: str, value: object) -> None:

@@ -50,7 +50,7 @@ SHARED: Mapping[Literal["checksum", "targets", "freq", "splits"], str] = {
 }
 
 
-class Member(NamedTuple):
+class MemberRun(NamedTuple):
     """A finished training: its run folder, its best checkpoint, and what each half of the val windows chose of it."""
 
     run: Path
@@ -102,18 +102,18 @@ def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
         check_fits(member, record)
     config = plan.config.with_model({"members": [described(member, record.data) for member in members]})
     weighing = Weighing(replace(record, config=config.with_model({"blocks": 1})), members, data)
-    found = weighing.found()
-    record = replace(record, config=config.with_model({"blocks": len(found[None])}), best_step=0)
-    model = with_weights(record, members, found[None])
+    weights = weighing.weights()
+    record = replace(record, config=config.with_model({"blocks": len(weights[None])}), best_step=0)
+    model = with_weights(record, members, weights[None])
     if plan.config.checks.leakage:
         check_leakage(model, data, device=CPU)
     content = weights_only_content(model, replace(record, stacking=weighing.judged))
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
     for half in HALVES:
-        write_half(plan.folder, half, with_weights(record, members, found[half], half=half).state_dict())
+        write_half(plan.folder, half, with_weights(record, members, weights[half], half=half).state_dict())
     seconds = time.perf_counter() - begin
-    for member, share in zip(members, found[None].mean(0).tolist(), strict=True):
+    for member, share in zip(members, weights[None].mean(0).tolist(), strict=True):
         log.info("%5.1f %% %s (%s)", 100 * share, member.name, member.run)
     logger = make_logger(plan.config, plan.folder)
     cost = fitted_cost(seconds, memory)
@@ -130,11 +130,11 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
     assert isinstance(model, WeightedEnsemble)
     used, runs = model.get_buffer("weights").abs().sum(0) > 0, runs_of(held_out.config.model)
     lacking = []
-    for one, run, weighs in zip(model.each, runs, used.tolist(), strict=True):
+    for member, run, weighs in zip(model.each, runs, used.tolist(), strict=True):
         path = checkpoint_path(run, "refit")
         again = load_checkpoint(path) if weighs and path.is_file() else None
         if again is not None and again.refit is not None and again.refit["rows"] == learnt:
-            one.load_state_dict(again.model().state_dict())
+            member.load_state_dict(again.model().state_dict())
         elif weighs:
             lacking.append(str(run))
     if len(lacking) == sum(used.tolist()):
@@ -152,27 +152,27 @@ class Weighing:
 
     record: of the ensemble, with its members and one block of steps. judged: the errors of the mean and of
     the best member alone, each on the half of the windows that has not chosen it, and whether that member is to stand
-    alone: None where the windows are too few to say, so that the mean stays; known after `found`.
+    alone: None where the windows are too few to say, so that the mean stays; known after `weights`.
     """
 
-    def __init__(self, record: Record, members: Sequence[Member], data: Prepared) -> None:
+    def __init__(self, record: Record, members: Sequence[MemberRun], data: Prepared) -> None:
         self.members, self.data, self.record = members, data, record
         self.loss: Loss = record.config.monitor
         self.judged: Stacking | None = None
 
-    def found(self) -> dict[str | None, Tensor]:
+    def weights(self) -> dict[str | None, Tensor]:
         """The weights, those of the best member alone where the mean is no better."""
         errors: dict[str | None, MemberErrors] = {None: self.errors(None)}
         crossed = any(member.halves for member in self.members)
         errors |= {half: self.errors(half) if crossed else errors[None] for half in HALVES}
         middle = len(errors[None].errors) // 2 or None  # one window alone is both halves
         own: dict[str | None, slice] = {None: slice(None), HALVES[0]: slice(middle), HALVES[1]: slice(middle, None)}
-        seen = {half: found.some(own[half]) for half, found in errors.items()}
-        weights = {half: stacked(found, self.loss) for half, found in seen.items()}
-        alone = {half: least_of(found, self.loss) for half, found in seen.items()}
+        seen = {half: of_half.some(own[half]) for half, of_half in errors.items()}
+        weights = {half: stacked(of_half, self.loss) for half, of_half in seen.items()}
+        alone = {half: least_of(of_half, self.loss) for half, of_half in seen.items()}
         judged = {half: errors[half].some(own[HALVES[1 - number]]) for number, half in enumerate(HALVES)}
         losses = [
-            sum(mean_loss(found, by_step(choice[half], found), self.loss) for half, found in judged.items())
+            sum(mean_loss(of_half, by_step(choice[half], of_half), self.loss) for half, of_half in judged.items())
             for choice in (weights, alone)
         ]
         for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
@@ -196,7 +196,7 @@ class Weighing:
         return member_errors(model, self.data, batch_size=batch_size, device=CPU)
 
 
-def read_member(run: Path) -> Member:
+def read_member(run: Path) -> MemberRun:
     """A finished training. Raises UserError where there is none, and for one that no ensemble can have."""
     path = checkpoint_path(run, "best")
     if not path.is_file():
@@ -214,16 +214,16 @@ def read_member(run: Path) -> Member:
             f"model.runs: {run} was trained with loss={loss}, and the members of an ensemble forecast one number a "
             "step. Train it with loss=mse or loss=mae; the ensemble gets intervals of its own"
         )
-    return Member(run, checkpoint, chosen_weights(run))
+    return MemberRun(run, checkpoint, chosen_weights(run))
 
 
-def check_fits(member: Member, record: Record) -> None:
+def check_fits(member: MemberRun, record: Record) -> None:
     """Raises UserError for a member of other rows, columns or lengths than the ensemble's."""
     ours, theirs, config, trained = record.data, member.checkpoint.data, record.config, member.checkpoint.config
     where = f"model.runs: {member.run} was trained with other values of"
-    for key, what in SHARED.items():
+    for key, words in SHARED.items():
         if ours[key] != theirs[key]:
-            raise UserError(f"{where} {what} ({theirs[key]}, here {ours[key]}). Give those of the members")
+            raise UserError(f"{where} {words} ({theirs[key]}, here {ours[key]}). Give those of the members")
     if trained.pred_len != config.pred_len:
         raise UserError(f"{where} pred_len: say pred_len={trained.pred_len}")
     if trained.encoding != config.encoding:
@@ -244,7 +244,7 @@ def scale_of(record: Record) -> list[object]:
     return [scale.how, scale.ids.tolist(), *(part[:, targets].tolist() for part in (scale.mean, scale.std))]
 
 
-def described(member: Member, data: DataRecord) -> Plain:
+def described(member: MemberRun, data: DataRecord) -> Plain:
     """What the ensemble's config says of a member. data: of the ensemble's record."""
     config, theirs = member.checkpoint.config, member.checkpoint.data
     window = window_of(config, theirs)
@@ -260,12 +260,12 @@ def described(member: Member, data: DataRecord) -> Plain:
 
 
 def with_weights(
-    record: Record, members: Sequence[Member], weights: Tensor, *, half: str | None = None
+    record: Record, members: Sequence[MemberRun], weights: Tensor, *, half: str | None = None
 ) -> WeightedEnsemble:
     """The ensemble of a record that names its members, with their weights and its own, in evaluation mode."""
     model = build_model(record.config, record.data)
     assert isinstance(model, WeightedEnsemble)
-    for one, member in zip(model.each, members, strict=True):
-        one.load_state_dict(dict(member.weights(half)))
+    for member_model, member in zip(model.each, members, strict=True):
+        member_model.load_state_dict(dict(member.weights(half)))
     model.weights = weights.float()
     return model.eval().requires_grad_(False)

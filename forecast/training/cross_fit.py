@@ -101,7 +101,7 @@ def write_half(folder: str | Path, half: str, weights: dict[str, Tensor]) -> Non
 def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Module:
     """The model with the weights that a validation is of: an average of them, where one is kept."""
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    averages = [one._average_model for one in callbacks if isinstance(one, WeightAveraging)]
+    averages = [callback._average_model for callback in callbacks if isinstance(callback, WeightAveraging)]
     kept: Any = next((average.module for average in averages if average is not None), module)
     model: nn.Module = kept.model
     return model

@@ -25,9 +25,9 @@ def slow_precision(precision: str, device: torch.device) -> str:
 
 def product_seconds(dtype: torch.dtype) -> float:
     """Seconds of a product of two matrices of SIZE x SIZE."""
-    matrix, found = torch.ones(SIZE, SIZE, dtype=dtype), []
+    matrix, seconds = torch.ones(SIZE, SIZE, dtype=dtype), []
     for _ in range(TIMES + 1):  # the first one prepares what the others use
         begin = time.perf_counter()
         torch.mm(matrix, matrix)
-        found.append(time.perf_counter() - begin)
-    return min(found[1:])
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds[1:])

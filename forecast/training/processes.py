@@ -22,7 +22,7 @@ TIMED_OUT = re.compile(r"tim(ed |e)out", re.IGNORECASE)
 # What gloo says where it never came so far.
 UNREACHED = re.compile(r"timed out connecting|connect timeout", re.IGNORECASE)
 # What gloo says of a peer that is gone: a line of its source, then what happened, then hints for programmers.
-GLOO = re.compile(r"\[\S*gloo/\S+\] (?P<what>.*?)(\. |$)", re.MULTILINE)
+GLOO = re.compile(r"\[\S*gloo/\S+\] (?P<reason>.*?)(\. |$)", re.MULTILINE)
 # What torch says itself of gloo's work and of NCCL's, without a class of its own.
 OF_TORCH = ("Operation timed out!", "remote process exited")
 
@@ -69,25 +69,25 @@ def is_loss(error: RuntimeError) -> bool:
 def lost(text: str, run_dir: Path, seconds: float) -> str:
     """What to say of such an error, with the checkpoint to go on from. seconds: `process_timeout`."""
     text = text.partition("\n")[0]
-    what = found["what"] if (found := GLOO.search(text)) else text
+    reason = match["reason"] if (match := GLOO.search(text)) else text
     if UNREACHED.search(text):
-        said = (
-            f"this process cannot reach another one of the training ({what}). Where that is a loopback address, or one "
-            "of another network, say which interface leads to the others, GLOO_SOCKET_IFNAME=eth0 before the command "
-            "on every host (`ip address` lists them)"
+        sentence = (
+            f"this process cannot reach another one of the training ({reason}). Where that is a loopback address, or "
+            "one of another network, say which interface leads to the others, GLOO_SOCKET_IFNAME=eth0 before the "
+            "command on every host (`ip address` lists them)"
         )
     elif TIMED_OUT.search(text):
-        said = (
+        sentence = (
             f"another process of this training did not answer within {seconds:g} s (process_timeout={seconds:g}): its "
             "host is stopped, cut off or slower than that. See that it answers, or raise process_timeout"
         )
     else:
-        said = (
-            f"another process of this training has ended ({what}): its own log in {run_dir} or what started it says "
+        sentence = (
+            f"another process of this training has ended ({reason}): its own log in {run_dir} or what started it says "
             "why. Mend that"
         )
     last = checkpoint_path(run_dir, "last")
     if not last.exists():
-        return f"{said}, then start again: no checkpoint was written yet."
+        return f"{sentence}, then start again: no checkpoint was written yet."
     again = typed("ckpt_path", str(last))
-    return f"{said}, then go on from the last checkpoint: the same command again on every host, with {again}"
+    return f"{sentence}, then go on from the last checkpoint: the same command again on every host, with {again}"

@@ -116,8 +116,8 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
     if constant := [name for name, flags in zip(frame.columns, data.scaler.constant.T, strict=True) if flags.all()]:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     # of several series each has its own
-    one = data.splits if len(frame) == 1 else {}
-    splits = {name: [rows.alone.start, rows.alone.stop] for name, rows in one.items()}
+    alone = data.splits if len(frame) == 1 else {}
+    splits = {name: [rows.alone.start, rows.alone.stop] for name, rows in alone.items()}
     return cast(
         DataRecord,
         {

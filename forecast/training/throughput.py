@@ -26,7 +26,7 @@ class Throughput(Callback):
     train_seconds: from the first batch to the end of the fit, validations included. train_samples_per_second: train
     windows of all processes by these seconds less those of validations. train_limit_samples_per_second: the same by
     the seconds inside training steps (forward, backward, optimizer), the rest being that in which this process or its
-    GPU stood idle. peak_memory_mb: of the last leg, see `PeakMemory`.
+    GPU stood idle. peak_memory_mb: of the last leg, of the GPU on a GPU, else of the process.
 
     A GPU works long after the program has queued a step, so its steps lie between events in its own queue, which are
     read when it has passed them; only the end of the training waits for that.
@@ -95,7 +95,7 @@ class Throughput(Callback):
         self._count()
 
     def on_validation_end(self, *_: object) -> None:
-        """See `on_validation_start`. A validation's first figures wait for a GPU to finish the steps before it."""
+        """Counts the seconds of a validation, whose first figures wait for a GPU to finish the steps before it."""
         self.validating += self._count()
 
     def state_dict(self) -> dict[str, object]:

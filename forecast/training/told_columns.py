@@ -7,17 +7,17 @@ from forecast.data.prepare import Prepared
 
 def told_columns(data: Prepared) -> dict[str, object]:
     """Nothing where there are none. covariates: of each None for a number, or its words; hidden, facts."""
-    frame, found = data.frame, dict[str, object]()
-    said = {name: _words(frame.categories.get(name)) for name in data.covariates}
+    frame, entries = data.frame, dict[str, object]()
+    words = {name: _words(frame.categories.get(name)) for name in data.covariates}
     if data.frame.facts is not None:
         facts, scale = data.frame.facts, data.fact_scale
         assert scale is not None
-        said |= {name: _words(facts.categories.get(name)) for name in facts.names}
-        found["facts"] = {"columns": list(facts.columns), "mean": scale[0].tolist(), "std": scale[1].tolist()}
+        words |= {name: _words(facts.categories.get(name)) for name in facts.names}
+        entries["facts"] = {"columns": list(facts.columns), "mean": scale[0].tolist(), "std": scale[1].tolist()}
     return {
-        **({"covariates": said} if said else {}),
+        **({"covariates": words} if words else {}),
         **({"hidden": list(data.hidden)} if data.hidden else {}),
-        **found,
+        **entries,
     }
 
 

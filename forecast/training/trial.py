@@ -108,18 +108,18 @@ class Trials:
     def __init__(self, read: Callable[[Plan], Prepared]) -> None:
         self.read = read
         self.known: dict[str, tuple[Prepared, Record]] = {}
-        self.said = False
+        self.has_begun = False
 
     def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
-        """Trains by the config of a plan, as `forecast train` would. See `Watched`.
+        """Trains by the config of a plan, as `forecast train` would, until `report` or the deadline ends it.
 
         Raises UserError for whatever the user can mend; Ctrl-C and SIGTERM end it as they end a training.
         """
         watched = Watched(monitor=plan.config.monitor, report=report, deadline=deadline, clock=clock)
         config = without_extras(plan.config)
         plan = replace(plan, config=config)
-        with quieter(logging.ERROR if self.said else logging.WARNING):
-            self.said = True
+        with quieter(logging.ERROR if self.has_begun else logging.WARNING):
+            self.has_begun = True
             check_initial_weights(config)
             dry_step(config)
             pl.seed_everything(config.seed, workers=True, verbose=False)
@@ -180,11 +180,11 @@ def quieter(level: int) -> Iterator[None]:
     """What trainings say of themselves is not repeated for each trial."""
     names = ("forecast.training", "forecast.apps.common.training_data", "forecast.data", "forecast.evaluation")
     loggers = [logging.getLogger(name) for name in (*names, "lightning.pytorch", "lightning.fabric")]
-    before = [one.level for one in loggers]
+    before = [logger.level for logger in loggers]
     try:
-        for one in loggers:
-            one.setLevel(level)
+        for logger in loggers:
+            logger.setLevel(level)
         yield
     finally:
-        for one, former in zip(loggers, before, strict=True):
-            one.setLevel(former)
+        for logger, former in zip(loggers, before, strict=True):
+            logger.setLevel(former)

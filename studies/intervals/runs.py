@@ -17,7 +17,7 @@ from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest
-from forecast.evaluation.calibrate import Part, calibrate
+from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.conformal import Calibration
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.interval_errors import name_of
@@ -116,15 +116,15 @@ def measured(folder: Path) -> dict[str, Any]:
     assert calibration is not None
     asked = tuple(level for level in LEVELS if level in calibration.levels)
     forms = {
-        "static": Intervals(calibration=calibration, asked=asked),
-        "adaptive": Intervals(calibration=calibration, asked=asked, adaptive=True),
+        "static": Intervals(calibration=calibration, wanted_levels=asked),
+        "adaptive": Intervals(calibration=calibration, wanted_levels=asked, adaptive=True),
     }
     model = checkpoint.model()
     if getattr(model, "spread", None) is None:
         plain = plain_calibration(model, data, calibration.levels)
-        forms["plain"] = Intervals(calibration=plain, asked=asked)
+        forms["plain"] = Intervals(calibration=plain, wanted_levels=asked)
     if calibration.crossed:
-        forms["uncrossed"] = Intervals(calibration=uncrossed(model, data, config), asked=asked)
+        forms["uncrossed"] = Intervals(calibration=uncrossed(model, data, config), wanted_levels=asked)
     blocks = {}
     for how, intervals in forms.items():
         test, val, blocks[how] = evaluated(checkpoint, source, data, intervals)
@@ -135,7 +135,7 @@ def measured(folder: Path) -> dict[str, Any]:
 
 def uncrossed(model: ForecastModel, data: Prepared, config: RunConfig) -> Calibration:
     """The calibration by best.ckpt itself, on all validation windows."""
-    part = Part(model=model, windows=range(len(data.windows("val"))))
+    part = ValPart(model=model, windows=range(len(data.windows("val"))))
     found = calibrate([part], data, levels=LEVELS, batch_size=config.data.batch_size, device=CPU)
     assert found is not None
     return found
@@ -159,7 +159,7 @@ def evaluated(
     )
     test, val, scored = result.metrics["test"], result.metrics["val"], result.metrics["test"]["intervals"]
     assert scored is not None
-    levels, names = scored["levels"], [name_of(level) for level in intervals.asked]
+    levels, names = scored["levels"], [name_of(level) for level in intervals.wanted_levels]
     block: dict[str, Any] = {
         key: {name: dict(levels[name])[key] for name in names} for key in ("coverage", "width", "msis")
     }

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import Prepared, prepare
-from forecast.evaluation.calibrate import Part, calibrate
+from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.conformal import Calibration, outside_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.files import rounded, write_text
@@ -113,7 +113,7 @@ def coverage_of(kind: Noise, draws: np.random.Generator) -> Mapping[str, npt.NDA
     data = series_data(kind.draw(draws, TRAIN + 2 * ROWS))
     model = KnownMean(kind.memory, *(float(part[0, 0]) for part in data.target_scale))
     calibration = calibrate(
-        [Part(model=model, windows=range(WINDOWS))], data, levels=LEVELS, batch_size=WINDOWS, device=CPU
+        [ValPart(model=model, windows=range(WINDOWS))], data, levels=LEVELS, batch_size=WINDOWS, device=CPU
     )
     assert calibration is not None
     return {how: held_by(model, data, calibration, adaptive=how == "adaptive") for how in ("static", "adaptive")}
@@ -134,7 +134,10 @@ def series_data(values: npt.NDArray[np.float64]) -> Prepared:
 @torch.inference_mode()
 def held_by(model: nn.Module, data: Prepared, calibration: Calibration, *, adaptive: bool) -> npt.NDArray[np.float64]:
     """Whether the intervals of each test window hold the truth (W, P, K), 1 or 0."""
-    intervals, (mean, std) = Intervals(calibration=calibration, asked=LEVELS, adaptive=adaptive), data.target_scale
+    intervals, (mean, std) = (
+        Intervals(calibration=calibration, wanted_levels=LEVELS, adaptive=adaptive),
+        data.target_scale,
+    )
     scored = ScoredIntervals(intervals, pred_len=PRED_LEN, mean=mean, std=std)
     batch = data.windows("test").in_batches(torch.arange(WINDOWS), WINDOWS)[0]
     scored.add(model, batch, SEQ_LEN)

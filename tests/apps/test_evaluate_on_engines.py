@@ -109,8 +109,8 @@ def test_the_command_calls_the_model_for_the_pictures_alone(runs, tmp_path, monk
         yield from made(*given, **keys)
         worker.append([])
 
-    made = WindowPass.made
-    monkeypatch.setattr(WindowPass, "made", apart)
+    made = WindowPass.forecasts
+    monkeypatch.setattr(WindowPass, "forecasts", apart)
     monkeypatch.setattr(ForecastModel, "predicted", counted)
     worker.append([])
     with faked():
@@ -123,8 +123,8 @@ def test_what_is_there_of_a_killed_command_is_not_made_again(runs, tmp_path, mon
     folder = tmp_path / "e"
     said = stopped(runs, folder, capsys)
     assert "1 of 2 parts failed" in said and f"say the same command again with hydra.run.dir={folder}" in said
-    made, real = [], WindowPass.made
-    monkeypatch.setattr(WindowPass, "made", lambda *a, **k: made.append(k["first"]) or real(*a, **k))
+    made, real = [], WindowPass.forecasts
+    monkeypatch.setattr(WindowPass, "forecasts", lambda *a, **k: made.append(k["first"]) or real(*a, **k))
     with faked():
         call(*on_ray(runs, "quantiles", folder))
     assert made == [32]

@@ -8,7 +8,7 @@ from evaluation.small_panels import P, panel, prepared
 
 from forecast.data.split import LastSplit
 from forecast.evaluation.baselines import window_shape
-from forecast.evaluation.calibrate import Part, calibrate
+from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.naive import LastValue
 
@@ -17,7 +17,7 @@ ROWS = 43
 
 
 def calibrated(data):
-    part = Part(model=LastValue(window=window_shape(data)).eval(), windows=range(len(data.windows("val"))))
+    part = ValPart(model=LastValue(window=window_shape(data)).eval(), windows=range(len(data.windows("val"))))
     return calibrate([part], data, levels=(50.0, 80.0), batch_size=64, device=CPU)
 
 
@@ -48,7 +48,7 @@ def test_a_cell_that_no_file_held_calibrates_nothing():
 def test_widths_that_follow_a_drift_begin_anew_with_each_series():
     data = prepared(panel((61, 43, 89)), split=LastSplit(horizon=P, val=4, test=4))
     model, windows = LastValue(window=window_shape(data)).eval(), data.windows("test")
-    intervals = Intervals(calibration=calibrated(data), asked=(50.0, 80.0), adaptive=True)
+    intervals = Intervals(calibration=calibrated(data), wanted_levels=(50.0, 80.0), adaptive=True)
 
     def lower_ends(numbers):
         scale = {"mean": data.scaler.mean[:, [0, 2]], "std": data.scaler.std[:, [0, 2]]}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from forecast.evaluation.calibrate import Part, calibrate
+from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.conformal import outside_of
 from forecast.evaluation.evaluate import look_back_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
@@ -43,7 +43,7 @@ def noise(rows, *, seed=0):
 
 
 def calibrated(model, data):
-    part = Part(model=model, windows=range(len(data.windows("val"))))
+    part = ValPart(model=model, windows=range(len(data.windows("val"))))
     return calibrate([part], data, levels=LEVELS, batch_size=64, device=CPU)
 
 
@@ -53,7 +53,7 @@ def known_mean(data):
 
 def scored_on_test(model, data, calibration, *, adaptive=False):
     """The sums over the test windows, and the intervals of each (W, P, T, K)."""
-    intervals = Intervals(calibration=calibration, asked=LEVELS, adaptive=adaptive)
+    intervals = Intervals(calibration=calibration, wanted_levels=LEVELS, adaptive=adaptive)
     mean, std = data.target_scale
     scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=mean, std=std)
     windows = data.windows("test")

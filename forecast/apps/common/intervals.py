@@ -63,7 +63,7 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
     else:
         usual = levels_of(checkpoint.config.level)
         levels = tuple(number for number in usual if number in calibration.levels)
-    return Intervals(calibration=calibration, asked=levels, adaptive=how == "adaptive")
+    return Intervals(calibration=calibration, wanted_levels=levels, adaptive=how == "adaptive")
 
 
 def forecast_intervals(checkpoint: Checkpoint, level: Sequence[float] | None) -> Intervals | None:

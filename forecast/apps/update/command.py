@@ -61,7 +61,7 @@ class Given:
     @property
     def levels(self) -> tuple[float, ...]:
         """Of the intervals."""
-        return () if self.intervals is None else self.intervals.asked
+        return () if self.intervals is None else self.intervals.wanted_levels
 
     @property
     def goes_on(self) -> bool:

@@ -68,7 +68,7 @@ def parts(
     settings: EvaluateSettings,
     protocol: Protocol,
     place: Place,
-) -> Iterator[replayed.Made]:
+) -> Iterator[replayed.BatchForecasts]:
     """The forecasts of a pass, in the order of its windows, made by workers."""
     of = number_of_parts(settings.ray.shards, len(one_pass.numbers), whole=one_pass.chunk, piece=PIECE)
     run = run_of(settings, one_pass, levels)
@@ -125,8 +125,8 @@ class MadeWindows:
         first, stop = part_of((number, of), len(self.one_pass.numbers), whole=self.one_pass.chunk)
         if not is_whole(path):
             rows = {"first": first, "stop": stop, "batch_size": self.batch_size}
-            batches = list(self.one_pass.made(self.levels, **rows))
-            columns = zip(replayed.Made._fields, zip(*batches, strict=True), strict=True)
+            batches = list(self.one_pass.forecasts(self.levels, **rows))
+            columns = zip(replayed.BatchForecasts._fields, zip(*batches, strict=True), strict=True)
             with together(path.parent) as place:
                 save_arrays(place(path.name), {name: torch.cat(c).numpy() for name, c in columns if c[0] is not None})
         return WindowRange(first, stop)
@@ -157,7 +157,7 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.Made]:
+def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.BatchForecasts]:
     """The forecasts in parts, `chunk` windows at a time, one part in memory."""
     for path in paths:
         content = read_arrays(path, ARRAYS, most=16_000)
@@ -165,4 +165,4 @@ def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.Made]:
             raise DocumentError(path, "there is no such file")
         arrays = {name: torch.from_numpy(array) for name, array in content.items()}
         for first in range(0, len(arrays["point"]), chunk):
-            yield replayed.Made(**{name: array[first : first + chunk] for name, array in arrays.items()})
+            yield replayed.BatchForecasts(**{name: array[first : first + chunk] for name, array in arrays.items()})
