@@ -90,7 +90,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
     source = saved_source(checkpoint.config.data, root=None)
     ends = continuation(checkpoint, source, device=torch.device("cpu"))
-    whole = whole_table(ends, forecast_table(checkpoint, source, ends.frame, ends.levels))
+    whole = whole_table(forecast_table(checkpoint, source, ends.frame, ends.levels), ends.blocks(0, len(ends.series)))
     predict = time.perf_counter() - start
     check_rows(len(whole), setting, "ours")
     return {

@@ -40,6 +40,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
+from forecast.data.parts import far_series
 from forecast.data.sources import Source
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
@@ -197,8 +198,9 @@ class Forecaster(Automatic, Tunable):
             check_unseen(checkpoint, ends.frame, refuse=False)
             report_left_out(ends)
             other = history_source(checkpoint, source, path, layout)
-            rows = whole_table(ends, forecast_table(checkpoint, other, ends.frame, ends.levels))
-            report_far_series(ends)
+            forecasts = list(ends.blocks(0, len(ends.series)))
+            rows = whole_table(forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
+            report_far_series(ends, far_series([number for some in forecasts for number in some.far]))
             time, zone = ends.frame.time_column, self._zone if table is None else zone_of(table, source.time_name)
             if ends.frame.id_column is None:
                 rows[time] = in_zone(rows[time], ends.frame.time_zone, zone)

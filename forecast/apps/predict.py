@@ -39,10 +39,10 @@ def predict(cfg: DictConfig) -> Answer:
         scoring = scoring_of(settings, checkpoint, device=device)
         with written_or_refused(output):
             part = scoring.joined(output, picture, make_parts(scoring, output))
-    report_far_series(scoring.ends)
+    report_far_series(scoring.ends, part.far)
     rows = None
     if picture is not None and part.rows <= FEW_ROWS:
-        rows = whole_table(scoring.ends, scoring.table)
+        rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
     steps, frame, count = scoring.ends.pred_len, scoring.ends.frame, part.stop - part.first
     where = f"are in {output}"
     if rows is not None and count == 1:

@@ -32,6 +32,13 @@ class RunOf(TypedDict):
     unseen: Count
 
 
+class FarSeries(TypedDict):
+    """How many series begin from rows of another size than their train rows, and the number of the first, if any."""
+
+    count: Count
+    first: Count | None
+
+
 class Beside(TypedDict):
     """The JSON beside a forecast."""
 
@@ -42,6 +49,7 @@ class Beside(TypedDict):
     stop: Count
     rows: Count
     head: Count
+    far: FarSeries
     md5: str
 
 
@@ -51,6 +59,7 @@ class ForecastPart:
 
     run: what all parts of one forecast have alike, and the bits depend on. shard (i, n): the i-th of n. first, stop: of
     the series that the run forecasts. head: the bytes of the first line of a CSV.
+    far: which of them the model has seen nothing like.
     """
 
     run: Mapping[str, Any]
@@ -59,6 +68,7 @@ class ForecastPart:
     stop: int
     rows: int
     head: int
+    far: FarSeries
     md5: str
 
     @property
@@ -96,22 +106,33 @@ def is_unchanged(path: Path, part: ForecastPart) -> bool:
         return False
 
 
-def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> int:
-    """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns how many rows."""
-    rows = 0
+def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> FarSeries:
+    """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns which are far."""
+    far: list[int] = []
     if ending == CSV:
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(table.header_text())
             for some in ends:
-                file.write(table.text(*some))
-                rows += len(some.series) * table.pred_len
-        return rows
+                file.write(table.text(some.series, some.values))
+                far += some.far
+        return far_series(far)
 
     with path.open("wb") as raw, pq.ParquetWriter(raw, table.schema()) as writer:
         for some in ends:
-            writer.write_table(table.columns(*some))
-            rows += len(some.series) * table.pred_len
-    return rows
+            writer.write_table(table.columns(some.series, some.values))
+            far += some.far
+    return far_series(far)
+
+
+def far_series(numbers: Sequence[int]) -> FarSeries:
+    """That of series by their numbers."""
+    return {"count": len(numbers), "first": min(numbers, default=None)}
+
+
+def far_of(parts: Sequence[ForecastPart]) -> FarSeries:
+    """Of all parts of a forecast."""
+    firsts = [part.far["first"] for part in parts if part.far["first"] is not None]
+    return {"count": sum(part.far["count"] for part in parts), "first": min(firsts, default=None)}
 
 
 def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:

@@ -101,10 +101,14 @@ def _decimals(cells: Sequence[str], layout: Layout = USUAL) -> int:
 
 
 class SeriesForecasts(NamedTuple):
-    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
+    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units.
+
+    far: the numbers of those whose last rows are of another size than their train rows.
+    """
 
     series: IntArray
     values: FloatArray
+    far: Sequence[int] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """The steps after the end of every series of a panel, in batches of one size."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
 from forecast.data.saved_scale import ScaleInParts
 from forecast.data.scaling import Scales
 from forecast.data.target_rows import WindowOrigins
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS, SeriesForecasts
 from forecast.errors import UserError
@@ -39,7 +39,6 @@ class Continuation:
     a look-back may begin before its series, whose first row is then repeated, and the model is told so. future
     (S, P, K): what is known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of
     the series, scaled. intervals: which ends are further columns of the forecasts, after the targets.
-    far: the series of `blocks` whose last rows are of another size than their train rows.
     """
 
     model: ForecastModel
@@ -54,7 +53,6 @@ class Continuation:
     future: FloatArray | None = None
     facts: Tensor | None = None
     intervals: Intervals | None = None
-    far: set[int] = field(default_factory=set)
 
     @property
     def needed(self) -> int:
@@ -145,7 +143,7 @@ class Continuation:
         self.scale.need(self.series[np.unique(places.numpy())])
         batch, read = self._windows.__getitems__(places), slice(-self.model.look_back, None)
         assert batch.series is not None
-        self._look_at(batch)
+        far = self._far(batch)
         inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
         parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
         model, forecasts = self.model, []
@@ -162,7 +160,8 @@ class Continuation:
             except UserError as error:
                 raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
         series = self.series[places[:count].numpy()]
-        return SeriesForecasts(series, self._original(forecast[:count].double().numpy(), series))
+        original = self._original(forecast[:count].double().numpy(), series)
+        return SeriesForecasts(series, original, series[far[:count]].tolist())
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""
@@ -176,8 +175,8 @@ class Continuation:
             parts.append(self.facts[series][:, None].expand(-1, self.pred_len, -1))
         return torch.cat(parts, dim=2)
 
-    def _look_at(self, batch: Batch) -> None:
-        """Keeps in `far` which series are, by the past of their window, of another size than in training.
+    def _far(self, batch: Batch) -> Flags:
+        """Which series (B,) are, by the past of their window, of another size than in training.
 
         UserError for a value with which no model computes in float32.
         """
@@ -189,9 +188,11 @@ class Continuation:
             rows = self.frame.between(number, number + 1)
             last = np.arange(max(0, len(rows.values) - past.shape[1]), len(rows.values))
             scaled_values(rows, self.scales(rows), last)
-        if self.scale.how == "series":
-            mean, std = (part[series] for part in self._tensors)
-            self.far.update(series[is_far(past, mean / std).numpy()].tolist())
+        if self.scale.how != "series":
+            return np.zeros(len(series), dtype=np.bool_)
+        mean, std = (part[series] for part in self._tensors)
+        flags: Flags = is_far(past, mean / std).numpy()
+        return flags
 
     def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
         """Values (B, P, N) in original units, with as many digits as float32 has of standard deviations."""

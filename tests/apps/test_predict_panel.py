@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -275,12 +276,17 @@ def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder,
     assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
 
 
-def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys):
+def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys, small, monkeypatch):
+    """Of the pieces that a killed command has left, too; the JSON of the parts has them, and that of the whole."""
     table = long_table()
     last = table.groupby("shop").cumcount(ascending=False) < 22
     table["sold"] = table["sold"].where(~(table["shop"].isin(["s4", "s7"]) & last), 1e5)
     table.to_csv(tmp_path / "far.csv", index=False)
+    with monkeypatch.context() as killed, pytest.raises(SystemExit):
+        killed.setattr(command.Scoring, "joined", mock.Mock(side_effect=KeyboardInterrupt))
+        predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
     predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
+    assert json.loads(beside(tmp_path / "f.csv").read_text())["far"] == {"count": 2, "first": 4}
     text = capsys.readouterr().out
     assert text.count("standard deviations)") == 1
     assert (

@@ -1,10 +1,11 @@
 """What a checkpoint forecasts with: the history of each series, its scale, and how the rows are written."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import torch
@@ -19,11 +20,12 @@ from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_files
 from forecast.data.fact_scale import scaled_facts
 from forecast.data.panel import PanelFrame
+from forecast.data.parts import FarSeries
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
+from forecast.data.writing import PLAIN, ForecastTable, SeriesForecasts, Writing, digits_of
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
 from forecast.evaluation.interval_columns import column_names, of_each
@@ -146,12 +148,13 @@ def report_left_out(ends: Continuation, part: tuple[int, int] | None = None) -> 
     return short
 
 
-def report_far_series(ends: Continuation) -> None:
-    """Warns of the series that were forecast from rows of another size than their train rows."""
-    if not ends.far:
+def report_far_series(ends: Continuation, far: FarSeries) -> None:
+    """Warns of the series that are forecast from rows of another size than their train rows, whoever forecast them."""
+    if (first := far["first"]) is None:
         return
-    frame, first, rows = ends.frame, min(ends.far), ends.model.look_back
-    more = f", as of {len(ends.far) - 1} more of {len(frame)} series" if len(ends.far) > 1 else ""
+    ends.scale.need(np.array([first]))
+    frame, rows = ends.frame, ends.model.look_back
+    more = f", as of {far['count'] - 1} more of {len(frame)} series" if far["count"] > 1 else ""
     scaler = Scaler(ends.scale.mean[first], ends.scale.std[first], frame.columns)
     where = f"{frame.name}, the last {rows} rows{frame.of_series(first)}{more}"
     report_far(frame.rows(first)[-rows:], scaler, where=where)
@@ -198,8 +201,7 @@ def _writing(source: Source, frame: PanelFrame) -> Writing:
     return Writing.of(path, layout, time_format)
 
 
-def whole_table(ends: Continuation, table: ForecastTable) -> pd.DataFrame:
-    """All forecasts, with timestamps."""
-    blocks = ends.blocks(0, len(ends.series))
-    whole: pd.DataFrame = pd.concat([table.table(*some) for some in blocks], ignore_index=True)
+def whole_table(table: ForecastTable, forecasts: Iterable[SeriesForecasts]) -> pd.DataFrame:
+    """Forecasts with timestamps."""
+    whole: pd.DataFrame = pd.concat([table.table(some.series, some.values) for some in forecasts], ignore_index=True)
     return whole

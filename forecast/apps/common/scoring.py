@@ -23,7 +23,7 @@ from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
-from forecast.data.parts import ForecastPart, beside, is_unchanged, join, read_part, write_rows
+from forecast.data.parts import FarSeries, ForecastPart, beside, far_of, is_unchanged, join, read_part, write_rows
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import CSV, ForecastTable
 from forecast.errors import UserError
@@ -67,7 +67,8 @@ class Scoring:
         with together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
             join(rows, output.suffix, pieces)
-            part = self._part(rows, first, stop, head=pieces[0][1].head)
+            far = far_of([part for _, part in pieces])
+            part = self._part(rows, first, stop, head=pieces[0][1].head, far=far)
             sheet.write_text(part.text(), encoding="utf-8")
             if picture is not None:
                 draw_ends(place(picture.name), self.ends, self.table)
@@ -89,19 +90,19 @@ class Scoring:
         try:
             with together(path.parent) as place:
                 rows = place(path.name)
-                write_rows(rows, path.suffix, self.table, self.ends.blocks(first, stop))
+                far = write_rows(rows, path.suffix, self.table, self.ends.blocks(first, stop))
                 head = len(self.table.header_text().encode()) if path.suffix == CSV else 0
-                part = self._part(rows, first, stop, head=head)
+                part = self._part(rows, first, stop, head=head, far=far)
                 place(beside(path).name).write_text(part.text(), encoding="utf-8")
         finally:
             with suppress(OSError):  # where anything is in it
                 path.parent.rmdir()
         return part
 
-    def _part(self, written: Path, first: int, stop: int, *, head: int) -> ForecastPart:
+    def _part(self, written: Path, first: int, stop: int, *, head: int, far: FarSeries) -> ForecastPart:
         rows = (stop - first) * self.ends.pred_len
         series = {"first": first, "stop": stop, "rows": rows}
-        return ForecastPart(run=self.run, shard=self.shard, **series, head=head, md5=file_md5(written))
+        return ForecastPart(run=self.run, shard=self.shard, **series, head=head, far=far, md5=file_md5(written))
 
 
 def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:

@@ -19,6 +19,7 @@ from forecast.apps.update.state import Issued
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.settings import UpdateSettings
 from forecast.data.panel import PanelFrame
+from forecast.data.parts import far_series
 from forecast.data.prepare import prepare
 from forecast.data.sources import Source
 from forecast.data.writing import SeriesForecasts
@@ -72,9 +73,10 @@ def forecast(
         ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
-    report_far_series(ahead)
-    series, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return SeriesForecasts(taken[series], values), table.header_text() + "".join(table.text(*block) for block in blocks)
+    report_far_series(ahead, far_series([number for some in blocks for number in some.far]))
+    series, values = (np.concatenate(parts) for parts in zip(*(block[:2] for block in blocks), strict=True))
+    text = table.header_text() + "".join(table.text(block.series, block.values) for block in blocks)
+    return SeriesForecasts(taken[series], values), text
 
 
 def as_issued(

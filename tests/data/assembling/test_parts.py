@@ -45,9 +45,11 @@ def ends_of(first, stop):
 
 def part_of(path, table, first, stop, shard, **changes):
     """A part as `predict` leaves it."""
-    rows = write_rows(path, path.suffix, table, [ends_of(first, stop)] if stop > first else [])
+    rows = (stop - first) * PRED_LEN
+    far = write_rows(path, path.suffix, table, [ends_of(first, stop)] if stop > first else [])
     head = len(table.header_text().encode()) if path.suffix == ".csv" else 0
-    said = ForecastPart(run=RUN, shard=shard, first=first, stop=stop, rows=rows, head=head, md5=parts.file_md5(path))
+    series = {"first": first, "stop": stop, "rows": rows}
+    said = ForecastPart(run=RUN, shard=shard, **series, head=head, far=far, md5=parts.file_md5(path))
     said = replace(said, **changes)
     beside(path).write_text(said.text())
     return path, said
@@ -64,7 +66,8 @@ def divided(folder, ending, cuts, table=None):
 def test_the_rows_are_those_of_a_slow_reader(tmp_path, ending):
     path = tmp_path / f"f{ending}"
     table = table_of()
-    assert write_rows(path, ending, table, [ends_of(0, 7), ends_of(7, 31)]) == 31 * PRED_LEN
+    blocks = [ends_of(0, 7)._replace(far=[3]), ends_of(7, 31)._replace(far=[7, 30])]
+    assert write_rows(path, ending, table, blocks) == {"count": 3, "first": 3}
     exact = {"a": float, "b": float}  # pandas 2 rounds the last bit of a number
     found = pd.read_csv(path, parse_dates=["date"], converters=exact) if ending == ".csv" else pd.read_parquet(path)
     frame, values = table.frame, ends_of(0, 31).values
@@ -75,7 +78,7 @@ def test_the_rows_are_those_of_a_slow_reader(tmp_path, ending):
     ]
     assert found.columns.tolist() == ["unique_id", "date", "a", "b"]
     assert list(found.itertuples(index=False, name=None)) == expected
-    again = pd.concat([table.table(*ends_of(0, 7)), table.table(*ends_of(7, 31))], ignore_index=True)
+    again = pd.concat([table.table(*ends_of(0, 7)[:2]), table.table(*ends_of(7, 31)[:2])], ignore_index=True)
     pd.testing.assert_frame_equal(again, found, check_dtype=False)
 
 
@@ -101,9 +104,9 @@ def test_steps_without_a_calendar_go_on_as_numbers(tmp_path):
     frame = made_panel((4, 2), columns="ab", freq="ms", steps=(0, 5))
     frame = replace(frame, numbers=(40, 10), first=pd.Timestamp(0))
     expected = [80, 90, 100, 110, 120, 130]
-    lines = table_of(frame).text(*ends_of(0, 2)).splitlines()
+    lines = table_of(frame).text(*ends_of(0, 2)[:2]).splitlines()
     assert [line.split(",")[1] for line in lines] == list(map(str, expected))
-    assert table_of(frame).columns(*ends_of(0, 2)).column("date").to_pylist() == expected
+    assert table_of(frame).columns(*ends_of(0, 2)[:2]).column("date").to_pylist() == expected
 
 
 def test_a_csv_is_written_as_the_file_that_it_goes_on_from():
@@ -111,7 +114,7 @@ def test_a_csv_is_written_as_the_file_that_it_goes_on_from():
     times = TimeWriter.of({"day": ["30.01.2024", "31.01.2024"]}, "%d.%m.%Y", None)
     table = table_of(frame, writing=Writing(separator=";", decimal=",", times=times), safe=True)
     assert table.header_text() == "shop;day;a;b\n"
-    lines = table.text(*ends_of(0, 2)).splitlines()
+    lines = table.text(*ends_of(0, 2)[:2]).splitlines()
     assert lines[0] == '"x;1";03.02.2024;0,0;1e-06'
     assert lines[3] == "'=2;04.02.2024;1,0;1,000001"
 
@@ -120,8 +123,8 @@ def test_several_id_columns_are_written_as_several():
     frame = replace(made_panel((4, 2), columns="ab"), ids=np.array(["a/x", "a/y"]), id_column="shop/brand")
     table = table_of(frame, id_names=("shop", "brand"))
     assert table.header == ["shop", "brand", "date", "a", "b"]
-    assert table.text(*ends_of(1, 2)).splitlines()[0].startswith("a,y,2024-02-04,")
-    assert table.columns(*ends_of(1, 2)).column_names == table.header
+    assert table.text(*ends_of(1, 2)[:2]).splitlines()[0].startswith("a,y,2024-02-04,")
+    assert table.columns(*ends_of(1, 2)[:2]).column_names == table.header
     odd = replace(frame, ids=np.array(["a/x", "a/y/z"]))
     assert table_of(odd, id_names=("shop", "brand")).header[:2] == ["shop/brand", "date"]
 
