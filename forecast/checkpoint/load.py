@@ -231,7 +231,7 @@ def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Reads a checkpoint file, tensors on the CPU.
 
-    Raises UserError when it is missing, damaged, not one of ours, written by a newer program, or when its config names
+    Raises UserError when it is missing, damaged, not one of ours, of another format than this program's, or when its config names
     what is not allowed.
     """
     path = Path(path)

@@ -169,7 +169,7 @@ def _not_here(override: Override, names: Mapping[str, list[str]], config_name: s
     if group in chosen_groups(config_name):
         return ""
     another = "; another file is data.path=FILE" if group == "data" else ""
-    return f"{line}: {config_name}.py takes its {group} from the checkpoint{another}"
+    return f"{line}: forecast {config_name} takes its {group} from the checkpoint{another}"
 
 
 def _unknown_option(override: Override, names: Mapping[str, list[str]]) -> str:

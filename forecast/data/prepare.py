@@ -256,7 +256,7 @@ def prepare(
     pad: bool = False,
     fact_scale: FloatArray | None = None,
 ) -> Prepared:
-    """Fills the gaps of a frame within its splits, scales it and adds its calendar.
+    """Scales a frame whose gaps are filled and adds its calendar; no filled cell is drawn towards a row of a later split.
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
     "season"; a checkpoint's scaler is used as it is, whatever the frame. covariates: the names of the frame's last
@@ -295,9 +295,9 @@ def prepare(
 
 
 def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame:
-    """With data.gaps=interpolate a gap over the end of a split is on a line to a row of the next one.
+    """The frame with the cells of a gap that reaches over the end of a split at the value before the gap.
 
-    Its cells up to that end get the value before the gap instead, as they would if the file ended there.
+    data.gaps=interpolate has put them on a line to a row of the next split; so they are as if the file ended there.
     """
     if frame.measured is None or frame.repair.policy != "interpolate":
         return frame

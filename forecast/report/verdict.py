@@ -162,7 +162,7 @@ def _against_baselines(
         beats = f"is the baseline {itself[0].name} itself, and beats all others" if itself else "beats all baselines"
         sentences = [f"The model {beats}: its MSE is {gap} below the best of them, {best.name}."]
         advice = []
-    sentences += [*_doubt(unsure), *advice]
+    sentences += [*_doubt(unsure, many=is_many(metrics, split)), *advice]
     sentences += _otherwise(model, rivals, "MAE", "scaled", "mae")
     lost = [
         label(name)
@@ -188,17 +188,17 @@ def _is_sure(row: ScoredForecaster) -> bool:
     return low is not None and high is not None and not low <= 0.0 <= high
 
 
-def _doubt(unsure: Sequence[ScoredForecaster]) -> list[str]:
-    """A sentence on the baselines that the windows do not tell from the model; nothing of none."""
+def _doubt(unsure: Sequence[ScoredForecaster], *, many: bool) -> list[str]:
+    """A sentence on the baselines that the windows, or many series, do not tell from the model; nothing of none."""
     if not unsure:
         return []
     difference = unsure[0].scores["difference"]
     if difference["low"] is None:
-        why = f"too few forecasts lie apart, {difference['blocks']}"
+        why = f"too few {'series' if many else 'windows without overlap'}, {difference['blocks']}"
     else:
         of = "" if len(unsure) == 1 else f" to {unsure[0].name}"
         why = f"the 95 % interval of the difference in MSE{of} is {difference['low']:+.4f} to {difference['high']:+.4f}"
-    return [f"Whether it errs less or more than {_and([row.name for row in unsure])} is not sure: {why}."]
+    return [f"Whether the model errs less or more than {_and([row.name for row in unsure])} is not sure: {why}."]
 
 
 def _otherwise(model: ScoredForecaster, rivals: Sequence[ScoredForecaster], name: str, *place: str) -> list[str]:
@@ -230,8 +230,10 @@ def _advice(metrics: Metrics, split: str, best: ScoredForecaster) -> list[str]:
     """The best baseline as a command where one is known, and what may help the model."""
     data = metrics.get("same_data")
     command = f": {TRAIN} {' '.join(advised(metrics, best, data))}" if data else "."
-    who = "A practitioner should use" if _is_sure(best) else "As it errs no more and is simpler, take"
-    sentences = [f"{who} {best.name} instead{command}"]
+    advice = f"A practitioner should use {best.name} instead"
+    if not _is_sure(best):
+        advice = f"Take {best.name} instead, which errs no more here and is simpler"
+    sentences = [f"{advice}{command}"]
     for number, cure in enumerate(cures(metrics, split)):
         likeliest = "Also" if number else "The likeliest cure for the model"
         sentences.append(f"{likeliest}: {cure.overrides}, as {cure.reason}.")

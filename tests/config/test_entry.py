@@ -64,11 +64,11 @@ WRONG = {
         "attention.mechanism has _target_, _partial_, dropout"
     ),
     **{
-        f"{program}: {override} ckpt_path=x": f"{override}: {program}.py {LATER}"
+        f"{program}: {override} ckpt_path=x": f"{override}: forecast {program} {LATER}"
         for program in ("evaluate", "predict")
         for override in ("data=other.csv", "data=ETTh2", "data=null", "~data")
     },
-    "predict: model=informer": "model=informer: predict.py takes its model from the checkpoint",
+    "predict: model=informer": "model=informer: forecast predict takes its model from the checkpoint",
     "-m hydra/launcher=rai": "hydra/launcher=rai: there is no such launcher. Did you mean 'ray'? Choose of basic, ",
     "-m hydra/launcher=ray hydra.launcher.thread=2": f"'hydra.launcher.thread' {NO_KEY} Did you mean 'hydra.launcher.t",
     "-m hydra.launcher.n_jobs=2": f"'hydra.launcher.n_jobs' {NO_KEY}",

@@ -270,7 +270,7 @@ def difference(low, high, blocks=9):
 
 
 BELOW = "The MSE of the model is 12 % below that of the best baseline, closed-form NLinear."
-UNSURE = "Whether it errs less or more than closed-form NLinear is not sure: the {}."
+UNSURE = "Whether the model errs less or more than closed-form NLinear is not sure: the {}."
 TO_TWO = lost(f"{NLINEAR} and {NAIVE}", f"80 % above that of {NLINEAR} and 12 % above that of {NAIVE}")
 TO_THREE = f"300 % above that of {NLINEAR}, 150 % above that of {NAIVE} and 100 % above that of {LAST}"
 TO_NO_PERIOD = f"300 % above that of {NLINEAR} and 100 % above that of {LAST}"
@@ -315,13 +315,13 @@ VERDICTS = {
     ),
     "nor one of too few of them": (
         make(0.44, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(None, None, blocks=3)}),
-        [BELOW, UNSURE.format("too few forecasts lie apart, 3").replace("the too", "too")],
+        [BELOW, UNSURE.format("too few windows without overlap, 3").replace("the too", "too")],
     ),
     "nor is such a loss one": (
         make(0.9, 0.65, baselines={"seasonal_naive": {"period": 24, **scores(0.8, 0.6), **difference(-0.1, 0.3)}}),
         [
             TO_TWO[0].replace("loses to", "does not beat"),
-            "Whether it errs less or more than seasonal naive is not sure: the 95 % interval of the difference in MSE "
+            "Whether the model errs less or more than seasonal naive is not sure: the 95 % interval of the difference in MSE "
             "is -0.1000 to +0.3000.",
             TO_TWO[1],
         ],
@@ -330,7 +330,7 @@ VERDICTS = {
         make(0.5, 0.5, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(0.0, 0.0)}),
         [
             f"The model does not beat {NLINEAR}: its MSE is equal to that of {NLINEAR}.",
-            f"As it errs no more and is simpler, take {NLINEAR} instead.",
+            f"Take {NLINEAR} instead, which errs no more here and is simpler.",
         ],
     ),
     "a win that they tell is one": (
