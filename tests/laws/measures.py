@@ -1,7 +1,7 @@
 """How large the program is, and where it breaks the laws of the house: counted in its syntax tree.
 
     python tests/laws/measures.py            prints a table
-    python tests/laws/measures.py row        prints a line for the table of docs/experiments.md
+    python tests/laws/measures.py row        prints a line for the table of docs/diary.md
     python tests/laws/measures.py shrink     lowers breaches.json to what is measured; refuses what grew
                                              (a law that the file lacks is written as it is measured)
 
@@ -429,7 +429,7 @@ def table():
 
 
 def row():
-    """statements | bytes | lines | files of the package, as a line of docs/experiments.md has them."""
+    """statements | bytes | lines | files of the package, as a line of docs/diary.md has them."""
     return " | ".join(f"{value:,}" for value in size(PACKAGE).values())
 
 
