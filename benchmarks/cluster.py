@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import cluster_model, timing
-from benchmarks.panel_files import overrides, sizes_of, write_panel
-from benchmarks.panels import apart, finished
+from benchmarks.panel_files import apart, overrides, sizes_of, write_panel
+from benchmarks.panels import finished
 from benchmarks.ray_nodes import environment, ray_nodes
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError

@@ -1,14 +1,19 @@
 """Made-up panels as Parquet files, and the command line that trains a small Informer on one."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.setting import Figures, Setting, Sizes
+from benchmarks import timing
+from benchmarks.setting import Figures, Setting, Sizes, print_now
+from forecast.errors import UserError
 
 # Of the model that goes over panels; those of `Sizes` are of one long series.
 SMALL: Figures = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_columns": 1, "n_known": 3, "batch": 256}
 PIECE = 1_000_000  # rows that are made at a time
+ROWS = 100  # of a series
+LENGTHS = {"seq_len": 48, "label_len": 24, "pred_len": 12}  # a hundred rows hold windows of three splits
 
 
 def sizes_of(setting: Setting, **lengths: int) -> Sizes:
@@ -63,3 +68,12 @@ def overrides(path: Path | str, sizes: Sizes, *more: str) -> list[str]:
         "logger=none",
         *more,
     ]
+
+
+def apart(function: Any, setting: Setting, **arguments: Any) -> Figures:
+    """In a process of its own; says what came of it. Raises UserError where it fails."""
+    print_now(f"{function.__name__} ...")
+    figures = timing.in_own_process(function, setting, **arguments)
+    if "failed" in figures:
+        raise UserError(f"panels: {function.__name__} has failed: {figures['failed']}")
+    return figures

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import timing
-from benchmarks.panel_files import overrides, sizes_of, write_panel
+from benchmarks.panel_files import LENGTHS, ROWS, apart, overrides, sizes_of, write_panel
 from benchmarks.panel_training import panel_training
-from benchmarks.panels import LENGTHS, ROUNDS, ROWS, apart
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError
 from forecast.evaluation.memory import PeakMemory
 
 PEER = "neuralforecast"
+ROUNDS = 3
 SCRIPT = Path(__file__).with_name("neuralforecast_panel.py")
 # What both do, in order; the seconds of `prepare` end with the first training step.
 STAGES = {

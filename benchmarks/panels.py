@@ -14,17 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import ours, timing
-from benchmarks.panel_files import overrides, sizes_of, write_panel
+from benchmarks.panel_files import LENGTHS, ROWS, apart, overrides, sizes_of, write_panel
 from benchmarks.panel_training import panel_training
 from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
 from forecast.evaluation.memory import PeakMemory
 
-ROWS, PREDICTED_ROWS = 100, 200
-LENGTHS = {"seq_len": 48, "label_len": 24, "pred_len": 12}  # a hundred rows hold windows of three splits
+PREDICTED_ROWS = 200
 PREDICTED_LENGTHS = {"seq_len": 96, "label_len": 48, "pred_len": 24}
 SHARDS = 2
-ROUNDS = 3
 
 
 def run(setting: Setting) -> Figures:
@@ -68,15 +66,6 @@ def large(setting: Setting, folder: Path) -> Figures:
 def predicted_sizes(setting: Setting) -> Sizes:
     """Of the model that `predicted` runs."""
     return sizes_of(setting, **PREDICTED_LENGTHS)
-
-
-def apart(function: Any, setting: Setting, **arguments: Any) -> Figures:
-    """In a process of its own; says what came of it. Raises UserError where it fails."""
-    print_now(f"{function.__name__} ...")
-    figures = timing.in_own_process(function, setting, **arguments)
-    if "failed" in figures:
-        raise UserError(f"panels: {function.__name__} has failed: {figures['failed']}")
-    return figures
 
 
 def converted(setting: Setting, *, command: Sequence[str]) -> Figures:

@@ -231,8 +231,8 @@ def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Reads a checkpoint file, tensors on the CPU.
 
-    Raises UserError when it is missing, damaged, not one of ours, of another format than this program's, or when its config names
-    what is not allowed.
+    Raises UserError when it is missing, damaged, not one of ours, of another format than this program's, or when its
+    config names what is not allowed.
     """
     path = Path(path)
     content = read_plain(path)

@@ -256,7 +256,9 @@ def prepare(
     pad: bool = False,
     fact_scale: FloatArray | None = None,
 ) -> Prepared:
-    """Scales a frame whose gaps are filled and adds its calendar; no filled cell is drawn towards a row of a later split.
+    """Scales a frame whose gaps are filled and adds its calendar.
+
+    No filled cell is drawn towards a row of a later split.
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
     "season"; a checkpoint's scaler is used as it is, whatever the frame. covariates: the names of the frame's last

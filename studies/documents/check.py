@@ -29,7 +29,10 @@ OUTPUT = {
 }
 SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a decimal number is a setting
 INPUT = {"csv"}  # unmarked, it is a user's file
-HISTORY = ("docs/experiments.md", "docs/diary.md", "docs/reliability.md", "docs/performance.md", "docs/limits.md", "docs/decisions/")
+HISTORY = (
+    *("docs/experiments.md", "docs/diary.md", "docs/reliability.md", "docs/performance.md", "docs/limits.md"),
+    "docs/decisions/",
+)
 DATED = re.compile(r"\b20\d\d-\d\d-\d\d\b|\bcommit [0-9a-f]{7,}\b")
 
 
