@@ -321,8 +321,8 @@ VERDICTS = {
         make(0.9, 0.65, baselines={"seasonal_naive": {"period": 24, **scores(0.8, 0.6), **difference(-0.1, 0.3)}}),
         [
             TO_TWO[0].replace("loses to", "does not beat"),
-            "Whether the model errs less or more than seasonal naive is not sure: the 95 % interval of the difference in "
-            "MSE is -0.1000 to +0.3000.",
+            "Whether the model errs less or more than seasonal naive is not sure: the 95 % interval of the difference "
+            "in MSE is -0.1000 to +0.3000.",
             TO_TWO[1],
         ],
     ),
