@@ -63,7 +63,7 @@ class SelfMechanism(Mechanism):
 
     @classmethod
     def refusal(cls, *, cross: bool, cached: bool) -> str:
-        """Why this mechanism cannot serve a slot, empty when it can; see `Mechanism.refusal`."""
+        """Why this mechanism cannot serve a slot, empty when it can: not one of two sequences."""
         if cross:
             return "it works inside one sequence and cannot attend to another"
         return super().refusal(cross=cross, cached=cached)

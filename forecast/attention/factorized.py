@@ -44,7 +44,7 @@ class FactorizedAttention(PatternAttention):
         raise NotImplementedError
 
     def _parts(self, steps: Tensor, keys: Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Whether a step sees a key in the local part, and in the distant part; see `_both_ways`."""
+        """Whether a step sees a key in the local part, and in the distant part."""
         raise NotImplementedError
 
     def _columns(self, n_blocks: int, length: int) -> Tensor:

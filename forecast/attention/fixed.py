@@ -21,7 +21,8 @@ class FixedAttention(FactorizedAttention):
     Differs: the distant part includes the query's own step, or the rows before the first summary would be empty.
 
     block: l, None for ceil(sqrt(L)). summary: c, None for an eighth of the block, from 1 to MOST_SUMMARIES.
-    heads: see `FactorizedAttention`. dropout: share of the attention weights that is dropped in training.
+    heads: merged, each sees both parts; per_head, half of them see each. dropout: share of the attention weights that
+    is dropped in training.
     """
 
     title = "fixed attention"

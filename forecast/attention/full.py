@@ -33,7 +33,7 @@ class FullAttention(Mechanism):
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
     ) -> Float[Tensor, "B H Q V"]:
-        """The last Q of K rows of the causal form, see `Mechanism.last_rows`."""
+        """The last Q of K rows of the causal form: q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         del length
         # a mask of our own: torch's is_causal would show the first key alone to a single query
         allowed = causal_rows(q.shape[2], k.shape[2], q.device)

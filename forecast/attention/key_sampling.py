@@ -23,7 +23,7 @@ class KeySampler(SeededDraws):
     """Draws the keys of each query, or of each head: uniform over the keys, independent of what the others draw.
 
     draw: how, `draw_with_replacement` as in the authors' code or another function of this file.
-    eval_seed, layer: see `SeededDraws`.
+    eval_seed, layer: from both the draws of an evaluation, equal at every call; eval_seed None: fresh ones.
     """
 
     def __init__(self, *, draw: Draw, eval_seed: int | None, layer: int) -> None:

@@ -56,7 +56,7 @@ class PatternAttention(SelfMechanism):
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int
     ) -> Float[Tensor, "B H Q V"]:
-        """The last Q of K rows of the causal form on `length` steps, see `Mechanism.last_rows`.
+        """The last Q of K rows of the causal form on `length` steps: (B, H, Q, V).
 
         Sizes are those for `length`, not for K: the pattern must not change while the sequence grows.
         """

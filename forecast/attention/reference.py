@@ -29,7 +29,7 @@ def attention_weights(q: Array, k: Array, allowed: Mask | None = None) -> Array:
 
 
 def attention(q: Array, k: Array, v: Array, allowed: Mask | None = None) -> Array:
-    """Scaled dot-product attention (..., Q, E), (..., K, E), (..., K, V) -> (..., Q, V); see `attention_weights`."""
+    """Scaled dot-product attention (..., Q, E), (..., K, E), (..., K, V) -> (..., Q, V), over allowed keys."""
     return attention_weights(q, k, allowed) @ v
 
 

@@ -17,7 +17,7 @@ class StridedAttention(FactorizedAttention):
 
     Differs: the window is l steps wide as in the authors' code, not l + 1 as in the paper's formula.
 
-    window: l, None for ceil(sqrt(L)). heads: see `FactorizedAttention`.
+    window: l, None for ceil(sqrt(L)). heads: merged, each sees both parts; per_head, half of them see each.
     dropout: share of the attention weights that is dropped in training.
     """
 

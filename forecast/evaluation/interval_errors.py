@@ -62,7 +62,7 @@ class IntervalErrors:
         self.series_width = torch.zeros_like(self.series_score)
         # Where each window has a scale of its own: scores and quantile losses over it, and how many windows have one.
         self.ratios: Tensor | None = None
-        self._wanted = [self.levels.index(level) for level in self.wanted_levels]
+        self._wanted_places = [self.levels.index(level) for level in self.wanted_levels]
         self._tenths = [self.levels.index(level) for level in TENTHS if level in self.levels]
         self._alpha = 1.0 - torch.tensor(self.levels, dtype=torch.float64) / 100.0
 
@@ -110,9 +110,9 @@ class IntervalErrors:
         ):
             total.index_add_(0, series, part.sum(1))
         for total, part in ((self.series_score, score), (self.series_held, held), (self.series_width, width)):
-            total.index_add_(1, series, part[..., self._wanted].sum(1).permute(2, 0, 1))
+            total.index_add_(1, series, part[..., self._wanted_places].sum(1).permute(2, 0, 1))
         if scale is not None:
-            summed = torch.stack([*score[..., self._wanted].sum(1).unbind(-1), crps.sum(1)])
+            summed = torch.stack([*score[..., self._wanted_places].sum(1).unbind(-1), crps.sum(1)])
             self._add_ratios(summed, known.sum(1), scale, series)
 
     def _add_ratios(self, summed: Tensor, cells: Tensor, scale: Tensor, series: Tensor) -> None:
@@ -137,7 +137,7 @@ class IntervalErrors:
         """
         blocks, columns = {name: self._column(i, naive) for i, name in enumerate(names)}, range(len(names))
         levels = {}
-        for k, level in zip(self._wanted, self.wanted_levels, strict=True):
+        for k, level in zip(self._wanted_places, self.wanted_levels, strict=True):
             of_level = [block["levels"][name_of(level)] for block in blocks.values()]
             levels[name_of(level)] = {
                 "coverage": _over(self.held[k].sum(), self.cells.sum()),
@@ -161,7 +161,7 @@ class IntervalErrors:
         """The coverage and the mean width, scaled units, of the wanted levels at each step, P figures each."""
         figures = {}
         cells = self.cells.sum(1).clamp_min(1.0)
-        for k, level in zip(self._wanted, self.wanted_levels, strict=True):
+        for k, level in zip(self._wanted_places, self.wanted_levels, strict=True):
             figures[f"coverage_{name_of(level)}"] = (self.held[k].sum(1) / cells).tolist()
             figures[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
         return figures

@@ -96,7 +96,7 @@ class DataEmbedding(nn.Module):
 
     n_columns: C. n_known: F, 0 when the frequency has no calendar features. max_len: longest sequence.
     encoding: what the calendar holds, see forecast.data.values.time_features. covariates (K,): what the last K of the F
-    are, see `CovariateEmbedding`.
+    are, 0 for a number, else how many categories.
     """
 
     tokens: Callable[[int, int], nn.Module] = TokenEmbedding

@@ -39,8 +39,8 @@ class ColumnsBeside(nn.Module):
     steps to the D elements; a category has CATEGORY_WIDTH numbers of its own, the one that the training did not see
     zeros. The patches of the forecast steps hold every one of these, the last one's last step over again.
 
-    n_observed: columns. n_known: F. covariates (K,): what the last K of the F are, see `WindowShape.covariates`; with
-    none the known features are not read and there are no further patches.
+    n_observed: columns. n_known: F. covariates (K,): what the last K of the F are, 0 for a number, n for one of n
+    categories; with none the known features are not read and there are no further patches.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ def instance_normed_rows(
     *,
     columns: Sequence[int],
 ) -> Float[Tensor, "B R N *O"]:
-    """The rows that a model makes of the true steps (B, R, N), scaled units; see `ForecastModel.training_outputs`.
+    """The rows that a model makes of the true steps (B, R, N), scaled units, which training compares with these.
 
     With a spread its parameters (B, R, N, O). rows: from past (B, L, C) and future (B, P, C) to these rows, all in one
     unit. columns: which N of the C they are of. With instance_norm the future too is brought to the mean and deviation

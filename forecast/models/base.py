@@ -27,7 +27,7 @@ class WindowShape:
     one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
     those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
     columns, of the C, that stand beside the targets by their role; none where no column has a role. outputs: O, how
-    many numbers a model gives for each target and step, see `ForecastModel.spread`.
+    many numbers a model gives for each target and step: 1, or those of its spread.
     """
 
     n_columns: int
@@ -62,7 +62,7 @@ class ForecastModel(nn.Module):
 
     It is called with what is known at the time of the forecast and nothing else. A subclass gives `forecast`.
 
-    spread: what the O = window.outputs numbers of each target and step are; None: one, the forecast. See `add_spread`.
+    spread: what the O = window.outputs numbers of each target and step are; None: one, the forecast.
 
     instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
     the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
@@ -155,7 +155,7 @@ class ForecastModel(nn.Module):
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P M"]:
-        """The forecast in the units of `past`; see `forward`.
+        """The forecast in the units of `past`: (B, L, C), (B, L, F), (B, P, F) -> (B, P, T).
 
         With a spread the raw numbers of its parameters, those of a target side by side: (B, P, T * O).
         """
@@ -180,7 +180,10 @@ class ForecastModel(nn.Module):
         return self.predicted(past, past_known, future_known), future[:, :, list(self.window.targets)]
 
     def prepare(self, rows: "FittingRows", whole: "FittingRows | None" = None) -> Options:
-        """Fits what is fitted before the first gradient step, here nothing; see `FittedModel.fit` and its `refit`."""
+        """Fits what is fitted before the first gradient step, here nothing; returns the options that it has chosen.
+
+        whole: more rows, on whose train origins the weights of that choice are then fitted.
+        """
         del rows, whole
         return {}
 

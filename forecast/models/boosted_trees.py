@@ -117,7 +117,10 @@ class BoostedTrees(FittedModel):
         return self.rows if self.skip is None else max(self.rows, self.skip.look_back)
 
     def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
-        """Fits the skip, then the trees to what it leaves. whole: see `refit`."""
+        """Fits the skip, then the trees to what it leaves.
+
+        whole: more rows, to which as many trees are grown as `rows` choose.
+        """
         options: dict[str, object] = {}
         if self.skip is not None:
             options["skip_options"] = self.skip.fit(rows)

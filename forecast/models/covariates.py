@@ -104,8 +104,8 @@ def joint_candidate(
     """The map whose two strengths err least on the val windows, with that error; none where no strength is enough.
 
     sums: of the train and the val windows, and of more windows, to which a second map is fitted at these strengths;
-    without them it is None. shape: see `joint_system`. First one strength for all regressors is chosen, then that of
-    the covariates alone.
+    without them it is None. shape: the keywords of `joint_system`, look_back, pred_len, naive and period. First one
+    strength for all regressors is chosen, then that of the covariates alone.
     """
     train, val, *more = sums
     system = joint_system(train, **shape)

@@ -26,14 +26,16 @@ from forecast.models.base import ForecastModel, WindowShape
 class DecoderOnly(ForecastModel, CausalDecoder):
     """One causal stack that predicts each step from the steps before it, and forecasts from its own predictions.
 
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
     A row holds the values of a step, its position and the calendar of the next step, which it predicts: all C columns,
     as it reads them itself; the forecast are the T targets among them. All rows of a window, L + P - 1, are trained in
     one pass on the true steps. The forecast reads the window once, and then one row a step, with a cache. With a spread
-    the point forecast is fed back, see `roll_out`.
+    the point forecast is fed back.
 
-    window: the data's sizes; label_len is not used, as the whole window is the start. instance_norm: see
-    `ForecastModel`. decoder_attention: the factories of the causal attention. Raises NotCacheable when its rows cannot
-    be computed one by one.
+    window: the data's sizes; label_len is not used, as the whole window is the start. instance_norm: brings each column
+    of a window to mean 0 and deviation 1, and the forecast back (Kim et al. 2022). decoder_attention: the factories of
+    the causal attention. Raises NotCacheable when its rows cannot be computed one by one.
     """
 
     layer: type[CausalLayer]  # of the stack

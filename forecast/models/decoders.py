@@ -23,8 +23,8 @@ class Decoder(nn.Module):
 
     embedding_type: type[DataEmbedding] = DataEmbedding
     steps_of_start: int = 0  # how many steps the start token itself predicts
-    supports_horizon_offset: bool  # see `ForecastModel.supports_horizon_offset`
-    cached_slots: tuple[str, ...] = ()  # see `ForecastModel.cached_slots`
+    supports_horizon_offset: bool  # whether the calendar says which steps to forecast
+    cached_slots: tuple[str, ...] = ()  # the attention slots that must be able to decode row by row
 
     def __init__(
         self,
@@ -74,7 +74,10 @@ class Decoder(nn.Module):
         future_known: Float[Tensor, "B P F"],
         encoded: Float[Tensor, "B K D"],
     ) -> Float[Tensor, "B P M"]:
-        """The forecast (B, P, T), see `ForecastModel.forecast`. encoded (B, K, D): what the encoder makes of `past`."""
+        """The forecast (B, P, T) in the units of `past`, with a spread (B, P, T * O).
+
+        encoded (B, K, D): what the encoder makes of `past`.
+        """
         raise NotImplementedError
 
     def training_rows(
@@ -116,7 +119,7 @@ class OneShotDecoder(Decoder):
         future_known: Float[Tensor, "B P F"],
         encoded: Float[Tensor, "B K D"],
     ) -> Float[Tensor, "B P M"]:
-        """See `Decoder.forecast`."""
+        """The forecast (B, P, T) in one pass."""
         start = past.shape[1] - self.label_len
         return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
 
@@ -128,7 +131,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
     with a cache: each row is computed once, and so are the keys and values of the encoder's output.
 
     As a row holds all C columns, it predicts and learns all of them, and returns the targets. With a spread the point
-    forecast is fed back, see `roll_out`.
+    forecast is fed back.
 
     Zhou et al. 2021, section 5 and Table 6, where the one-shot decoder is compared with it; the authors' code has no
     such decoder. The convolution of the decoder's values is causal here.
@@ -146,7 +149,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         return tuple(range(self.window.n_columns))
 
     def check(self, window: WindowShape) -> None:
-        """See `Decoder.check`: a row to start from, and rows that need no later ones."""
+        """Raises as well where there is no row to start from, or a row needs later ones: ValueError, NotCacheable."""
         super().check(window)
         if window.label_len == 0:
             raise ValueError(
@@ -164,7 +167,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder):
         future_known: Float[Tensor, "B P F"],
         encoded: Float[Tensor, "B K D"],
     ) -> Float[Tensor, "B P M"]:
-        """See `Decoder.forecast`; without gradient."""
+        """The forecast (B, P, T), a step after the other, without gradient."""
         start = past.shape[1] - self.label_len
         known = target_calendar(past_known[:, start:], future_known)
         return roll_out(self.new_step(encoded), past[:, start:], known, window=self.window)

@@ -13,7 +13,10 @@ from forecast.models.base import ForecastModel, WindowShape, by_step
 class DLinear(ForecastModel):
     """A linear map of a column's trend plus one of its remainder, shared by the columns.
 
-    The trend is a moving average of the window, see `moving_average`; the remainder is what it leaves.
+    Past (B, L, C) -> forecast (B, P, T), scaled units.
+
+    The trend is a moving average of the window, which goes on at its ends with its first and last value; the remainder
+    is what it leaves.
 
     Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", section 4. A column is forecast from
     its own past: only the targets are computed. The known features and label_len are not used.

@@ -20,5 +20,5 @@ class GPT(DecoderOnly):
     layer = PreNormLayer
 
     def draw_weights(self) -> None:
-        """Normal weights; see `scale_weights`."""
+        """Normal weights; those whose result is added to the sequence by the depth too."""
         scale_weights(self.layers, deviation=lambda n_inputs: WEIGHT_DEVIATION)

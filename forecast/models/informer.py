@@ -24,6 +24,8 @@ DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregres
 class Informer(ForecastModel):
     """Encoder-decoder that forecasts all steps in one pass, or step by step.
 
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
     The encoder reads the window; between its layers the sequence is halved (distilling). The decoder reads the last
     `label_len` steps of the window and goes on from there as `decode` says. Post-norm; positions count from 0 in
     encoder and decoder.
@@ -31,10 +33,11 @@ class Informer(ForecastModel):
     Zhou et al. 2021, "Informer: Beyond Efficient Transformer for Long Sequence Time-Series Forecasting". With
     `attention=prob_informer2020` and `mix=true` it is the authors' code at 29f2a73 (tests/golden).
 
-    window: the data's sizes. instance_norm: see `ForecastModel`.
-    mix: merge the decoder's self-attention heads in the authors' scrambled order, see `mix_heads`.
-    decode: one_shot, see `OneShotDecoder`, the paper's own; autoregressive, see `AutoregressiveDecoder`, the paper's
-        comparison.
+    window: the data's sizes. instance_norm: brings each column of a window to mean 0 and deviation 1, and the
+        forecast back (Kim et al. 2022).
+    mix: merge the decoder's self-attention heads in the authors' order, which scrambles heads and time.
+    decode: one_shot, all steps in one pass from zeros behind the start token, the paper's own; autoregressive, each
+        step from the one before it, the paper's comparison.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 

@@ -24,12 +24,14 @@ SKIPS: Mapping[str, type[FittedModel]] = {"ridge": Ridge, "seasonal": SeasonalNa
 class InformerPlus(ForecastModel):
     """An Informer whose window and start token are normalised alike, on top of a forecast that is fitted at once.
 
-    The network is that of Zhou et al. 2021, see `Informer`. Around it, each a switch: windows brought to mean 0 and
-    deviation 1, start token included (Kim et al. 2022, "Reversible Instance Normalization", for models without one);
-    columns that stand alone and share the weights, and patches of steps as its sequence (both Nie et al. 2023); a skip,
-    a forecast fitted before the training, to which the network's is added times a gate of each target that starts at 0
-    (Bachlechner et al. 2021, "ReZero is All You Need"). The untrained model is then the skip alone, which is judged
-    before the first step and may stay the best.
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
+    The network is that of Zhou et al. 2021, "Informer", encoder and one-shot decoder. Around it, each a switch: windows
+    brought to mean 0 and deviation 1, start token included (Kim et al. 2022, "Reversible Instance Normalization", for
+    models without one); columns that stand alone and share the weights, and patches of steps as its sequence (both Nie
+    et al. 2023); a skip, a forecast fitted before the training, to which the network's is added times a gate of each
+    target that starts at 0 (Bachlechner et al. 2021, "ReZero is All You Need"). The untrained model is then the skip
+    alone, which is judged before the first step and may stay the best.
 
     Of patches there are few: where ProbSparse picks as many queries as there are, it is full attention.
 
@@ -112,7 +114,7 @@ class InformerPlus(ForecastModel):
         return None if self.skip is None else "skip"
 
     def prepare(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
-        """Fits the skip, see `ForecastModel.prepare`."""
+        """Fits the skip, with `whole` to all rows; returns the options that it has chosen."""
         if self.skip is None:
             return {}
         options = self.skip.fit(rows) if whole is None else self.skip.refit(rows, whole)

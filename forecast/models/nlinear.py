@@ -34,5 +34,5 @@ class NLinear(ForecastModel):
         if self.window.outputs == 1:
             return (forecast + last).transpose(1, 2)
         numbers = torch.unflatten(forecast, 2, (-1, self.window.outputs))  # (B, T, P, O)
-        point = numbers[..., :1] + last.unsqueeze(3)  # the others are distances and scales, see `Spread`
+        point = numbers[..., :1] + last.unsqueeze(3)  # the others are distances and scales
         return by_step(torch.cat([point, numbers[..., 1:]], dim=3).flatten(2), self.window.outputs)

@@ -20,9 +20,11 @@ POSITION_RANGE = 0.02
 class PatchTST(ForecastModel):
     """An encoder over patches of one column at a time; a linear map of its whole output is the column's forecast.
 
-    Every column is a series of its own and all share the weights. A column is cut into overlapping patches, see
-    `cut_patches`; a linear map and learned positions make them the sequence of the encoder, whose layers are post-norm
-    with batch normalisation. All columns are forecast and the targets returned.
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
+    Every column is a series of its own and all share the weights. A column is cut into overlapping patches of
+    `patch_len` steps; a linear map and learned positions make them the sequence of the encoder, whose layers are
+    post-norm with batch normalisation. All columns are forecast and the targets returned.
 
     Nie et al. 2023, "A Time Series is Worth 64 Words: Long-term Forecasting with Transformers". Differs from the
     authors' code: an attention layer does not add the scores of the layer before to its own, because a mechanism
@@ -31,12 +33,13 @@ class PatchTST(ForecastModel):
 
     With covariates, or columns that are observed by their role, a target's patches hold those of these columns too,
     each kind by a linear map of its own, and the known features at the forecast steps are further patches, whose values
-    are 0; the targets alone are forecast then. See `ColumnsBeside`; the paper has no such columns.
+    are 0; the targets alone are forecast then. The paper has no such columns.
 
     Without covariates the known features are not used; label_len never is. seq_len may be any that has a patch: from
     patch_len - stride on.
 
-    window: the data's sizes. instance_norm: see `ForecastModel`; the paper has it.
+    window: the data's sizes. instance_norm: brings each column of a window to mean 0 and deviation 1, and the
+        forecast back (Kim et al. 2022); the paper has it.
     patch_len: steps in a patch. stride: steps from the start of a patch to that of the next.
     encoder_attention: the factories for the slot.
     Raises ValueError when the padded window is shorter than a patch.

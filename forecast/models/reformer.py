@@ -16,16 +16,19 @@ from forecast.models.base import ForecastModel, WindowShape, with_placeholders
 class Reformer(ForecastModel):
     """An encoder that reads the window and, as its continuation, `pred_len` zeros, whose rows are the forecast.
 
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
     With `attention=lsh` a step attends to those that hash alike, and with reversible layers training keeps the
-    activations of one layer whatever `encoder_layers` is, see `ReversibleStack`. Pre-norm; both streams start as the
-    embedded sequence, their mean is normalised and read out.
+    activations of one layer whatever `encoder_layers` is, and computes the others anew in the backward pass. Pre-norm;
+    both streams start as the embedded sequence, their mean is normalised and read out.
 
     Kitaev et al. 2020, "Reformer: The efficient transformer". Differs: the paper has a language model that sees the
     past only; here, as in the Time-Series-Library, every step sees all others, so that all steps come in one pass. The
     values are embedded by a convolution that is circular over window and zeros (`TokenEmbedding`), and positions are
     sinusoids, not axial ones.
 
-    window: the data's sizes; label_len is not used. instance_norm: see `ForecastModel`.
+    window: the data's sizes; label_len is not used. instance_norm: brings each column of a window to mean 0 and
+    deviation 1, and the forecast back (Kim et al. 2022).
     feed_forward_chunks: in how many pieces the steps go through the feed-forward network; changes memory, not numbers.
     encoder_attention: the factories of the attention.
     """

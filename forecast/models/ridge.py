@@ -40,9 +40,9 @@ class Ridge(FittedModel):
     """A linear map of a column's past, fitted by ridge regression.
 
     Look-backs in steps of STEP up to LONGEST, or to what the train rows allow, and the naive forecasts that a map is
-    shrunk towards (see `ops.ridge.naive_forecast`) each give one map, at the strength that errs least on the val
-    windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess is
-    how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
+    shrunk towards (the last value, the mean, the last season) each give one map, at the strength that errs least on the
+    val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess
+    is how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
     chosen among. That mean is a linear map itself.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
@@ -83,7 +83,10 @@ class Ridge(FittedModel):
         return self.rows if self.regressors is None else max(self.rows, self.regressors.rows)
 
     def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
-        """Fits all maps, and returns the options with the look-back and the columns as chosen. whole: see `refit`."""
+        """Fits all maps, and returns the options with the look-back and the columns as chosen.
+
+        whole: more rows, to which the maps that `rows` choose are fitted.
+        """
         columns, n_targets = self.options["columns"], rows.series.shape[1]
         if n_targets == 1 or (columns is None and n_targets > MOST_COLUMNS):
             columns = "shared"

@@ -15,6 +15,8 @@ from forecast.models.base import ForecastModel, WindowShape, with_placeholders
 class Sha(ForecastModel):
     """Recurrent blocks with attention that read the window and then `pred_len` zeros, whose rows are the forecast.
 
+    Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.
+
     A block is an LSTM, causal attention and a Boom layer, each on the normalised sequence and added to it.
 
     Merity 2019, "Single Headed Attention RNN: Stop thinking with your head", with `attention=single_head`. Differs: the
@@ -23,7 +25,8 @@ class Sha(ForecastModel):
     zeros, so that no forecast step sees what was forecast for the one before. Every block has attention, the paper's
     only one of four; queries and memory share one norm; what is added to is the sequence, not its norm.
 
-    window: the data's sizes; label_len is not used. instance_norm: see `ForecastModel`.
+    window: the data's sizes; label_len is not used. instance_norm: brings each column of a window to mean 0 and
+    deviation 1, and the forecast back (Kim et al. 2022).
     d_ff: inner width of the Boom layers, a multiple of d_model.
     decoder_attention: the factories of the attention; `n_heads` is for those that have heads.
     """
@@ -100,7 +103,7 @@ class Boom(nn.Module):
     """A linear map to d_ff = N * D numbers, an activation, and the sum of the N runs of D: (B, L, D) -> (B, L, D).
 
     No map leads back, so it has half the weights of a `FeedForward` of the same width. The activation is the sigmoid
-    form of GELU, see `sigmoid_gelu`. Merity 2019, "Single Headed Attention RNN: Stop thinking with your head".
+    form of GELU, x * sigmoid(1.702 x). Merity 2019, "Single Headed Attention RNN: Stop thinking with your head".
 
     dropout: share of the wide activations that is dropped in training.
     Raises ValueError unless d_ff is a multiple of d_model.

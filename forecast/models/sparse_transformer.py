@@ -26,7 +26,7 @@ class SparseTransformer(DecoderOnly):
     layer = PreNormLayer
 
     def draw_weights(self) -> None:
-        """Normal weights by the number of inputs, see `scale_weights`; the first forecast is zero."""
+        """Normal weights by the number of inputs and the depth; the first forecast is zero."""
         scale_weights(self.layers, deviation=lambda n_inputs: WEIGHT_DEVIATION / math.sqrt(n_inputs))
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)

@@ -73,7 +73,7 @@ class Spread(nn.Module):
         raise NotImplementedError
 
     def forward(self, parameters: Float[Tensor, "B R N O"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
-        """The loss of each cell; see the class."""
+        """The loss of each cell (B, R, N), in the units of the parameters."""
         raise NotImplementedError
 
 
@@ -131,7 +131,7 @@ class Quantiles(Spread):
     def interval(
         self, parameters: Float[Tensor, "B P T O"], levels: Sequence[int | float]
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
-        """Lower and upper ends (B, P, T, K); see `Spread.interval`.
+        """Lower and upper ends of the K central intervals of these levels, in per cent: (B, P, T, O) -> (B, P, T, K).
 
         A share between two of the levels is interpolated between their quantiles; one beyond the outermost level gets
         the outermost quantile, so that such an interval is too narrow.
@@ -144,7 +144,7 @@ class Quantiles(Spread):
         return torch.stack(lower, dim=-1), torch.stack(upper, dim=-1)
 
     def quantile(self, parameters: Float[Tensor, "B P T O"], share: float) -> Float[Tensor, "B P T"]:
-        """The quantile of any share, see `interval`: (B, P, T, O) -> (B, P, T)."""
+        """The quantile of any share, between two of the levels interpolated: (B, P, T, O) -> (B, P, T)."""
         place = float(np.interp(share, self.levels, range(len(self.levels))))
         left = min(int(place), len(self.levels) - 2)
         return torch.lerp(parameters[..., left], parameters[..., left + 1], place - left)

@@ -42,7 +42,8 @@ class Statistical(FittedModel):
     """A model that is fitted to each window's past of each target. A subclass gives `forecaster`.
 
     window: the data's sizes. period: steps in a season; None: the season of the data, 1: none. look_back: rows of a
-    fit; None: see `rows_of_a_fit`. What a fit cannot forecast, the seasonal naive does, with a warning.
+    fit; None: some seasons, as many as the train rows allow. What a fit cannot forecast, the seasonal naive does, with
+    a warning.
     """
 
     fits_each_window = True
