@@ -19,7 +19,7 @@ MOST_ROWS = 1 << 32  # of a series
 
 @dataclass(frozen=True, eq=False)
 class RecordedRows:
-    """Of S series the time of the first row (S,), see `PanelFrame.times`, and their splits (S, 3) by name.
+    """Of S series the time of the first row (S,), as `PanelFrame.times` has it, and their splits (S, 3) by name.
 
     Of a split the first row and the end, counted from the first row of the series, and `row_hashes` of the rows up to
     that end.
@@ -77,7 +77,7 @@ class RecordedRows:
 
     def same(self, frame: PanelFrame, places: IntArray, split: str | None = None) -> Flags:
         """Which series (S',) of a frame hold the recorded rows up to the end of a split, None: of the last one."""
-        name = split or max(self.splits, key=lambda one: int(self.splits[one][:, 1].sum()))
+        name = split or max(self.splits, key=lambda split: int(self.splits[split][:, 1].sum()))
         begin, recorded = self.begins(frame, places), self.splits[name][places]
         stop = begin + recorded[:, 1]
         held = (begin >= 0) & (stop <= frame.offsets[1:])

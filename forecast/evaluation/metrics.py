@@ -182,8 +182,8 @@ class ErrorSums:
         """All metrics; None for what is not known.
 
         scaled: mse, mae, rmse, bias (the mean of forecast less truth), means over the columns that have them. original:
-        the same of the one target column; absent for several, whose units differ. UNIT_FREE have no unit: see
-        `columns`; means over the columns that have one. naive: by what the first two are scaled.
+        the same of the one target column; absent for several, whose units differ. UNIT_FREE have no unit;
+        they are means over the columns that have one. naive: by what the first two are scaled.
         """
         rows = list(self.columns([str(i) for i in range(self.sums.shape[2])], naive).values())
         mse, mae = map(_known_mean, self.by_column())

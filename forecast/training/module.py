@@ -30,8 +30,8 @@ from forecast.training.samplers import TrainBatches
 class ForecastModule(pl.LightningModule):
     """Trains a model on a loss in scaled units, and validates it by its MSE and MAE.
 
-    optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, see
-    `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
+    optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, as those
+    of `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
     spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, None for a training
     that writes none. compiled: the mode of torch.compile for the training step, None leaves it as it is.
     """

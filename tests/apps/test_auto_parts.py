@@ -86,7 +86,7 @@ def test_a_block_that_takes_long_counts_while_it_is_at_work(tmp_path, monkeypatc
 
 def test_a_state_that_nobody_can_read_is_refused(tmp_path):
     (tmp_path / "members").mkdir()
-    (tmp_path / "members" / "auto.json").write_text(json.dumps({"asked": {"a": 1}}))
+    (tmp_path / "members" / "auto.json").write_text(json.dumps({"request": {"a": 1}}))
     with pytest.raises(UserError, match="is damaged"):
         Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
 

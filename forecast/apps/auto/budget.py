@@ -59,14 +59,14 @@ class Budget:
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.request = json.loads(json.dumps(request))
         state = read_state(folder)
-        if state is not None and state["asked"] != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
+        if state is not None and state["request"] != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
             self.forget()
             state = None
         self.is_new = state is None
         if state is not None:
-            if state["asked"] != self.request:
+            if state["request"] != self.request:
                 differs = dict.fromkeys(
-                    key.lower() for key in self.request if state["asked"].get(key) != self.request[key]
+                    key.lower() for key in self.request if state["request"].get(key) != self.request[key]
                 )
                 raise UserError(
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
@@ -96,7 +96,7 @@ class Budget:
         """Writes down how much time has passed, for a process that goes on after a kill."""
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
-            write_json(self.path, {"asked": self.request, "seconds": self.passed})
+            write_json(self.path, {"request": self.request, "seconds": self.passed})
 
     @contextmanager
     def counting(self) -> Iterator[None]:

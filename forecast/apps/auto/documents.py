@@ -29,7 +29,7 @@ class AutoSettings(TypedDict):
 class AutoState(TypedDict):
     """auto.json: what was asked for, and the seconds that it took so far."""
 
-    asked: dict[str, object]
+    request: dict[str, object]
     seconds: NotNegative
 
 

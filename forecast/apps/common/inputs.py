@@ -117,7 +117,8 @@ def history(
 ) -> PanelFrame:
     """The checkpoint's columns of one series from another file, or, path None, from the data trained on.
 
-    reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: see `gaps.fill`.
+    reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: where gaps
+    at the ends of the file are filled.
     UserError for a missing column and for another frequency than the one trained on.
     """
     columns, read_columns = list(checkpoint.data["columns"]), checkpoint.read_columns
@@ -141,18 +142,18 @@ def history(
 
     read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
 
-    def made(layout: FileSource) -> PanelFrame:
+    def frame_of(layout: FileSource) -> PanelFrame:
         frame = with_holidays(read(layout, codebook=book).as_panel(), checkpoint.holidays)
         return with_categories(frame, checkpoint.categories)
 
     try:
-        return made(other)
+        return frame_of(other)
     except AmbiguousTime as error:
-        found = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
-        if {"data.time_format": found} not in error.candidates:
+        trained = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
+        if {"data.time_format": trained} not in error.candidates:
             raise
-        log.info("%s: the time is read as in training, data.time_format=%r.", path, found)
-        return made(replace(other, time_format=found))
+        log.info("%s: the time is read as in training, data.time_format=%r.", path, trained)
+        return frame_of(replace(other, time_format=trained))
 
 
 def rows_of(
@@ -164,7 +165,7 @@ def rows_of(
     open_ends: Collection[Side] = BOTH_ENDS,
     leave_out: bool = False,
 ) -> PanelFrame:
-    """The checkpoint's columns of all series of the data trained on or of another file, see `history`.
+    """The checkpoint's columns of all series of the data trained on or of another file, read as by `history`.
 
     leave_out: of many series those with gaps, where gaps are refused. UserError for a column that is missing.
     """

@@ -238,7 +238,7 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
 
 def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
     """How many steps after that of `seen` the calendar of `frame` begins. UserError where no step leads there."""
-    ends = [int(one.times()[0]) for one in (seen, frame)]
+    ends = [int(panel.times()[0]) for panel in (seen, frame)]
     if ends[0] == ends[1]:
         return 0
     if seen.freq == STEP_FREQ:
@@ -303,12 +303,12 @@ def of_other_scale(continued: Continued, std: FloatArray, columns: int) -> dict[
         larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
         far = (larger | ((size > 0) & (size < TINY * smallest))) & numbers
         if far.any():
-            one, c = np.argwhere(far)[0]
+            stretch, c = np.argwhere(far)[0]
             which = f"of the {new} new rows {length[s]} of column '{label(whole.columns[c])}'"
             had = f"stretches of {length[s]} rows before them had {low[c]:.4g} to {high[c]:.4g}"
             reasons[str(whole.ids[s])] = (
-                f"{whole.named(s)}: another scale: {which} have the median {median[one, c]:.4g}, and {had}. Give them "
-                "in the units of before; if they are right: checks.scale=false"
+                f"{whole.named(s)}: another scale: {which} have the median {median[stretch, c]:.4g}, and {had}. "
+                "Give them in the units of before; if they are right: checks.scale=false"
             )
     return reasons
 

@@ -79,7 +79,7 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
         values=values.astype(np.int64),
         mae=mean(np.abs(issued.values[window, step] - truth) / std),
         baseline_mae=mean(np.abs(issued.baseline[window, step] - truth) / std),
-        coverage=np.stack([np.zeros(len(whole)), *(mean(one.astype(np.float64)) for one in held)])[1:],
+        coverage=np.stack([np.zeros(len(whole)), *(mean(flags.astype(np.float64)) for flags in held)])[1:],
     )
 
 

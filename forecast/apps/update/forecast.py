@@ -86,7 +86,7 @@ def as_issued(
     targets, (count, steps, _) = list(targets_of(checkpoint, whole)), ends.values.shape
     by_level = split_ends(ends.values, len(targets), levels)[::-1]
     nothing = np.empty((count, 0, steps, len(targets)))
-    lower, upper = (np.stack([one[i] for one in by_level], axis=1) if by_level else nothing for i in (1, 2))
+    lower, upper = (np.stack([level[i] for level in by_level], axis=1) if by_level else nothing for i in (1, 2))
     end, lengths = whole.offsets[1:][ends.series], whole.lengths[ends.series]
     period = np.minimum(beside.period, lengths)[:, None]
     past = (end[:, None] - period) + np.arange(steps) % period

@@ -61,7 +61,7 @@ Chart = Literal["errors", "coverage", "baseline"]
 
 
 class WatchedDay(TypedDict):
-    """See `Expected.beside`."""
+    """Of a day that is watched: errors and coverage of the forecast, and what validation leads to expect."""
 
     mae: NotNegative
     baseline_mae: NotNegative
@@ -84,7 +84,7 @@ class SeriesLine(TypedDict):
 
 
 class Line(SeriesLine):
-    """A line of the log, see `update_errors.next_line`. series: by their ids, of those of which there is news."""
+    """A line of the log. series: by their ids, of those of which there is news."""
 
     time: Time
     day: WatchedDay | None
@@ -92,7 +92,7 @@ class Line(SeriesLine):
 
 
 class Meta(TypedDict):
-    """What a state holds beside its arrays, see `State`. first: the time of the calendar's first step."""
+    """What a state holds beside its arrays. first: the time of the calendar's first step."""
 
     format: Literal[3]
     checkpoint: str
@@ -255,8 +255,8 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
         and bool((np.diff(offsets) > 0).all())
         and bool((steps >= 0).all() and (steps < FARTHEST_STEP).all()),
         "its columns": values.shape == frame["measured"].shape == (len(values), len({*meta["columns"]})),
-        "its numbers": all(one.dtype == np.float64 or one.dtype.kind == "i" for one in numbers)
-        and all(_measured(one) for one in numbers),
+        "its numbers": all(array.dtype == np.float64 or array.dtype.kind == "i" for array in numbers)
+        and all(_measured(array) for array in numbers),
         "its forecasts": n > 0 < length
         and issued["baseline"].shape == issued["values"].shape
         and issued["lower"].shape == issued["upper"].shape == shape
@@ -352,12 +352,12 @@ def log_text(state: State) -> str:
     writer.writerow(["time", "id", *header, "refused"] if many else ["time", *header])
     for line, running in zip(state.log, so_far(state.log), strict=True):
         nothing = dict.fromkeys(running)
-        for name, one in {"": line, **line.get("series", {})}.items():
-            cells = [*figures(one).values(), *(nothing if name else running).values()]
-            cells += [one["totals"].get(chart) for chart in charts]
+        for name, own in {"": line, **line.get("series", {})}.items():
+            cells = [*figures(own).values(), *(nothing if name else running).values()]
+            cells += [own["totals"].get(chart) for chart in charts]
             written = ["" if value is None else f"{value:.5g}" for value in cells]
-            rows = "" if one["rows"] is None else one["rows"]
-            cells = [rows, one["values"], *written, " ".join(one["alarms"])]
-            ends = [as_cell(name)], [as_cell(one.get("refused") or "")]
+            rows = "" if own["rows"] is None else own["rows"]
+            cells = [rows, own["values"], *written, " ".join(own["alarms"])]
+            ends = [as_cell(name)], [as_cell(own.get("refused") or "")]
             writer.writerow([line["time"], *ends[0], *cells, *ends[1]] if many else [line["time"], *cells])
     return lines.getvalue()
