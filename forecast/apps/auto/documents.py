@@ -7,7 +7,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from forecast.documents import Count, NotNegative
 
-# All that fitting a training into its time can say, see `Pace.settings`: any other key would be a stranger's.
+# All that fitting a training into its time can say (`Pace.settings`): any other key would be a stranger's.
 PaceKey = Literal[
     "trainer.max_epochs",
     "callbacks.early_stopping.patience",
