@@ -27,7 +27,7 @@ ARROWS = {
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
     "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
-    "jobs": {"run_folder", "config", "data"},
+    "jobs": {"run_folder", "config"},
     "apps": {
         *("jobs", "training", "evaluation", "checkpoint", "comparison", "report", "run_folder"),
         *("config", "models", "layers", "attention", "data"),

@@ -40,7 +40,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
-from forecast.data.parts import far_series
+from forecast.data.forecast_files import far_series
 from forecast.data.sources import Source
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError

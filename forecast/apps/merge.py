@@ -7,7 +7,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
 from forecast.apps.common.scoring import written_or_refused
 from forecast.data.catalog import file_md5
-from forecast.data.parts import ForecastPart, beside, check_parts, far_of, join, read_part
+from forecast.data.forecast_files import ForecastPart, beside, check_parts, far_of, join, read_part
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.text.terminal import say

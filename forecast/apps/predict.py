@@ -15,7 +15,7 @@ from forecast.apps.common.scoring import Pieces, Scoring, scoring_of, shard_of, 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
-from forecast.data.parts import beside, read_part
+from forecast.data.forecast_files import beside, read_part
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.report.verdict import verdict

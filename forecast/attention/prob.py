@@ -8,7 +8,7 @@ from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_self_lengths
 from forecast.attention.key_sampling import KeySampler, sampled_scores, scores_by_head
-from forecast.attention.prob_parts import (
+from forecast.attention.prob_options import (
     AVERAGES,
     KEY_DRAWS,
     CausalMeasureName,

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from forecast.attention.base import check_self_lengths
 from forecast.attention.prob import ProbAttention, n_active
-from forecast.attention.prob_parts import KeySamplingName
+from forecast.attention.prob_options import KeySamplingName
 from forecast.bounds import Positive, Seed, Share
 
 BLOCK_ROWS = 256  # compared with each other at once

@@ -8,7 +8,6 @@ from typing import Any
 
 from torch import Tensor
 
-import forecast
 from forecast.checkpoint.entries import (
     WrongEntry,
     check_baseline,
@@ -18,7 +17,7 @@ from forecast.checkpoint.entries import (
     parts_of,
     require,
 )
-from forecast.checkpoint.formats import FORMAT, RECORD, REFIT, SERIES
+from forecast.checkpoint.formats import RECORD, REFIT, SERIES, check_format
 from forecast.errors import UserError
 
 NONE = type(None)
@@ -91,7 +90,7 @@ def check_content(path: Path, content: object) -> None:
     try:
         record = content[RECORD]
         require(isinstance(record, dict), RECORD, f"is a {type(record).__name__} and no mapping")
-        _check_format(path, record)
+        check_format(path, record)
         _check_extent(record.get("config"), f"{RECORD}.config", most=MOST_CONFIG_PARTS)
         size = _check_extent(content, "", most=MOST_PARTS)
         too_large = f"is too large: its tensors are together more than {SHARED} times as large as the file"
@@ -124,18 +123,6 @@ def epoch(content: dict[str, Any]) -> Any:
     for key in ("fit_loop", "epoch_progress", "current", "started"):
         node = node.get(key) if isinstance(node, dict) else None
     return node
-
-
-def _check_format(path: Path, record: dict[str, object]) -> None:
-    """Raises UserError for a file of another format, whose other entries may mean something else."""
-    number, versions = record.get("format"), record.get("versions")
-    if isinstance(number, int) and number != FORMAT:
-        writer = versions.get("forecast", "?") if isinstance(versions, dict) else "?"
-        fix = "Update it: git pull, then pip install -e ." if number > FORMAT else "Train anew"
-        raise UserError(
-            f"ckpt_path={path} has format {number}, written by forecast {writer}; this is forecast "
-            f"{forecast.__version__}, which reads format {FORMAT}. {fix}"
-        )
 
 
 def _check_extent(node: object, entry: str, *, most: int) -> int:

@@ -19,7 +19,7 @@ from program import call
 
 from forecast.apps.common import scoring as command
 from forecast.apps.common.engines import forecasts, parts
-from forecast.data.parts import beside
+from forecast.data.forecast_files import beside
 from forecast.evaluation import predict as core
 from forecast.jobs import cluster as clusters
 from forecast.text.program import install

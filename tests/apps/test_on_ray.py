@@ -15,7 +15,7 @@ import pytest
 from apps.test_predict_panel import WINDOW
 from checkpoints import write_untrained
 
-from forecast.data.parts import beside
+from forecast.data.forecast_files import beside
 
 pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
 from benchmarks.ray_nodes import (  # it imports Ray

@@ -18,7 +18,7 @@ from forecast.apps.common import scoring as command
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.catalog import file_md5
-from forecast.data.parts import beside
+from forecast.data.forecast_files import beside
 from forecast.data.sources import CsvSource
 from forecast.evaluation import predict as core
 from forecast.training.calibrated import add_calibration

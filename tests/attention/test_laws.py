@@ -14,7 +14,7 @@ from forecast.attention.base import Mechanism, NotCacheable, SelfMechanism
 
 K = 13
 # mechanism files that hold what several attentions share
-SHARED: set[str] = {"pattern", "prob_parts", "factorized"}
+SHARED: set[str] = {"pattern", "prob_options", "factorized"}
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)

@@ -13,7 +13,7 @@ from attention.common import BOTH, B, ChosenKeys, H, LargestTensor
 from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.attention.prob_parts import AVERAGES, KEY_DRAWS, CausalMeasureName, InactiveName
+from forecast.attention.prob_options import AVERAGES, KEY_DRAWS, CausalMeasureName, InactiveName
 
 L = 29
 U = 4  # n_active(29, 1)

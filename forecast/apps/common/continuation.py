@@ -19,8 +19,8 @@ from forecast.config.run_config import Plain
 from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_files
 from forecast.data.fact_scale import scaled_facts
+from forecast.data.forecast_files import FarSeries
 from forecast.data.panel import PanelFrame
-from forecast.data.parts import FarSeries
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.scaling import Scaler

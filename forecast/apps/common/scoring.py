@@ -23,7 +23,16 @@ from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
-from forecast.data.parts import FarSeries, ForecastPart, beside, far_of, is_unchanged, join, read_part, write_rows
+from forecast.data.forecast_files import (
+    FarSeries,
+    ForecastPart,
+    beside,
+    far_of,
+    is_unchanged,
+    join,
+    read_part,
+    write_rows,
+)
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import CSV, ForecastTable
 from forecast.errors import UserError

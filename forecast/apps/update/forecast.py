@@ -18,8 +18,8 @@ from forecast.apps.update.continued import Continued
 from forecast.apps.update.state import Issued
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.settings import UpdateSettings
+from forecast.data.forecast_files import far_series
 from forecast.data.panel import PanelFrame
-from forecast.data.parts import far_series
 from forecast.data.prepare import prepare
 from forecast.data.sources import Source
 from forecast.data.writing import SeriesForecasts

@@ -20,7 +20,7 @@ from forecast.apps.common.inputs import find_device
 from forecast.apps.common.scoring import PIECE, Pieces, Scoring, pieces_of, scoring_of, series_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.settings import PredictSettings
-from forecast.data.parts import ForecastPart, read_part
+from forecast.data.forecast_files import ForecastPart, read_part
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH
 from forecast.jobs.cluster import Shared

@@ -1,4 +1,4 @@
-"""The parts that a ProbSparse attention is made of; a table gives the names of a part in YAML."""
+"""The options of a ProbSparse attention by their names in YAML, and what stands in for inactive rows."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal

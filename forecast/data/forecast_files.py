@@ -1,4 +1,4 @@
-"""Parts of a forecast of many series: files of some series each, with a small JSON beside that says of which run."""
+"""Forecasts in files: of some series each or joined, with a small JSON beside that says of which run they are."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
