@@ -50,7 +50,9 @@ def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsy
         main()
     assert stop.value.code == 0
     assert f"usage: forecast {name} " in capsys.readouterr().out
-    assert not {place, f"{place}.command"} & {module for module in sys.modules if hasattr(sys.modules[module], "main")}
+    assert not {place, f"{place}.command"} & {
+        module for module in [*sys.modules] if hasattr(sys.modules[module], "main")
+    }
 
 
 @pytest.mark.parametrize("name", ["check-leakage", "export", "inspect-checkpoint"])
