@@ -72,7 +72,7 @@ def test_a_loaded_forecaster_gives_what_the_fitted_one_gives(fitted):
 def test_a_loaded_forecaster_runs_where_it_is_told_and_reads_where_the_files_lie_now(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     best, of_etth1 = fitted.folder / "checkpoints" / "best.ckpt", tmp_path / "best.ckpt"
-    devices = [Forecaster.load(best, device=device).torch_device.type for device in ("auto", "cuda", "cpu")]
+    devices = [Forecaster.load(best, device=device)._loaded.device.type for device in ("auto", "cuda", "cpu")]
     assert devices == ["cuda", "cuda", "cpu"]
     content = torch.load(best, weights_only=True)
     published = OmegaConf.to_container(composed("data=ETTh1", "data.root=/then"), resolve=True)
