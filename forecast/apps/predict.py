@@ -18,12 +18,11 @@ from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
+from forecast.evaluation.predict import FEW_ROWS
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, run_of
 from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import say
-
-FEW_ROWS = 1000  # which --json prints
 
 
 def predict(cfg: DictConfig) -> Answer:
@@ -41,7 +40,7 @@ def predict(cfg: DictConfig) -> Answer:
             part = scoring.joined(output, picture, make_parts(scoring, output))
     report_far_series(scoring.ends, part.far)
     rows = None
-    if picture is not None and part.rows <= FEW_ROWS:
+    if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
         rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
     steps, frame, count = scoring.ends.pred_len, scoring.ends.frame, part.stop - part.first
     where = f"are in {output}"

@@ -29,6 +29,7 @@ from forecast.models.base import FittedModel, ForecastModel
 BATCH = 64
 _GATHERED = 32  # batches whose windows are gathered at once, fewer where they take more than
 GATHERED_BYTES = 1 << 24
+FEW_ROWS = 1000  # of a forecast that is kept once it is made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,8 +122,18 @@ class Continuation:
     def blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
         """The forecasts of `series[first:stop]`, some at a time; `first` is a multiple of BATCH.
 
-        The last batch is filled up with its last window. UserError, naming the series, where one is not finite.
+        All of them are made once where they are of FEW_ROWS at most. UserError, naming the series, where one is not
+        finite.
         """
+        few = (first, stop) == (0, len(self.series)) and stop * self.pred_len <= FEW_ROWS
+        return iter(self._few) if few else self._blocks(first, stop)
+
+    @cached_property
+    def _few(self) -> list[SeriesForecasts]:
+        return list(self._blocks(0, len(self.series)))
+
+    def _blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
+        """As `blocks`; the last batch is filled up with its last window."""
         assert first % BATCH == 0 or first >= stop
         alone = isinstance(self.model, FittedModel) and self.model.fits_each_window  # whatever is beside it
         rows = self._windows.look_back + self.pred_len  # of a window, and of what is known and forecast after it

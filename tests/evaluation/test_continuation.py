@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -154,3 +155,14 @@ def test_a_series_without_a_finite_forecast_is_named():
     window = informer(n_columns=3, n_known=N_KNOWN, seq_len=SEQ_LEN, pred_len=PRED_LEN).window
     with pytest.raises(UserError, match=r"made\.csv, series 's2': the forecasts are not finite numbers: the training"):
         all_ends(forecaster(frame, model=Diverged(window)))
+
+
+@pytest.mark.parametrize(("count", "batches"), [(100, 2), (201, 8)])
+def test_few_forecasts_are_made_once_however_often_they_are_read(count, batches):
+    """Of a thousand rows at most; the batches of one more than that are made each time."""
+    ends = forecaster(made_panel(MANY[:count], columns="abc"))
+    calls = mock.Mock(side_effect=ends.model.forward)
+    with mock.patch.object(type(ends.model), "forward", lambda _, *inputs: calls(*inputs)):
+        first, again = all_ends(ends), all_ends(ends)
+    assert calls.call_count == batches
+    np.testing.assert_array_equal(first[1], again[1])
