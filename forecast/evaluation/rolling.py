@@ -103,7 +103,9 @@ def rolled(
             for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
                 by_column.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}
-    return long_table(data, origins, arrays, columns=table_columns(forecasters, levels))
+    ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]  # after the model's, then the baselines
+    columns = [FORECAST, *ends, *(name for name in forecasters if name != MODEL)]
+    return long_table(data, origins, arrays, columns=columns)
 
 
 def forecasts_of(
@@ -127,12 +129,6 @@ def forecasts_of(
         check_finite(forecast, batch.past)
         forecasts[FORECAST if name == MODEL else name] = forecast
     return forecasts
-
-
-def table_columns(forecasters: Mapping[str, ForecastModel], levels: Sequence[float]) -> list[str]:
-    """The columns of forecasts in their order: the model's, the ends of its intervals, the baselines'."""
-    ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]
-    return [FORECAST, *ends, *(name for name in forecasters if name != MODEL)]
 
 
 def long_table(
