@@ -150,8 +150,13 @@ def window_pass(
         look_backs={name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()},
         windows=windows,
         numbers=counted_windows(windows, split, protocol),
-        chunk=max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK,
+        chunk=chunk_of(model, data),
     )
+
+
+def chunk_of(model: nn.Module, data: Prepared) -> int:
+    """How many windows a model forecasts at once, on which its last digits depend."""
+    return max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
 
 
 def with_baselines(

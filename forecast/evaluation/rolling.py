@@ -15,10 +15,9 @@ from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.evaluate import (
-    CHUNK,
-    CHUNK_COLUMNS,
     MODEL,
     check_finite,
+    chunk_of,
     exact_float32,
     forecast_of,
     in_chunks,
@@ -27,7 +26,7 @@ from forecast.evaluation.evaluate import (
 )
 from forecast.evaluation.interval_errors import name_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
-from forecast.models.base import FittedModel, ForecastModel
+from forecast.models.base import ForecastModel
 
 ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
 
@@ -91,7 +90,6 @@ def rolled(
             f"{data.frame.name}: the gaps leave no origin of a backtest with a whole window. Choose another "
             "backtest.step, or data.gaps=forward_fill."
         )
-    chunk = max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
     scored = None
     if intervals is not None:
         unit_scale = np.ones((1, len(data.targets)))
@@ -99,11 +97,11 @@ def rolled(
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     by_column: dict[str, list[Tensor]] = {}
     with exact_float32():
-        for batch in in_chunks(windows, origins.numbers, batch_size, chunk):
+        for batch in in_chunks(windows, origins.numbers, batch_size, chunk_of(model, data)):
             for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
                 by_column.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}
-    ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]  # after the model's, then the baselines
+    ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]
     columns = [FORECAST, *ends, *(name for name in forecasters if name != MODEL)]
     return long_table(data, origins, arrays, columns=columns)
 
