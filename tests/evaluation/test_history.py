@@ -37,7 +37,7 @@ def frame_of(policy, *series):
 
 
 def report(frame, *series):
-    report_filled(frame, np.array(series or range(len(frame))), seq_len=L)
+    report_filled(frame, np.array(series or range(len(frame))), seq_len=L, of=len(frame))
 
 
 @pytest.mark.parametrize("policy", ["mask", "interpolate", "forward_fill"])
