@@ -77,6 +77,8 @@ def test_where_other_series_are_measured_such_a_forecast_is_a_guess_that_is_coun
     )
     with pytest.raises(UserError, match=r"7 rows of series 's0', .*A forecast from made-up rows"):
         report(frame_of("interpolate", guess, guess))
+    with pytest.raises(UserError, match=r"7 rows of series 's0', .*A forecast from made-up rows"):  # the third: short
+        report_filled(frame_of("interpolate", guess, guess, []), np.array([0, 1]), seq_len=L, of=2)
 
 
 SCALER = Scaler(np.array([0.0, 100.0]), np.array([1.0, 20.0]), ("change", "level"))
