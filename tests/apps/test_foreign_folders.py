@@ -191,7 +191,7 @@ def automatic_run(folder):
     weighed = {"weights": [0.25] * 4, "error": "mse", "mean": 0.4, "best_member": 0.5, "alone": False}
     kept = {"windows": 100, "left_out": {"other": "no time"}, "weighed": weighed, "runs": list(NAMES)}
     (folder / "members" / "outcomes.json").write_text(json.dumps(kept))
-    (folder / "members" / "auto.json").write_text(json.dumps({"asked": ASKED, "seconds": 12.5}))
+    (folder / "members" / "auto.json").write_text(json.dumps({"request": ASKED, "seconds": 12.5}))
     return folder
 
 
@@ -237,7 +237,7 @@ def test_an_automatic_run_that_goes_on(automatic_run, name, every):
 
 def test_time_that_is_no_number_lifts_no_limit(automatic_run):
     for seconds in ("NaN", "-1e9", "null", '"12"'):
-        text = json.dumps({"asked": ASKED, "seconds": 0}).replace('"seconds": 0', f'"seconds": {seconds}')
+        text = json.dumps({"request": ASKED, "seconds": 0}).replace('"seconds": 0', f'"seconds": {seconds}')
         (automatic_run / "members/auto.json").write_text(text)
         with pytest.raises(UserError, match=r"auto\.json is damaged: .*Choose another folder"):
             goes_on(automatic_run)
