@@ -135,8 +135,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
         device=trained.device,
         intervals=wanted(best),
     )
-    # the windows that chose best.ckpt say less of a model than the test windows
-    result = judged(best, brief=("val",))
+    result = judged(best, brief=("val",))  # of val, whose windows chose best.ckpt, less is shown
     result.metrics["cost"], result.metrics["status"] = trained.cost, status
     write_results(plan.folder, result)
     with errors_for_users(plan.folder):

@@ -24,7 +24,7 @@ class FullAttention(Mechanism):
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
-        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             # torch aligns its causal mask at the first key: right only when both lengths are equal
             check_self_lengths("causal full attention", q.shape[2], k.shape[2])

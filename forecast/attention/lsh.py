@@ -70,7 +70,7 @@ class LshAttention(SelfMechanism):
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
-        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). Raises ValueError unless Q = K."""
+        """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). Raises ValueError unless Q = K."""
         check_self_lengths("LSH attention", q.shape[2], k.shape[2])
         length = q.shape[2]
         padded, bucket = self.padded(length), self.chunk_steps(length)

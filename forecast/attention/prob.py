@@ -79,7 +79,7 @@ class ProbAttention(Mechanism):
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
-        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             check_self_lengths("causal ProbSparse attention", q.shape[2], k.shape[2])
         return self._activate(self.selected(q, k), self._inactive(v), q, k, v)

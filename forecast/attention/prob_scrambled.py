@@ -21,7 +21,7 @@ class ScrambledProbAttention(ProbAttention):
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
-        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         out = super().forward(q, k, v)
         batch, heads, length, width = out.shape
         # the sizes change places and the numbers do not: this is the mistake

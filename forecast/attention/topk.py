@@ -31,7 +31,7 @@ class TopKAttention(Mechanism):
     def forward(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
     ) -> Float[Tensor, "B H Q V"]:
-        """Q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
+        """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if not self.causal:
             return self._attend(q, k, v, None)
         check_self_lengths("causal top-k attention", q.shape[2], k.shape[2])

@@ -73,7 +73,7 @@ def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Fold]:
     fold = pd.Series(table["fold"].to_numpy())
     forecasters, levels = forecast_columns(table)
     means = pd.DataFrame(cells).groupby(fold).mean()  # NaN do not count
-    first = table.groupby("fold").agg(cutoff=("cutoff", "min"), rows=("y", "size"), known=("y", "count"))
+    first = table.groupby("fold").agg(cutoff=("cutoff", "min"), known=("y", "count"))
     entries = []
     for number, row in means.iterrows():
         entry: dict[str, object] = {"fold": int(number), "cutoff": str(first.cutoff[number])}

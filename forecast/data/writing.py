@@ -22,14 +22,13 @@ from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.reading.raw_columns import BLANKS
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.data.written_times import TimeWriter
 from forecast.text.documents import as_cell
 
 CSV = ".csv"
 ENDINGS = CSV, ".parquet"
-JOINT = "/"  # between the cells of several id columns
 SAMPLE = 200  # rows whose cells show how a file is written
 MORE_DIGITS = 2  # behind the decimal sign than the file has
 LEAST_DIGITS = 3  # of a column's standard deviation, however few the file has

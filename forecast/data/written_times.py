@@ -59,7 +59,6 @@ class TimeWriter:
     zone: str | None = None
     widths: tuple[int, ...] = (1,)
     order: tuple[str, ...] = ()
-    parts: bool = False
     bare_part: bool = False
     shown: str | None = None
 
@@ -86,7 +85,7 @@ class TimeWriter:
         shown = None
         if zone == "UTC" and time_format not in UNIX_SIZES and "%z" in (time_format or "").replace("%Z", "%z"):
             shown = zone_of_offsets(texts, read_cells(texts, (time_format or "").replace("%Z", "%z")))
-        return cls(names, time_format, texts, zone, widths, order, known is not None, bare, shown)
+        return cls(names, time_format, texts, zone, widths, order, bare, shown)
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
         """The cells (N, columns of time) of naive timestamps (N,); ISO 8601 where the reader would not agree."""

@@ -50,7 +50,8 @@ def naive_errors(data: JudgedData, split: str, rule: MaseScale = "train") -> Sea
     """The seasonal differences (S, T), scaled units, by which MASE and RMSSE on a split are scaled.
 
     rule: train, of each series over its train rows, or over all before its first forecast of the split where those are
-    no longer than a season; split, over these in any case, which are M4's train rows; window: `BeforeEachWindow`.
+    no longer than a season; split, over these in any case, which are M4's train rows;
+    window, by which `BeforeEachWindow` divides: as split.
     """
     first, stop, period = data.frame.offsets[:-1], data.origins(split).first, naive_period(data)
     if rule == "train" and (train := data.splits.get("train")) is not None:

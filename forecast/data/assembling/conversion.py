@@ -13,7 +13,7 @@ from forecast.data.assembling.assembly import frame_of, taken_series, times_are_
 from forecast.data.assembling.cache import Unfinished
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.names import JOINT, check_ids, known_time, layout_of
+from forecast.data.assembling.names import check_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, regular
 from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.reading.codebook import Codebook
@@ -22,7 +22,7 @@ from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.file_bytes import FileBytes
 from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 

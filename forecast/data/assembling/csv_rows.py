@@ -9,7 +9,6 @@ import pandas as pd
 
 from forecast.data.assembling.csv_quick import LongColumns, quick_long
 from forecast.data.assembling.names import (
-    JOINT,
     check_ids,
     counted_times,
     id_columns,
@@ -26,7 +25,7 @@ from forecast.data.reading.layout import STEPS, Layout, columns_named
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import whole_numbers
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import IntArray
+from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
 from forecast.data.values.near_grid import stamps_on_grid
 from forecast.errors import UserError
@@ -82,7 +81,7 @@ def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebo
         columns=quick.columns,
         stepped=quick.stepped or layout.freq == STEPS,
         where=quick.where,
-        id_column="/".join(ids),
+        id_column=JOINT.join(ids),
         time_column=_time_name(layout),
         checksum=checksum_of(text),
         time_format=quick.time_format,

@@ -12,7 +12,7 @@ from forecast.data.assembling.rows import LONGEST_ID, nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import IntArray
+from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import counted, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import hydra_value
@@ -20,7 +20,6 @@ from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
 KNOWN_TIMES = ("ds", "timestamp", "date")
-JOINT = "/"  # between the parts of an id
 
 Codes = npt.NDArray[np.int32] | IntArray
 

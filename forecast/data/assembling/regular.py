@@ -5,18 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import SortedRows
 from forecast.data.gaps import MOST_MISSING, Repair
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import Gaps, counted, quoted
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 _log = logging.getLogger(__name__)
-Flags = npt.NDArray[np.bool_]
 _NAMED = 8  # series named in a line
 _FIX = "data.gaps=interpolate, data.gaps=forward_fill, data.gaps=mask or data.gaps=zero"
 NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"

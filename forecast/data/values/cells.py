@@ -9,6 +9,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+JOINT = "/"  # between the cells of several id columns, in an id
 
 
 class Cells(Protocol):
