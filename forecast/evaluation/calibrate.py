@@ -34,11 +34,6 @@ def block_count(windows: Windows, pred_len: int) -> int:
     return int(((counts[counts > 0] + pred_len - 1) // pred_len).sum())
 
 
-def possible_levels(levels: Sequence[float], blocks: int) -> list[float]:
-    """Of these levels and those of GRID the ones that so many blocks can promise, ascending."""
-    return sorted({float(level) for level in (*levels, *GRID) if blocks_needed(level) <= blocks})
-
-
 @torch.inference_mode()
 def calibrate(
     parts: Sequence[ValPart],
@@ -59,7 +54,8 @@ def calibrate(
     data = data.on(device)
     windows = data.windows("val", look_back=max(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
     blocks = block_count(windows, data.pred_len)
-    possible = tuple(possible_levels(levels, blocks))
+    # of these levels and those of GRID the ones that so many blocks can promise
+    possible = tuple(sorted({float(level) for level in (*levels, *GRID) if blocks_needed(level) <= blocks}))
     if not possible or not len(windows):
         return None
     cells = len(windows) * data.pred_len * len(data.targets)
