@@ -72,12 +72,19 @@ def joint_ids(parts: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[IntArray, l
     parts: for each id column the code of each row (N,) and the cells that the codes stand for.
     """
     codes, words = parts[0]
-    series, firsts = pd.factorize(codes)
+    series, firsts = _numbered(codes)
     ids = [words[code] for code in firsts.tolist()]
     for codes, words in parts[1:]:
-        series, firsts = pd.factorize(series.astype(np.int64) * len(words) + codes)
+        series, firsts = _numbered(series.astype(np.int64) * len(words) + codes)
         ids = [f"{ids[pair // len(words)]}{JOINT}{words[pair % len(words)]}" for pair in firsts.tolist()]
     return series.astype(np.int64), ids
+
+
+def _numbered(codes: Codes) -> tuple[IntArray, IntArray]:
+    """`pd.factorize` of codes (N,), which mostly stand equal below one another."""
+    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))[: len(codes)]
+    numbers, firsts = pd.factorize(codes[first])
+    return np.repeat(numbers, np.diff(first, append=len(codes))), firsts.astype(np.int64)
 
 
 def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:

@@ -104,8 +104,15 @@ class RawColumn:
         """The same where all cells are words."""
         if self.codes.all():
             return self
-        values, places = np.unique(self.numbers[rows := np.flatnonzero(self.codes == 0)], return_inverse=True)
-        words = RawColumn.of_numbers(self.name, values).cells(range(len(values)))
+        numbers = self.numbers[rows := np.flatnonzero(self.codes == 0)]
+        first = np.flatnonzero(np.diff(numbers, prepend=np.nan))  # ids stand below one another
+        values, runs = np.unique(numbers[first], return_inverse=True)
+        places = np.repeat(runs, np.diff(first, append=len(numbers)))
+        whole = (values == np.rint(values)) & (np.abs(values) < 10**_EXACT) & ~((values == 0) & np.signbit(values))
+        if whole.all():
+            words = list(map(str, values.astype(np.int64).tolist()))  # as below, for a million ids
+        else:
+            words = RawColumn.of_numbers(self.name, values).cells(range(len(values)))
         codes, known = np.array(self.codes), {word: code for code, word in enumerate(self.words, start=1)}
         of_words = np.array([known.setdefault(word, len(known) + 1) for word in words], dtype=np.int32)
         codes[rows] = of_words[places]
