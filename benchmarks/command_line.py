@@ -79,8 +79,11 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
     if json and json.exists():
         record.check_same_machine(json, machine)
     print_now(f"\n== {part} ==", machine_line(machine))
+    module = importlib.import_module(f"benchmarks.{part}")
+    if part == "panels":
+        module.check_peer(setting)
     before = timing.machine_rates(setting)
-    figures = importlib.import_module(f"benchmarks.{part}").run(setting)
+    figures = module.run(setting)
     for key in figures:
         if key not in ("step", "duel"):  # these have printed each row when it was measured
             print_table(key, figures[key])
