@@ -11,15 +11,16 @@ import pyarrow as pa
 from forecast.data import catalog
 from forecast.data.assembling.assembly import frame_of, taken_series, times_are_counted
 from forecast.data.assembling.cache import Unfinished
-from forecast.data.assembling.csv_rows import rows_of
+from forecast.data.assembling.csv_rows import id_codes, rows_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.names import check_ids, known_time, layout_of
+from forecast.data.assembling.names import check_ids, joint_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, regular
 from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.reading.raw_columns import TypedTable
 from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
@@ -37,7 +38,7 @@ class Counted:
     """A file that was looked through once.
 
     source: that reads it, its columns named. codes: of the ids the numbers of their series; counts (S,): the rows of
-    each. bare: the panel without its rows.
+    each. bare: the panel without its rows. findings: what was said of it.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Counted:
     codes: dict[str, int]
     counts: IntArray
     bare: PanelRows
+    findings: Findings
 
 
 def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
@@ -102,23 +104,31 @@ def convert_columnar(
 
 
 def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
-    """The first reading, which tells the columns and counts the rows of each series."""
+    """The first reading: the columns, by all cells of the first rows, and how many rows each series has."""
     findings = Findings(str(path), strict=True)
     codes: dict[str, int] = {}
     counts, bare = np.zeros(0, dtype=np.int64), None
-    for rows in _rows(path, source, book, findings):
+    for table in _tables(path):
+        names = [] if bare is None else bare.id_column.split(JOINT)
+        if bare is None or not {*names} <= {*table.names}:  # else of a cell that is no text: the careful way refuses it
+            rows = _rows(path, table, source, book, findings)
+            series, ids = rows.series, rows.ids
+        else:
+            series, ids = joint_ids([id_codes(table, name) for name in names])
         if bare is None:
             with _opened(path) as file:
                 source = replace(source, columns=_columns(rows, file, source))
             bare = replace(rows.take(np.zeros(0, dtype=np.int64)), checksum=catalog.file_md5(path))
-        series = _numbered(rows, codes)
-        more = np.bincount(series, minlength=len(codes))
-        more[: len(counts)] += counts
+        numbers = _numbers(ids, codes)
+        more = np.zeros(len(codes), dtype=np.int64)
+        more[: len(counts)] = counts
+        more[numbers] += np.bincount(series, minlength=len(numbers))
         counts = more
     if bare is None:
         raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
     check_ids(list(codes), int(counts.sum()), bare.id_column.split(JOINT), str(path))
-    return Counted(path, source, codes, counts, replace(bare, ids=list(codes), columns=tuple(source.columns or ())))
+    bare = replace(bare, ids=list(codes), columns=tuple(source.columns or ()))
+    return Counted(path, source, codes, counts, bare, findings)
 
 
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
@@ -128,29 +138,32 @@ def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str
     return [name for name in file.kinds if name in rows.columns or (name in numbers and name not in aside)]
 
 
-def _rows(path: Path, source: CsvSource, book: Codebook, findings: Findings) -> Iterator[PanelRows]:
-    """The rows of a file, some at a time. UserError as `csv_rows.rows_of`."""
+def _tables(path: Path) -> Iterator[TypedTable]:
+    """The cells of a file, some rows at a time."""
     with _opened(path) as file:
         for table in file.tables(max(1, CELLS // len(file.kinds))):
             if len(table.lines):
-                text = CsvText(path, ",", FileBytes(path, 0, "", 0, True, None, table=table))
-                yield rows_of(text, table.names, source, book, findings)
+                yield table
 
 
-def _numbered(rows: PanelRows, codes: dict[str, int]) -> IntArray:
-    """The series (N,) of rows, by the numbers that their ids have in `codes`, where new ones are added."""
-    numbers = np.array([codes.setdefault(name, len(codes)) for name in rows.ids], dtype=np.int64)
-    series: IntArray = numbers[rows.series]
-    return series
+def _rows(path: Path, table: TypedTable, source: CsvSource, book: Codebook, findings: Findings) -> PanelRows:
+    """Some rows of a file. UserError as `csv_rows.rows_of`."""
+    text = CsvText(path, ",", FileBytes(path, 0, "", 0, True, None, table=table))
+    return rows_of(text, table.names, source, book, findings)
+
+
+def _numbers(ids: Sequence[str], codes: dict[str, int]) -> IntArray:
+    """The numbers (S,) of series by their ids in `codes`, where new ones are added."""
+    return np.array([codes.setdefault(name, len(codes)) for name in ids], dtype=np.int64)
 
 
 def _read(parts: Sequence[Counted], book: Codebook) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """The second reading: series, times and values of all rows in the order of the files, some at a time."""
     before = 0
     for part in parts:
-        quiet = Findings(str(part.path), strict=False)  # what there is to say the first reading has said
-        for rows in _rows(part.path, part.source, book, quiet):
-            yield _numbered(rows, part.codes) + before, rows.times, rows.values
+        for table in _tables(part.path):
+            rows = _rows(part.path, table, part.source, book, part.findings)
+            yield _numbers(rows.ids, part.codes)[rows.series] + before, rows.times, rows.values
         before += len(part.codes)
 
 

@@ -22,6 +22,7 @@ from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs, quick_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
+from forecast.data.reading.raw_columns import TypedTable
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import whole_numbers
 from forecast.data.sources import CsvSource
@@ -119,6 +120,12 @@ def _slow_long(
         columns=table.columns,
         where=line_of(table),
     )
+
+
+def id_codes(table: TypedTable, name: str) -> tuple[IntArray, list[str]]:
+    """Of each row (N,) of typed cells which word an id column has, and the words, as `_slow_long` reads them."""
+    column = table.columns[table.names.index(name)].as_words()
+    return column.codes.astype(np.int64) - 1, column.words
 
 
 def wide_rows(path: Path, source: CsvSource) -> PanelRows:

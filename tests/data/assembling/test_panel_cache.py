@@ -125,6 +125,28 @@ def test_repeated_rows_are_made_one_in_the_conversion(tmp_path, small_parts):
     assert "repeat a time of their series" in refusal(path, cache=str(tmp_path / "cache"), **KEYS)
 
 
+WRONG = {
+    "an id that is missing": lambda table: table.assign(unique_id=table["unique_id"].where(table.index != 70)),
+    "an id of blanks": lambda table: table.assign(unique_id=table["unique_id"].where(table.index != 70, "  ")),
+    "ids that are bytes": lambda table: table.assign(unique_id=[b"a"] * 70 + [b"\xff"] * (len(table) - 70)),
+    "a time that is missing": lambda table: table.assign(ds=table["ds"].where(table.index != 70)),
+    "a word among numbers": lambda table: table.assign(y=table["y"].astype(str).where(table.index != 70, "?!")),
+    "an endless number": lambda table: table.assign(y=table["y"].where(table.index != 70, np.inf)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_what_is_wrong_in_late_rows_is_refused_without_a_cache_and_with_one(tmp_path, small_parts, case, kind):
+    """The first reading looks at all cells of the first rows alone."""
+    path = tmp_path / f"my.{kind}"
+    getattr(WRONG[case](long_table(*gappy(), shuffle=4).reset_index(drop=True)), f"to_{kind}")(path)
+    once, parts = refusal(path, **KEYS), refusal(path, cache=str(tmp_path / "cache"), **KEYS)
+    same = 1 if "bytes" in case else 2  # the file, and the row or the column; of a part that lacks the ids the column
+    assert parts.split(":")[:same] == once.split(":")[:same]
+    assert not list((tmp_path / "cache").glob("panel-*"))
+
+
 def test_a_file_that_changed_is_converted_anew(tmp_path):
     path = written(tmp_path, "csv")
     keys = {"cache": str(tmp_path / "cache"), **KEYS}
