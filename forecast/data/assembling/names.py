@@ -12,7 +12,7 @@ from forecast.data.assembling.rows import LONGEST_ID, nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import JOINT, IntArray
+from forecast.data.values.cells import JOINT, IntArray, runs
 from forecast.data.values.findings import counted, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import hydra_value
@@ -82,9 +82,9 @@ def joint_ids(parts: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[IntArray, l
 
 def _numbered(codes: Codes) -> tuple[IntArray, IntArray]:
     """`pd.factorize` of codes (N,), which mostly stand equal below one another."""
-    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))[: len(codes)]
+    first, counts = runs(codes)
     numbers, firsts = pd.factorize(codes[first])
-    return np.repeat(numbers, np.diff(first, append=len(codes))), firsts.astype(np.int64)
+    return np.repeat(numbers, counts), firsts.astype(np.int64)
 
 
 def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.values.cells import FloatArray
+from forecast.data.values.cells import FloatArray, runs
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 IntArray = npt.NDArray[np.int32]
@@ -105,9 +105,9 @@ class RawColumn:
         if self.codes.all():
             return self
         numbers = self.numbers[rows := np.flatnonzero(self.codes == 0)]
-        first = np.flatnonzero(np.diff(numbers, prepend=np.nan))  # ids stand below one another
-        values, runs = np.unique(numbers[first], return_inverse=True)
-        places = np.repeat(runs, np.diff(first, append=len(numbers)))
+        first, counts = runs(numbers)  # ids stand below one another
+        values, of_runs = np.unique(numbers[first], return_inverse=True)
+        places = np.repeat(of_runs, counts)
         whole = (values == np.rint(values)) & (np.abs(values) < 10**_EXACT) & ~((values == 0) & np.signbit(values))
         if whole.all():
             words = list(map(str, values.astype(np.int64).tolist()))  # as below, for a million ids

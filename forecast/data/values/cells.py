@@ -51,3 +51,9 @@ class Cells(Protocol):
     @property
     def categories(self) -> Mapping[str, Sequence[str]]:
         """The words of some columns, by name."""
+
+
+def runs(values: npt.NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+    """Where each run (R,) of equal values (N,) that stand below one another begins, and how many values it has."""
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))[: len(values)]
+    return first, np.diff(first, append=len(values))
