@@ -151,6 +151,18 @@ def test_parts_of_other_windows_are_not_taken(runs, tmp_path, capsys):
     assert json.loads((folder / "metrics.json").read_text())["val"]["windows"] == 5 * 6
 
 
+def test_parts_of_another_reading_of_the_same_file_are_not_taken(runs, panel_csv, tmp_path, capsys):
+    folder, file = tmp_path / "e", [f"data.path={panel_csv}", "split=all"]
+    words = [*file, f"data.missing=[{pd.read_csv(panel_csv)['y'][40]}]", "data.gaps=interpolate"]
+    with faked(killing=lambda name, given: given[:1] == (2,)):
+        refusal(capsys, *on_ray(runs, "quantiles", folder, *file))
+    with faked():
+        call(*on_ray(runs, "quantiles", folder, *words))
+    checkpoint = f"ckpt_path={runs}/quantiles/checkpoints/best.ckpt"
+    call("evaluate", checkpoint, f"hydra.run.dir={tmp_path}/whole", *words)
+    assert files_of(folder) == files_of(tmp_path / "whole")
+
+
 def test_one_series_has_the_files_of_one_process_too(tmp_path):
     checkpoint = write_untrained(tmp_path / "c.ckpt", *DEMO, *LENGTHS)
     call("evaluate", f"ckpt_path={checkpoint}", f"hydra.run.dir={tmp_path}/whole")
