@@ -40,8 +40,8 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.entry import call
 from forecast.config.job import run_folder
 from forecast.config.trust import trusting
-from forecast.data.forecast_files import far_series
 from forecast.data.sources import Source
+from forecast.data.writing import all_far
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
@@ -200,7 +200,7 @@ class Forecaster(Automatic, Tunable):
             other = history_source(checkpoint, source, path, layout)
             forecasts = list(ends.blocks(0, len(ends.series)))
             rows = whole_table(forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
-            report_far_series(ends, far_series([number for some in forecasts for number in some.far]))
+            report_far_series(ends, all_far(some.far for some in forecasts))
             time, zone = ends.frame.time_column, self._zone if table is None else zone_of(table, source.time_name)
             if ends.frame.id_column is None:
                 rows[time] = in_zone(rows[time], ends.frame.time_zone, zone)

@@ -7,7 +7,8 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
 from forecast.apps.common.scoring import written_or_refused
 from forecast.data.catalog import file_md5
-from forecast.data.forecast_files import ForecastPart, beside, check_parts, far_of, join, read_part
+from forecast.data.forecast_files import ForecastPart, beside, check_parts, join, read_part
+from forecast.data.writing import all_far
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.text.terminal import say
@@ -37,9 +38,8 @@ def main(arguments: argparse.Namespace) -> Answer:
         join(rows, ending, parts)
         count = sum(part.rows for _, part in parts)
         series = {"first": 0, "stop": run["series"], "rows": count}
-        whole = ForecastPart(
-            run=run, shard=(1, 1), **series, head=head, far=far_of([part for _, part in parts]), md5=file_md5(rows)
-        )
+        far, md5 = all_far(part.far for _, part in parts), file_md5(rows)
+        whole = ForecastPart(run=run, shard=(1, 1), **series, head=head, far=far, md5=md5)
         sheet.write_text(whole.text(), encoding="utf-8")
     say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
     counts = {key: run[key] for key in ("series", "left_out", "unseen")}

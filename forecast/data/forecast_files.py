@@ -12,7 +12,7 @@ from annotated_types import Interval
 from typing_extensions import TypedDict
 
 from forecast.data.catalog import file_md5
-from forecast.data.writing import CSV, ForecastTable, SeriesForecasts
+from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts, all_far
 from forecast.documents import Count, DocumentError, Positive, read_json
 from forecast.errors import UserError
 from forecast.files import json_text
@@ -30,13 +30,6 @@ class RunOf(TypedDict):
     ending: Literal[".csv", ".parquet"]
     left_out: Count
     unseen: Count
-
-
-class FarSeries(TypedDict):
-    """How many series begin from rows of another size than their train rows, and the number of the first, if any."""
-
-    count: Count
-    first: Count | None
 
 
 class Beside(TypedDict):
@@ -108,31 +101,20 @@ def is_unchanged(path: Path, part: ForecastPart) -> bool:
 
 def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> FarSeries:
     """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns which are far."""
-    far: list[int] = []
+    far: list[FarSeries] = []
     if ending == CSV:
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(table.header_text())
             for some in ends:
                 file.write(table.text(some.series, some.values))
-                far += some.far
-        return far_series(far)
+                far.append(some.far)
+        return all_far(far)
 
     with path.open("wb") as raw, pq.ParquetWriter(raw, table.schema()) as writer:
         for some in ends:
             writer.write_table(table.columns(some.series, some.values))
-            far += some.far
-    return far_series(far)
-
-
-def far_series(numbers: Sequence[int]) -> FarSeries:
-    """That of series by their numbers."""
-    return {"count": len(numbers), "first": min(numbers, default=None)}
-
-
-def far_of(parts: Sequence[ForecastPart]) -> FarSeries:
-    """Of all parts of a forecast."""
-    firsts = [part.far["first"] for part in parts if part.far["first"] is not None]
-    return {"count": sum(part.far["count"] for part in parts), "first": min(firsts, default=None)}
+            far.append(some.far)
+    return all_far(far)
 
 
 def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:

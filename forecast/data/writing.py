@@ -6,7 +6,7 @@ A row for each step, and of a file with ids for each series and step: as CSV tex
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -25,6 +26,7 @@ from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.data.written_times import TimeWriter
+from forecast.documents import Count
 from forecast.text.documents import as_cell
 
 CSV = ".csv"
@@ -99,15 +101,29 @@ def _decimals(cells: Sequence[str], layout: Layout = USUAL) -> int:
     return most
 
 
-class SeriesForecasts(NamedTuple):
-    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units.
+class FarSeries(TypedDict):
+    """How many series begin from rows of another size than their train rows, and the number of the first, if any."""
 
-    far: the numbers of those whose last rows are of another size than their train rows.
-    """
+    count: Count
+    first: Count | None
+
+
+NONE_FAR: FarSeries = {"count": 0, "first": None}
+
+
+class SeriesForecasts(NamedTuple):
+    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
 
     series: IntArray
     values: FloatArray
-    far: Sequence[int] = ()
+    far: FarSeries = NONE_FAR
+
+
+def all_far(parts: Iterable[FarSeries]) -> FarSeries:
+    """Of all series those of some."""
+    parts = list(parts)
+    firsts = (part["first"] for part in parts if part["first"] is not None)
+    return {"count": sum(part["count"] for part in parts), "first": min(firsts, default=None)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

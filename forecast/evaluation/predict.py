@@ -172,7 +172,8 @@ class Continuation:
                 raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
         series = self.series[places[:count].numpy()]
         original = self._original(forecast[:count].double().numpy(), series)
-        return SeriesForecasts(series, original, series[far[:count]].tolist())
+        numbers = series[far[:count]].tolist()
+        return SeriesForecasts(series, original, {"count": len(numbers), "first": min(numbers, default=None)})
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""

@@ -66,7 +66,8 @@ def divided(folder, ending, cuts, table=None):
 def test_the_rows_are_those_of_a_slow_reader(tmp_path, ending):
     path = tmp_path / f"f{ending}"
     table = table_of()
-    blocks = [ends_of(0, 7)._replace(far=[3]), ends_of(7, 31)._replace(far=[7, 30])]
+    fars = [{"count": 1, "first": 3}, {"count": 2, "first": 7}]
+    blocks = [ends_of(0, 7)._replace(far=fars[0]), ends_of(7, 31)._replace(far=fars[1])]
     assert write_rows(path, ending, table, blocks) == {"count": 3, "first": 3}
     exact = {"a": float, "b": float}  # pandas 2 rounds the last bit of a number
     found = pd.read_csv(path, parse_dates=["date"], converters=exact) if ending == ".csv" else pd.read_parquet(path)

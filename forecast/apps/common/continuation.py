@@ -19,13 +19,12 @@ from forecast.config.run_config import Plain
 from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_files
 from forecast.data.fact_scale import scaled_facts
-from forecast.data.forecast_files import FarSeries
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.data.writing import PLAIN, ForecastTable, SeriesForecasts, Writing, digits_of
+from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing, digits_of
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
 from forecast.evaluation.interval_columns import column_names, of_each

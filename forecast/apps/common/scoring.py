@@ -24,17 +24,15 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
 from forecast.data.forecast_files import (
-    FarSeries,
     ForecastPart,
     beside,
-    far_of,
     is_unchanged,
     join,
     read_part,
     write_rows,
 )
 from forecast.data.sources import CsvSource, Source
-from forecast.data.writing import CSV, ForecastTable
+from forecast.data.writing import CSV, FarSeries, ForecastTable, all_far
 from forecast.errors import UserError
 from forecast.evaluation.interval_columns import split_ends
 from forecast.evaluation.predict import BATCH, Continuation
@@ -76,7 +74,7 @@ class Scoring:
         with together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
             join(rows, output.suffix, pieces)
-            far = far_of([part for _, part in pieces])
+            far = all_far(part.far for _, part in pieces)
             part = self._part(rows, first, stop, head=pieces[0][1].head, far=far)
             sheet.write_text(part.text(), encoding="utf-8")
             if picture is not None:

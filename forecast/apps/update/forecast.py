@@ -18,11 +18,10 @@ from forecast.apps.update.continued import Continued
 from forecast.apps.update.state import Issued
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.settings import UpdateSettings
-from forecast.data.forecast_files import far_series
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import Source
-from forecast.data.writing import SeriesForecasts
+from forecast.data.writing import SeriesForecasts, all_far
 from forecast.evaluation.expected import Reference, reference
 from forecast.evaluation.interval_columns import split_ends
 
@@ -73,7 +72,7 @@ def forecast(
         ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
-    report_far_series(ahead, far_series([number for some in blocks for number in some.far]))
+    report_far_series(ahead, all_far(some.far for some in blocks))
     series, values = (np.concatenate(parts) for parts in zip(*(block[:2] for block in blocks), strict=True))
     text = table.header_text() + "".join(table.text(block.series, block.values) for block in blocks)
     return SeriesForecasts(taken[series], values), text
