@@ -1617,10 +1617,13 @@ REPORT = [
     Mutant(
         "predict-in-scaled-units",
         "A forecast is in original units.",
-        "forecast/data/scaling.py",
-        "* self.std[index] + self.mean[index]",
-        "* self.std[index]",
-        ("tests/data/test_scaling.py::test_scaled_train_rows_have_mean_0_and_std_1_and_inverse_undoes_it",),
+        "forecast/evaluation/predict.py",
+        "np.rint((scaled * std + mean) * up / down)",
+        "np.rint((scaled * std) * up / down)",
+        (
+            "tests/evaluation/test_continuation.py"
+            "::test_each_series_is_continued_from_its_own_last_rows_in_original_units[targets0]",
+        ),
     ),
     Mutant(
         "text-direction-turned",

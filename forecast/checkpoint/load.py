@@ -16,7 +16,7 @@ from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.entries import FLOATS
 from forecast.checkpoint.formats import RECORD, SERIES
-from forecast.checkpoint.heads import TRAINING_ONLY, spread_of
+from forecast.checkpoint.model_kinds import TRAINING_ONLY, spread_of
 from forecast.checkpoint.record import Record, RefitRecord
 from forecast.checkpoint.sizes import is_too_large, no_larger_than
 from forecast.checkpoint.trained_roles import TrainedRoles

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
-from forecast.data.fact_scale import scaled_facts
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import TOO_FAR, How, Scales
+from forecast.data.scaling import TOO_FAR, How, Scales, scaled_facts
 from forecast.data.split import PARTS
 from forecast.data.target_rows import TAIL, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray

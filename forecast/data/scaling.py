@@ -6,13 +6,17 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from forecast.data.differences import CELLS, pieces, seasonal_differences, sums
+from forecast.data.panel import Facts
 from forecast.data.values.cells import Cells, Flags, FloatArray, IntArray
 from forecast.errors import UserError
 
 How = Literal["series", "season", "global", "none"]
 TOO_FAR = "Correct the value, or leave its cell empty and train with data.gaps=interpolate."
+FLAT_FACT = 1e-12  # of the mean: a deviation that is nothing but rounding
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -33,12 +37,6 @@ class Scaler:
         """Original units -> scaled; values (..., C), computed and returned in float64."""
         assert values.shape[-1] == len(self.columns)
         return (values.astype(np.float64, copy=False) - self.mean) / self.std
-
-    def inverse(self, values: npt.NDArray[np.floating[Any]], columns_index: Sequence[int] | None = None) -> FloatArray:
-        """Scaled -> original units; values (..., T), T = the columns `columns_index` of the C (None: all)."""
-        index = list(range(len(self.columns)) if columns_index is None else columns_index)
-        assert values.shape[-1] == len(index)
-        return values.astype(np.float64, copy=False) * self.std[index] + self.mean[index]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,3 +180,17 @@ def seasonal_spread(cells: Cells, stop: IntArray, period: int, std: FloatArray) 
     columns = range(len(cells.columns))
     usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=columns).absolute
     return np.where(usual > 0, usual, std)
+
+
+def fitted_facts(facts: Facts) -> npt.NDArray[np.float64]:
+    """Mean and deviation (2, G) of the facts over the series; 0 and 1 of those that are categories."""
+    mean, std = facts.values.mean(0), facts.values.std(0)
+    coded = np.array([name in facts.categories for name in facts.names], dtype=np.bool_)
+    return np.stack([np.where(coded, 0.0, mean), np.where(coded | (std <= FLAT_FACT * np.abs(mean)), 1.0, std)])
+
+
+def scaled_facts(facts: Facts | None, scale: npt.NDArray[np.float64] | None) -> Tensor | None:
+    """The facts (S, G) of a panel as a model takes them; None where it has none."""
+    if facts is None or scale is None:
+        return None
+    return torch.from_numpy(((facts.values - scale[0]) / scale[1]).astype(np.float32))

@@ -5,7 +5,7 @@
 
 import logging
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import cast
 
@@ -29,7 +29,6 @@ from forecast.data.sources import Source
 from forecast.data.values.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.run_folder.shapes import DataRecord, SeriesRead
-from forecast.training.told_columns import told_columns
 
 log = logging.getLogger(__name__)
 NAMED = 5  # of the series that were left out
@@ -125,7 +124,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
             "columns": list(frame.columns),
             "targets": data.target_names,
             "known": known_names(data),
-            **told_columns(data),
+            **covariate_entries(data),
             "freq": frame.freq,
             "time_format": frame.time_format,
             "season": data.season,
@@ -161,3 +160,26 @@ def series_read(data: Prepared) -> SeriesRead:
         "cells_made_up": 0 if frame.measured is None else int(np.count_nonzero(~frame.measured)),
         "left_out": {reason: {"count": len(names), "first": names[:NAMED]} for reason, names in left_out.items()},
     }
+
+
+def covariate_entries(data: Prepared) -> dict[str, object]:
+    """Of columns known in advance and facts, nothing where there are none.
+
+    covariates: of each None for a number, or its words; hidden, facts.
+    """
+    frame, entries = data.frame, dict[str, object]()
+    words = {name: _words(frame.categories.get(name)) for name in data.covariates}
+    if data.frame.facts is not None:
+        facts, scale = data.frame.facts, data.fact_scale
+        assert scale is not None
+        words |= {name: _words(facts.categories.get(name)) for name in facts.names}
+        entries["facts"] = {"columns": list(facts.columns), "mean": scale[0].tolist(), "std": scale[1].tolist()}
+    return {
+        **({"covariates": words} if words else {}),
+        **({"hidden": list(data.hidden)} if data.hidden else {}),
+        **entries,
+    }
+
+
+def _words(words: Sequence[str] | None) -> list[str] | None:
+    return None if words is None else list(words)

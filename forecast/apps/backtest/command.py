@@ -39,8 +39,8 @@ from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
-from forecast.checkpoint.heads import is_fitted_at_once
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.model_kinds import is_fitted_at_once
 from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.fold_sums import FoldSums
 from forecast.config.check import check_config, read_settings

@@ -1,4 +1,4 @@
-"""What a config says of a model before it is built: the spread that its loss asks for, whether it is fitted at once."""
+"""The kind of a config's model before it is built: the spread that its loss asks for, whether it is fitted at once."""
 
 from forecast.config.build import build
 from forecast.config.run_config import Recipe
