@@ -35,6 +35,7 @@ _FEW, _COARSER = 0.1, 6  # missing rows that are worth a coarser step, so many t
 _STRAY = 0.01  # share of the rows off the usual grid: fewer are faults to mend
 _REPEATS = 0.01  # share of the rows that may repeat one although the ids are known
 _MOST_IDS, _MOST_COLUMNS, _ROWS_OF_ONE = 1_000, 12, 10
+_EXAMPLES = 3  # of series, that are shown
 
 Codes = npt.NDArray[np.int64]
 
@@ -165,7 +166,7 @@ def repeats_are_equal(table: Table) -> bool:
     return bool((groups.max().fillna(0) == groups.min().fillna(0)).all(axis=None))
 
 
-def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex, *, several: int = 3) -> Ids | None:
+def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> Ids | None:
     """The fewest columns of words, or of few whole numbers, that make the pairs of them and the time unique."""
     known = {column.name: codes for column in columns if (codes := _id_codes(column)) is not None}
     by_name = {column.name: column for column in columns}
@@ -177,12 +178,12 @@ def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex, *, several:
             pairs = groups * (times.max() + 1) + times
             if pd.Series(pairs).duplicated().mean() > _REPEATS:
                 continue
-            if (ids := _ids(by_name, names, groups, several)) is not None:
+            if (ids := _ids(by_name, names, groups)) is not None:
                 return ids
     return None
 
 
-def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.DatetimeIndex, *, several: int = 3) -> Ids:
+def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.DatetimeIndex) -> Ids:
     """The series that some columns tell apart. UserError where they are none of the file, or tell none apart."""
     by_name = {column.name: column for column in columns}
     for name in names:
@@ -193,7 +194,7 @@ def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.Dat
             )
     codes = [pd.factorize(np.array(by_name[name].cells(range(len(stamps))), dtype=object))[0] for name in names]
     groups = pd.factorize(pd.MultiIndex.from_arrays(codes))[0]
-    ids = _ids(by_name, names, groups, several)
+    ids = _ids(by_name, names, groups)
     if ids is None:
         raise UserError(
             f"data.id_column={hydra_value(list(names))} tells no series of 3 rows or more apart. Name another column, "
@@ -202,12 +203,12 @@ def named_ids(columns: Sequence[RawColumn], names: Sequence[str], stamps: pd.Dat
     return ids
 
 
-def _ids(by_name: Mapping[str, RawColumn], names: Sequence[str], groups: Codes, several: int) -> Ids | None:
-    """The series of rows in groups (N,), of which `several` of the longest are examples; None for one, or too short."""
+def _ids(by_name: Mapping[str, RawColumn], names: Sequence[str], groups: Codes) -> Ids | None:
+    """The series of rows in groups (N,), of which some of the longest are examples; None for one, or too short."""
     counts = pd.Series(groups).value_counts(sort=False).sort_index()
     if len(counts) < 2 or counts.median() < 3:
         return None
-    largest = counts.sort_values(ascending=False, kind="stable").index[:several]
+    largest = counts.sort_values(ascending=False, kind="stable").index[:_EXAMPLES]
     rows = [int((groups == group).argmax()) for group in largest]
     examples = [{name: _value(by_name[name], row) for name in names} for row in rows]
     return Ids(tuple(names), examples, len(counts))
