@@ -15,7 +15,7 @@ from forecast.apps.common.refit import as_stored, stored_metrics
 from forecast.apps.common.results import write_results
 from forecast.config.build import build
 from forecast.config.check import read_settings
-from forecast.config.job import chosen, run_folder
+from forecast.config.compose import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.evaluation.evaluate import Elsewhere, Protocol
 from forecast.evaluation.memory import PeakMemory

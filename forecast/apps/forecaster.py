@@ -37,8 +37,8 @@ from forecast.apps.common.tables import (
 )
 from forecast.apps.tune.door import Tunable
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.config.compose import run_folder
 from forecast.config.entry import call
-from forecast.config.job import run_folder
 from forecast.config.trust import trusting
 from forecast.data.sources import Source
 from forecast.data.writing import all_far

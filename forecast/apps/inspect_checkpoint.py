@@ -8,9 +8,8 @@ from typing import Any, cast
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.description import sizes, slot_names
-from forecast.checkpoint.formats import FORMAT
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.record import Record
+from forecast.checkpoint.record import FORMAT, Record
 from forecast.config.trust import as_typed
 from forecast.documents import DocumentError, read_json
 from forecast.evaluation.interval_errors import name_of

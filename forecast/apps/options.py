@@ -131,7 +131,7 @@ def checkpoint(text: str) -> Path:
     """The path of a checkpoint, alone or as ckpt_path=PATH in Hydra's grammar, as the configured commands take it."""
     if not text.startswith("ckpt_path="):
         return Path(text)
-    from forecast.config.typed_settings import typed_text
+    from forecast.config.settings import typed_text
 
     if (path := typed_text(text)) is None:
         raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")

@@ -16,8 +16,8 @@ from forecast.apps.common.training_data import begin
 from forecast.apps.common.training_plan import make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
+from forecast.config.compose import is_typed, job_number, task_overrides
 from forecast.config.distributed import check_restarts, rank
-from forecast.config.job import is_typed, job_number, task_overrides
 from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated

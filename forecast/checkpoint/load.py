@@ -1,39 +1,46 @@
-"""Reading a checkpoint: the one file that evaluating and forecasting need.
+"""Reading a checkpoint: the one file that evaluating and forecasting need, and the model with its weights.
 
 The file is Lightning's, so that training can go on from it, with the weights under `state_dict` and our own part, plain
 containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.entries import FLOATS
-from forecast.checkpoint.formats import RECORD, SERIES
-from forecast.checkpoint.model_kinds import TRAINING_ONLY, spread_of
-from forecast.checkpoint.record import Record, RefitRecord
-from forecast.checkpoint.sizes import is_too_large, no_larger_than
-from forecast.checkpoint.trained_roles import TrainedRoles
-from forecast.checkpoint.validate import check_content, epoch
+from forecast.checkpoint.record import RECORD, SERIES, Record, RefitRecord
+from forecast.checkpoint.validate import FLOATS, check_content, epoch
 from forecast.config.allow_list import resolve_target, target_nodes
-from forecast.config.run_config import RunConfig
+from forecast.config.build import build
+from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import filled_within
-from forecast.data.roles import names_roles
+from forecast.data.reading.codebook import Codebook
+from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
+from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.target_rows import TargetRows
 from forecast.errors import UserError
-from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.base import FittedModel, ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
+from forecast.models.spread import Spread
 from forecast.run_folder.shapes import DataRecord
 
 WEIGHTS_PREFIX = "model."
@@ -45,10 +52,13 @@ CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.tra
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 LISTED_NAMES = 5  # of weights that do not fit
 LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
+TOO_LARGE = re.compile(r"can't allocate memory|not enough memory|out of memory|[Oo]verflow")  # torch's words
+# What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
+TRAINING_ONLY = ("lightning.", "forecast.training.")
 
 
 @dataclass(frozen=True)
-class Checkpoint(TrainedRoles):
+class Checkpoint:
     """A checkpoint's content.
 
     record: our part. epoch: the last one begun, counted from 1. step: how many
@@ -73,6 +83,59 @@ class Checkpoint(TrainedRoles):
     def data(self) -> DataRecord:
         """What is known of the data: name, path, checksum, columns, targets, freq, split rows."""
         return self.record.data
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that are known in advance: the last of the columns."""
+        return tuple(name for name in self.data.get("covariates") or () if name in self.data["columns"])
+
+    @property
+    def features(self) -> str:
+        """The data's features: S, M or MS, or `roles` where columns have roles, or several names are the target."""
+        keys = self.config.data.node
+        return "roles" if names_roles(keys) else str(keys["features"])
+
+    @property
+    def future_columns(self) -> tuple[str, ...]:
+        """The covariates whose values at the forecast steps someone must say."""
+        return tuple(name for name in self.covariates if name not in self.hidden and name in self.read_columns)
+
+    @property
+    def holidays(self) -> str | None:
+        """The country of whose holidays a column was made."""
+        country = self.config.data.get("holidays")
+        return None if country is None else str(country)
+
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns that are read from a file, and not made from its calendar."""
+        return [name for name in self.data["columns"] if self.holidays is None or name != HOLIDAY]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Those that are observed: categories, of which the model is not told at the forecast steps."""
+        return tuple(self.data.get("hidden") or ())
+
+    @property
+    def categories(self) -> dict[str, list[str]]:
+        """The words of each covariate, and each fact of the series, that is one of several words."""
+        return {name: words for name, words in (self.data.get("covariates") or {}).items() if words is not None}
+
+    @property
+    def fact_columns(self) -> tuple[str, ...]:
+        """The columns of the panel's files from which its facts come."""
+        return tuple(facts["columns"]) if (facts := self.data.get("facts")) else ()
+
+    @property
+    def fact_scale(self) -> npt.NDArray[np.float64] | None:
+        """Mean and deviation (2, G) of the facts of the series."""
+        facts = self.data.get("facts")
+        return None if facts is None else np.array([facts["mean"], facts["std"]], dtype=np.float64)
+
+    def codebook(self, source: Source) -> Codebook:
+        """Which columns of a file are read as categories: those that were in the training."""
+        keys = source.static_on or {} if isinstance(source, CsvSource) else {}
+        return Codebook(self.categories, keys, source.missing if isinstance(source, FileSource) else ())
 
     @property
     def scaler(self) -> Scaler:
@@ -281,3 +344,52 @@ def check_config_is_plain(config: object) -> None:
             check_is_plain(part, where)
         for key in part if isinstance(part, Mapping) else ():
             check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
+
+
+@contextlib.contextmanager
+def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
+    """Ends the building of a model in this block that has more parameters or parts than `weights` can be of.
+
+    Raises UserError when a parameter is registered: no memory has been filled by then.
+    """
+    numbers = 2 * sum(weight.numel() for weight in weights.values()) + 2**16  # a part may be exchanged for another one
+    parts = 50 * len(weights) + 1000
+
+    def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
+        nonlocal numbers, parts
+        if isinstance(part, nn.Parameter) and not is_lazy(part):
+            numbers -= part.numel()
+        parts -= 1
+        if numbers < 0 or parts < 0:
+            raise UserError("it is larger than all the weights in the file")
+
+    hooks = [register_module_parameter_registration_hook(count), register_module_module_registration_hook(count)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def is_too_large(error: BaseException) -> bool:
+    """Whether what torch or Python could not do is to make weights of that size."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, MemoryError | OverflowError) or TOO_LARGE.search(str(error)) is not None
+
+
+def spread_of(loss: Recipe) -> Spread | None:
+    """What a model gives in place of a point forecast; None where its loss asks for none.
+
+    Raises UserError as `build` does.
+    """
+    if not loss.target or loss.target.startswith(TRAINING_ONLY) or not loss.extends(Spread):
+        return None
+    spread = build({"loss": loss.node})["loss"]
+    assert isinstance(spread, Spread)
+    return spread
+
+
+def is_fitted_at_once(model: Recipe) -> bool:
+    """Whether a model takes no gradient steps. UserError for a target that is not allowed."""
+    return model.extends(FittedModel)

@@ -1,23 +1,29 @@
-"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need.
+"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in one `FORMAT`.
 
 `training.record` makes it; `Record.of` reads it from a file whose content `checkpoint.validate` has checked.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import cast
 
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.checkpoint.formats import FORMAT, REFIT, SERIES
+import forecast
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.recorded_rows import RecordedRows
 from forecast.data.saved_scale import SavedScale, ScaleState
+from forecast.errors import UserError
 from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
+RECORD = "forecast"  # the key of our part
+SERIES = "series"  # its entry on the series of the training
+REFIT = "refit"  # its entry on the rows that a model was trained on once more
+FORMAT = 3  # raised when another program could misread a file
 
 
 class SeriesState(TypedDict):
@@ -148,3 +154,15 @@ class Record:
             REFIT: self.refit,
         }
         return {key: value for key, value in values.items() if value is not None or key in ALWAYS}
+
+
+def check_format(path: Path, record: dict[str, object]) -> None:
+    """Raises UserError for a file of another format, whose other entries may mean something else."""
+    number, versions = record.get("format"), record.get("versions")
+    if isinstance(number, int) and number != FORMAT:
+        writer = versions.get("forecast", "?") if isinstance(versions, dict) else "?"
+        fix = "Update it: git pull, then pip install -e ." if number > FORMAT else "Train anew"
+        raise UserError(
+            f"ckpt_path={path} has format {number}, written by forecast {writer}; this is forecast "
+            f"{forecast.__version__}, which reads format {FORMAT}. {fix}"
+        )

@@ -1,18 +1,19 @@
-"""`check_config`: every mistake in a config that can be seen before any data is read, in one message."""
+"""`check_config`: every mistake in a config that can be seen before any data is read, in one message.
+
+Among them an attention that cannot serve its slot of the model, and columns of a role that the model cannot use.
+"""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
 from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
-from forecast.config.model_roles import check_roles
 from forecast.config.settings import TrainSettings
-from forecast.config.slots import check_slots, has_slots
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
@@ -32,6 +33,13 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
 NARROWER: Mapping[str, object] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
 
 S = TypeVar("S")
+SUFFIX = "_attention"
+# The roles of `ForecastModel.roles`, by the keys that give columns one, and what a column of the role is.
+ROLES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "known": (("data.known", "data.holidays"), "columns that are known in advance"),
+    "past": (("data.past",), "columns that are observed beside the targets"),
+    "static": (("data.static", "data.static_path"), "facts of a series"),
+}
 
 
 def check_config(cfg: DictConfig) -> None:
@@ -184,3 +192,116 @@ def _check_target(path: str, node: Mapping[str, object], problems: Problems) -> 
         if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
             problems.missing(f"{path}.{name}")
     return {name: parameter.annotation for name, parameter in named.items()}
+
+
+class Slot(NamedTuple):
+    """One attention slot of a model. path: how one types its choice. mechanism, projection: their targets."""
+
+    name: str
+    path: str
+    mechanism: str
+    projection: str
+
+
+def read_slots(values: Mapping[str, Any]) -> Iterator[Slot]:
+    """The model's slots with what is in them; one that inherits holds what attention= chose."""
+    for key, node in values["model"].items():
+        if not key.endswith(SUFFIX) or not isinstance(node, Mapping):
+            continue
+        inherits = "mechanism" not in node
+        chosen = values.get("attention", {}) if inherits else node
+        parts = [chosen.get(part) for part in ("mechanism", "projection")]
+        targets = [str(part.get("_target_", "")) for part in parts if isinstance(part, Mapping)]
+        if len(targets) == 2 and all(targets):
+            yield Slot(key, "attention" if inherits else f"attention@model.{key}", *targets)
+
+
+def has_slots(values: Mapping[str, Any]) -> bool:
+    """Whether the model has any attention."""
+    return any(key.endswith(SUFFIX) for key in values.get("model", {}))
+
+
+def check_slots(values: Mapping[str, Any], problems: Problems) -> None:
+    """Adds a problem for each slot whose attention cannot serve it, and for heads that cannot share the width.
+
+    What a target's own check has refused is passed over.
+    """
+    try:
+        model: object = resolve_target(values["model"]["_target_"])
+        cached = model.cached_slots(values["model"]) if hasattr(model, "cached_slots") else ()
+        slots = list(read_slots(values))
+        for slot in slots:
+            if reason := _refusal(slot.mechanism, slot.name, cached):
+                _add_refusal(slot, reason, cached, problems)
+        d_model, n_heads = values["model"].get("d_model"), values["model"].get("n_heads")
+        if all(isinstance(size, int) and size >= 1 for size in (d_model, n_heads)) and d_model % n_heads:
+            projections: list[Any] = [resolve_target(slot.projection) for slot in slots]
+            if any(projection.splits() for projection in projections):
+                text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
+                problems.add("model.d_model", d_model, text)
+    except UserError:
+        return
+
+
+def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
+    kind: Any = resolve_target(mechanism)
+    refusal: str = kind.refusal(cross=slot.startswith("cross"), cached=slot in cached)
+    return refusal
+
+
+def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Problems) -> None:
+    """Names the option that is in the slot, by its targets, and all that could be."""
+    names = options("attention", but="inherit")
+    nodes: list[Any] = [OmegaConf.load(CONF / "attention" / f"{name}.yaml") for name in names]
+    targets = {n: (node.mechanism._target_, node.projection._target_) for n, node in zip(names, nodes, strict=True)}
+    same = (name for name in names if targets[name] == (slot.mechanism, slot.projection))
+    chosen = next(same, slot.mechanism.rsplit(".", 1)[-1])
+    can = ", ".join(name for name in names if not _refusal(targets[name][0], slot.name, cached))
+    place = f"the model's {slot.name}" if slot.path == "attention" else "this slot"
+    problems.add_line(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")
+
+
+def check_roles(values: Mapping[str, Any], problems: Problems) -> None:
+    """Adds a problem for each key that gives columns a role which the model cannot use.
+
+    What a target's own check has refused is passed over; so are columns that nobody names.
+    """
+    given = [(role, path, value) for role, path, value in _given(values) if value]
+    try:
+        taken = _roles(values["model"]["_target_"]) if given else frozenset()
+    except (UserError, KeyError, TypeError):
+        return
+    for role, path, value in given:
+        if role not in taken:
+            can = {name: target for name, target in _models().items() if role in _roles(target)}
+            problems.add(
+                path,
+                value,
+                f"model={_name(values['model']['_target_'])} cannot use {ROLES[role][1]}. These can: {', '.join(can)}",
+            )
+
+
+def _given(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+    for role, (paths, _) in ROLES.items():
+        for path in paths:
+            present, value = select(values, path)
+            if present:
+                yield role, path, value
+
+
+def _roles(target: str) -> frozenset[str]:
+    """The roles that a class can use; all for what is no model of this program, which has an error of its own."""
+    model: object = resolve_target(target, "model")
+    return frozenset(getattr(model, "roles", ROLES))
+
+
+def _models() -> dict[str, str]:
+    """The options of the group model, with their targets; one that is made from another has its own or that one's."""
+    nodes: dict[str, Any] = {name: OmegaConf.load(CONF / "model" / f"{name}.yaml") for name in options("model")}
+    bases = {name: next((base for base in node.defaults if base in nodes), name) for name, node in nodes.items()}
+    return {name: str(node.get("_target_") or nodes[bases[name]]["_target_"]) for name, node in nodes.items()}
+
+
+def _name(target: str) -> str:
+    """The option of a target; of a class of the user's own its name."""
+    return next((name for name, path in _models().items() if path == target), target.rsplit(".", 1)[-1])

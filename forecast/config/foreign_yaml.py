@@ -1,10 +1,12 @@
 """Hydra's loader of YAML, which takes from a file that is not of conf/ nothing about Hydra, and no place to write.
 
-What stands under `hydra` says where files are written, what is logged to where, and what is imported and started.
+What stands under `hydra` says where files are written, what is logged to where, and what is imported and started. What
+conf itself says of loggers, trainer and callbacks is taken: by it a text from elsewhere is known to be no place.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import hydra._internal.hydra
@@ -17,7 +19,6 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped
 from forecast.config.values import CONF, walk, yaml_reason
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -28,6 +29,9 @@ PLACES = ("ckpt_path", "output", "overwrite", "data.cache")  # what a command go
 FOLDERS = ("dirpath", "dir", "save_dir", "root_dir", "default_root_dir", "filename", "sub_dir", "artifact_location")
 # Hydra's names for the folders of --config-dir, --config-path and hydra.searchpath.
 _TYPED = ("main", "command-line", "hydra.searchpath in command-line", "hydra.searchpath in main")
+# How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
+FREE_GROUPS = ("trainer", "callbacks", "logger")
+PLAIN_NAME = re.compile(r"(\w[\w .,:=+-]*)?")  # no path, and no address
 
 
 class _Repository(ConfigRepository):
@@ -134,3 +138,27 @@ def _defaults(defaults: Any) -> Iterator[str]:
 
 def _of_hydra(name: str) -> bool:
     return "hydra" in re.split(r"[\s./@:+~]+", name)
+
+
+def is_shipped(path: str, text: str) -> bool:
+    """Whether conf has this text at this place of FREE_GROUPS."""
+    return _place(path, text) in _shipped_texts()
+
+
+def _place(path: str, text: str) -> tuple[str, str]:
+    """What a text of conf is known by: a class by its group, another text by its key."""
+    return (path.partition(".")[0], text) if path.endswith("._target_") else (path, text)
+
+
+@cache
+def shipped() -> dict[str, Any]:
+    """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
+    files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
+    return {f"{file.parent.name}/{file.stem}": OmegaConf.to_container(OmegaConf.load(file)) for file in files}
+
+
+@cache
+def _shipped_texts() -> frozenset[tuple[str, str]]:
+    """Every text in them, as `_place` knows it."""
+    parts = (part for option, values in shipped().items() for part in walk(values, option.partition("/")[0]))
+    return frozenset(_place(path, text) for path, text in parts if isinstance(text, str))

@@ -11,8 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
+from forecast.config.foreign_yaml import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.rules import MOST_DEVICES
-from forecast.config.shipped import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.trust import trusted
 from forecast.config.values import as_typed, chosen_groups, walk
 from forecast.errors import UserError

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import ValPart, block_count, calibrate

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from forecast.checkpoint.load import build_model
-from forecast.checkpoint.model_kinds import is_fitted_at_once
+from forecast.checkpoint.load import build_model, is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError

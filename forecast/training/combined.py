@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint, window_of
-from forecast.checkpoint.model_kinds import spread_of
+from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint, spread_of, window_of
 from forecast.checkpoint.record import Record, Stacking
 from forecast.config.run_config import Plain, Recipe, RunConfig
 from forecast.data.prepare import Prepared

@@ -15,11 +15,10 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
-from forecast.checkpoint.model_kinds import is_fitted_at_once
+from forecast.checkpoint.load import Checkpoint, build_model, is_fitted_at_once, load_checkpoint
 from forecast.checkpoint.record import Record
+from forecast.config.compose import in_sweep
 from forecast.config.distributed import rank
-from forecast.config.job import in_sweep
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from forecast.checkpoint.formats import RECORD
-from forecast.checkpoint.record import Record
+from forecast.checkpoint.record import RECORD, Record
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 import forecast
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import WEIGHTS_PREFIX
-from forecast.checkpoint.record import Record, SeriesRecord
+from forecast.checkpoint.record import RECORD, Record, SeriesRecord
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted

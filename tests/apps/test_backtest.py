@@ -198,7 +198,7 @@ def test_a_published_file_is_looked_for_where_it_lay_in_training_unless_one_says
     """The default of data.root in train.yaml is no answer of the user's."""
     cfg = OmegaConf.create({"data": {"root": "data"}})
     for words, said, root in (([], None, None), ([], "/ett", "/ett"), (["data.root=data"], "/ett", "data")):
-        monkeypatch.setattr("forecast.config.job.task_overrides", lambda words=words: words)
+        monkeypatch.setattr("forecast.config.compose.task_overrides", lambda words=words: words)
         monkeypatch.delenv("FORECAST_DATA", raising=False)
         if said:
             monkeypatch.setenv("FORECAST_DATA", said)

@@ -13,8 +13,8 @@ import torch
 from permissions import heeded
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
-from forecast.checkpoint.formats import FORMAT, RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import FORMAT, RECORD
 from forecast.errors import UserError
 
 # Damage

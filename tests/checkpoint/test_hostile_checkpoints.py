@@ -23,8 +23,8 @@ from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
 from forecast.apps.common.inputs import history, saved_source, trained_source
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.config.check import check_config
 from forecast.config.run_config import DataRecipe, RunConfig
 from forecast.errors import UserError

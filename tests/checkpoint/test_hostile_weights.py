@@ -8,8 +8,8 @@ from program import BRIEF, call
 from script import call_script
 from wrong_checkpoints import refused, saved
 
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.errors import UserError
 
 TREES = [

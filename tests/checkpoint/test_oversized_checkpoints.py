@@ -7,8 +7,8 @@ import pytest
 import torch
 from wrong_checkpoints import PROGRAMS, refused, refused_by, saved
 
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.config.build import build
 from forecast.errors import UserError
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from wrong_checkpoints import refused, saved
 
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
 
 HELD_OUT = {split: {"windows": 3, "scaled": {"mse": 1.0, "mae": 0.5}} for split in ("test", "val")}
 ENTRY = {"rows": ["train", "val"], "trained_until": "2016-07-21 09:00:00", "held_out": HELD_OUT}

@@ -10,8 +10,8 @@ from own_modules import own  # noqa: F401 - a fixture
 from wrong_checkpoints import LOADING, PROGRAMS, refused, refused_by, saved
 
 from forecast import Forecaster
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import trusting
 from forecast.errors import UserError

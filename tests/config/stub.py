@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from forecast.__main__ import exit_status
+from forecast.config.compose import choices, chosen, run_folder, task_overrides
 from forecast.config.distributed import LARGE_PAGES
 from forecast.config.entry import run
-from forecast.config.job import choices, chosen, run_folder, task_overrides
 
 
 def main(cfg):

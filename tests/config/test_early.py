@@ -6,7 +6,7 @@ import sys
 import pytest
 from config.composed import composed
 
-from forecast.config.early import check_file
+from forecast.config.entry import check_file
 from forecast.errors import UserError
 
 

@@ -5,8 +5,7 @@ import re
 import pytest
 from config.composed import composed
 
-from forecast.config.check import check_config
-from forecast.config.model_roles import ROLES
+from forecast.config.check import ROLES, check_config
 from forecast.config.values import options
 from forecast.errors import UserError
 

@@ -13,8 +13,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from forecast.config import entry, recipes, resolvers, sweeps
-from forecast.config.sweeps import words_hash
+from forecast.config import entry, recipes, resolvers
+from forecast.config.resolvers import words_hash
 from forecast.config.values import CONF
 
 
@@ -52,8 +52,8 @@ def test_the_first_answer_holds_for_all_jobs():
     """A job knows its own words alone."""
     first = []
     root = OmegaConf.create({"hydra": {"runtime": {"choices": {"experiment": "a/b"}}}})
-    assert sweeps.sweep_dir(first, "multirun", _root_=root) == "multirun/a-b"
-    assert sweeps.sweep_dir(first, "multirun", _root_=composed("seed=2", hydra=True)) == "multirun/a-b"
+    assert resolvers.sweep_dir(first, "multirun", _root_=root) == "multirun/a-b"
+    assert resolvers.sweep_dir(first, "multirun", _root_=composed("seed=2", hydra=True)) == "multirun/a-b"
 
 
 SAME = {
@@ -106,7 +106,7 @@ def test_what_a_users_own_yaml_varies_counts_among_the_words():
         root = composed(hydra=True)
         OmegaConf.set_readonly(root, False)
         root.hydra.sweeper.params = params
-        varied.append(sweeps.unnamed_folder(Path("multirun"), root))
+        varied.append(resolvers.unnamed_folder(Path("multirun"), root))
     assert len({*varied}) == 3 and str(varied[1]) == sweep_dir("seed=1,2")
 
 
@@ -118,7 +118,7 @@ def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch, capsys):
     capsys.readouterr()
 
     days_later = datetime.date.today() + datetime.timedelta(3)
-    monkeypatch.setattr(sweeps.datetime, "date", mock.Mock(today=lambda: days_later))
+    monkeypatch.setattr(resolvers.datetime, "date", mock.Mock(today=lambda: days_later))
     assert Path(sweep_dir("model=nlinear seed=1,2")) == first
     assert capsys.readouterr().err == f"The folder of this sweep: {first}\n"
     assert sweep_dir("seed=1,3 model=nlinear").startswith(f"multirun/{days_later}-")  # it never began
@@ -126,12 +126,12 @@ def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch, capsys):
 
 def test_an_own_folder_of_yaml_makes_another_folder(tmp_path):
     root = composed("seed=2", hydra=True)
-    before = sweeps.unnamed_folder(Path("multirun"), root)
+    before = resolvers.unnamed_folder(Path("multirun"), root)
     OmegaConf.set_readonly(root, False)
     OmegaConf.set_struct(root, False)
     mine = ConfigSourceInfo(path="/mine", schema="file", provider="command-line")
     root.hydra.runtime.config_sources.append(mine)
-    assert sweeps.unnamed_folder(Path("multirun"), root) != before
+    assert resolvers.unnamed_folder(Path("multirun"), root) != before
 
 
 def test_the_other_processes_of_a_training_print_nothing(capsys):

@@ -14,7 +14,7 @@ from forecast.config.annotations import parameters
 from forecast.config.build import build
 from forecast.config.compose import compose_config
 from forecast.config.entry import composed
-from forecast.config.typed_settings import typed_settings
+from forecast.config.settings import typed_settings
 from forecast.data.assembling.read import read_panel
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers

@@ -353,9 +353,10 @@ def twin_files():
 
 def formats():
     """Numbers of formats that are read beside the one that is written: none before the first release."""
-    tree = modules()["checkpoint/formats.py"]
-    numbers = {n.targets[0].id: n.value.value for n in tree.body if isinstance(n, ast.Assign)}
-    return [name for name, value in numbers.items() if isinstance(value, int) and name != "FORMAT"]
+    tree = modules()["checkpoint/record.py"]
+    plain = [n for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+    numbers = [name_of(n.targets[0]) for n in plain if isinstance(n.value.value, int)]
+    return [name for name in numbers if name != "FORMAT"]
 
 
 def breaches():

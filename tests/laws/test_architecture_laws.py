@@ -66,7 +66,7 @@ class Task(Twice):
     ),
     "data/low/d.py": "def low():\n    from forecast.data import b",
     "apps/train.py": "def train(x): pass\ndef loop(w):\n    train(w.__getitems__([1]))",
-    "checkpoint/formats.py": "FORMAT = 2\nFIRST_FORMAT = 1",
+    "checkpoint/record.py": "FORMAT = 2\nFIRST_FORMAT = 1",
     "evaluation/panel_x.py": "",
 }
 

@@ -12,7 +12,7 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from program import call
 from script import call_script
 
-from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.record import RECORD
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 import torch
 from program import BRIEF, call, refusal
 
-from forecast.checkpoint.formats import RECORD
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
 from forecast.errors import UserError
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.lightning_errors import quiet_lightning

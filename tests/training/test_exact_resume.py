@@ -12,7 +12,7 @@ import torch
 from program import TINY, call
 
 import forecast.training.checkpoint
-from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.record import RECORD
 
 TORCH = "schedule._target_=torch.optim.lr_scheduler"
 # Never low enough: each validation but the first lowers the rate.

@@ -12,7 +12,7 @@ import numpy as np
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
 from forecast.config.entry import composed
-from forecast.config.typed_settings import typed_settings
+from forecast.config.settings import typed_settings
 from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import read_panel, source_rows

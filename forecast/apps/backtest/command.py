@@ -39,12 +39,11 @@ from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.model_kinds import is_fitted_at_once
+from forecast.checkpoint.load import Checkpoint, is_fitted_at_once, load_checkpoint
 from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
 from forecast.comparison.fold_sums import FoldSums
 from forecast.config.check import check_config, read_settings
-from forecast.config.job import is_typed, launcher_overrides, run_folder, task_overrides
+from forecast.config.compose import is_typed, launcher_overrides, run_folder, task_overrides
 from forecast.config.resolvers import identity, program
 from forecast.config.run_config import RunConfig
 from forecast.config.settings import BacktestSettings, Folds

@@ -9,8 +9,8 @@ from typing import cast
 
 import pandas as pd
 
-from forecast.checkpoint.formats import RECORD, REFIT
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.record import RECORD, REFIT
 from forecast.config.trust import as_typed
 from forecast.errors import UserError
 from forecast.files import json_text

@@ -9,7 +9,7 @@ from forecast.apps.common.inputs import saved_source
 from forecast.apps.common.training_data import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import check_config
-from forecast.config.job import choices, in_sweep, is_typed, run_folder, task_overrides
+from forecast.config.compose import choices, in_sweep, is_typed, run_folder, task_overrides
 from forecast.config.resume import resumed_config
 from forecast.config.run_config import RunConfig
 from forecast.data.sources import Source

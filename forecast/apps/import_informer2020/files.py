@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from forecast.checkpoint.archive import read_torch_file
-from forecast.checkpoint.formats import RECORD
+from forecast.checkpoint.record import RECORD
 from forecast.errors import UserError
 
 

@@ -12,9 +12,8 @@ from forecast.apps.common.own_classes import with_own_classes
 from forecast.apps.common.study_page import OF
 from forecast.apps.common.tables import check_table, place_table, time_column_of
 from forecast.apps.tune.command import tune as run_study
-from forecast.config.early import check_file
-from forecast.config.entry import call
-from forecast.config.job import run_folder
+from forecast.config.compose import run_folder
+from forecast.config.entry import call, check_file
 from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE

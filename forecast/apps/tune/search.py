@@ -10,10 +10,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.study_page import OF, TRIALS
-from forecast.checkpoint.model_kinds import is_fitted_at_once
+from forecast.checkpoint.load import is_fitted_at_once
 from forecast.config.check import check_config, read_settings
-from forecast.config.compose import groups
-from forecast.config.job import in_sweep, run_folder, task_overrides, users_folders
+from forecast.config.compose import groups, in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity
 from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning

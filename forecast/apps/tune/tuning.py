@@ -15,7 +15,7 @@ from forecast.apps.tune.files import BestFile, finish
 from forecast.apps.tune.search import Search, begin, read_search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.config.check import check_config
-from forecast.config.job import Begun
+from forecast.config.compose import Begun
 from forecast.config.run_config import RunConfig
 from forecast.config.space import as_it_stands, typed_point
 from forecast.config.trials import train_config

@@ -21,7 +21,7 @@ from forecast.apps.update.forecast import as_issued, first_reference, forecast
 from forecast.apps.update.state import LATEST, LOG, STATE, State, figures, read_state, save_state, so_far
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.check import read_settings
-from forecast.config.job import run_folder
+from forecast.config.compose import run_folder
 from forecast.config.settings import UpdateSettings
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import FileSource, Source
