@@ -15,7 +15,7 @@ from benchmarks.panels import finished
 from benchmarks.ray_nodes import environment, ray_nodes
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 ROWS, TRAINED = 100, 2000
 LENGTHS = {"seq_len": 48, "label_len": 24, "pred_len": 12}

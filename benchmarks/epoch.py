@@ -16,8 +16,7 @@ import torch
 from benchmarks import ours, timing
 from benchmarks.peers import authors
 from benchmarks.setting import PRECISIONS, Figures, Setting, Sizes, print_now
-from forecast.apps.common.training_data import read_data
-from forecast.apps.common.training_plan import make_plan
+from forecast.apps.common.training_data import make_plan, read_data
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.config import entry
 from forecast.errors import UserError

@@ -7,8 +7,7 @@ from typing import Any
 
 from benchmarks import timing
 from benchmarks.setting import Figures, Setting
-from forecast.apps.common.training_data import read_data
-from forecast.apps.common.training_plan import make_plan
+from forecast.apps.common.training_data import make_plan, read_data
 from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
 from forecast.config import entry
 from forecast.evaluation.baselines import fit_baselines

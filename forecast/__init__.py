@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from typing import Any
 
-from forecast.text.program import DISTRIBUTION
+from forecast.text.overrides import DISTRIBUTION
 
 __all__ = ["Forecaster", "UserError", "__version__"]
 

@@ -21,7 +21,7 @@ from typing import NoReturn, TextIO
 from forecast.apps.common.command import Answer
 from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
-from forecast.text.program import DISTRIBUTION
+from forecast.text.overrides import DISTRIBUTION
 from forecast.text.terminal import brief, guard, harmless, json_text, label, say
 
 # The commands whose options are a Hydra config, then those with options of their own.

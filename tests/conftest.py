@@ -147,14 +147,14 @@ def small_pictures(request):
     from matplotlib.figure import Figure
 
     from forecast.apps.common import results
-    from forecast.report import figures, reliability
+    from forecast.report import figures
 
     def plain(name):
         """True of short names in usual letters, whose pictures differ in nothing else; of others the name."""
         return re.fullmatch(r"[A-Za-z0-9 ._-]{0,60}", str(name)) is not None or name
 
     draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
-    draw_curve, curves = reliability.draw_reliability, {}
+    draw_curve, curves = figures.draw_reliability, {}
 
     def draw_once(**shown):
         found = {name: v for name, v in shown.items() if isinstance(v, np.ndarray)}
@@ -183,7 +183,7 @@ def small_pictures(request):
 
     with (
         mock.patch.object(results, "DRAWN_WINDOWS", 1),
-        mock.patch.object(reliability, "draw_reliability", curve_once),
+        mock.patch.object(figures, "draw_reliability", curve_once),
         mock.patch.object(figures, "forecast_figure", draw_once),
         mock.patch.object(Figure, "savefig", save_once),
     ):

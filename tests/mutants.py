@@ -358,7 +358,7 @@ DATA = [
     Mutant(
         "data-one-window-too-few",
         "The last window of a split ends with its last row.",
-        "forecast/data/target_rows.py",
+        "forecast/data/split.py",
         "np.maximum(0, rows.stop - pred_len + 1 - first)",
         "np.maximum(0, rows.stop - pred_len - first)",
         (
@@ -466,7 +466,7 @@ DATA = [
     Mutant(
         "data-window-ends-in-a-gap",
         "With mask no window whose past touches a filled row is served.",
-        "forecast/data/target_rows.py",
+        "forecast/data/split.py",
         "shut = made_up[rows] > made_up[first]",
         "shut = made_up[rows - 1] > made_up[first]",
         (
@@ -595,7 +595,7 @@ READING = [
     Mutant(
         "reading-a-growing-file",
         "A file whose last line has grown since its first look is refused.",
-        "forecast/data/reading/file_bytes.py",
+        "forecast/data/reading/unpacked.py",
         "return self._md5.hexdigest() == self._expected.md5 and (self._expected.ended or not grown)",
         "return self._md5.hexdigest() == self._expected.md5",
         ("tests/data/test_changing_file.py::test_a_last_line_that_is_still_being_written_is_refused",),
@@ -603,7 +603,7 @@ READING = [
     Mutant(
         "reading-a-rewritten-file",
         "A file that is written anew while it is read is refused.",
-        "forecast/data/reading/file_bytes.py",
+        "forecast/data/reading/unpacked.py",
         "if not count or (not self._left and not self._is_whole()):",
         "if not count:",
         ("tests/data/test_changing_file.py::test_a_file_that_is_written_anew_meanwhile_is_refused",),
@@ -876,7 +876,7 @@ INTERVALS = [
     Mutant(
         "intervals-unmeasured-cells-scored",
         "A cell that no file held counts in no coverage.",
-        "forecast/evaluation/interval_errors.py",
+        "forecast/evaluation/scored_intervals.py",
         "held, width = inside * weight, width * weight",
         "held, width = inside.double(), width * weight",
         ("tests/evaluation/test_interval_errors.py::test_a_cell_that_was_made_up_counts_nowhere",),
@@ -884,7 +884,7 @@ INTERVALS = [
     Mutant(
         "intervals-adaptive-knows-the-future",
         "A width follows outcomes that were known before its forecast.",
-        "forecast/evaluation/adaptive.py",
+        "forecast/evaluation/scored_intervals.py",
         'self.delay = torch.div(steps + stride, stride, rounding_mode="floor")',
         'self.delay = torch.div(steps + stride - 1, stride, rounding_mode="floor").clamp_min(1)',
         ("tests/evaluation/test_adaptive.py::test_the_factors_are_those_of_the_slow_way[1]",),
@@ -892,7 +892,7 @@ INTERVALS = [
     Mutant(
         "intervals-columns-shifted",
         "The columns of a forecast hold the ends of the level in their names.",
-        "forecast/evaluation/interval_columns.py",
+        "forecast/evaluation/predict.py",
         'for level in levels for end in ("lo", "hi")]\n    if taken',
         'for end in ("lo", "hi") for level in levels]\n    if taken',
         ("tests/apps/test_intervals.py::test_a_forecast_has_the_ends_of_its_intervals",),
@@ -1014,7 +1014,7 @@ PANELS = [
     Mutant(
         "panel-origin-one-too-many",
         "The targets of a window lie in its split.",
-        "forecast/data/target_rows.py",
+        "forecast/data/split.py",
         "counts = np.maximum(0, rows.stop - pred_len + 1 - first)",
         "counts = np.maximum(0, rows.stop - pred_len + 2 - first)",
         ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),

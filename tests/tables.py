@@ -5,7 +5,7 @@ import pandas as pd
 import torch
 
 from forecast.data.panel import PanelFrame
-from forecast.data.target_rows import WindowOrigins
+from forecast.data.split import WindowOrigins
 from forecast.data.windows import Windows
 
 

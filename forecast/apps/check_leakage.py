@@ -15,7 +15,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation import leakage
-from forecast.evaluation.leakage_borders import check_borders
+from forecast.evaluation.leakage import check_borders
 from forecast.evaluation.leakage_windows import CHECKED_WINDOWS, NothingShown, check_training_outputs
 from forecast.models.base import ForecastModel
 from forecast.text.terminal import say

@@ -12,7 +12,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import FORMAT, Record
 from forecast.config.trust import as_typed
 from forecast.documents import DocumentError, read_json
-from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.scored_intervals import name_of
 from forecast.run_folder import METRICS, run_of
 from forecast.run_folder.shapes import Figure, Metrics, block_of
 from forecast.text.overrides import typed

@@ -12,8 +12,7 @@ from forecast.apps.common.intervals import levels_of, wanted
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.apps.common.results import Result, evaluate_checkpoint, write_results
-from forecast.apps.common.training_data import begin
-from forecast.apps.common.training_plan import make_plan
+from forecast.apps.common.training_data import begin, make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.compose import is_typed, job_number, task_overrides

@@ -36,7 +36,7 @@ from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble

@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.comparison.backtests import METRICS, MODEL, rivals, scale_places, sentences
+from forecast.comparison.backtests import METRICS, MODEL, FoldSums, rivals, scale_places, sentences
 from forecast.comparison.bootstrap import LEVEL
-from forecast.comparison.fold_sums import FoldSums
 from forecast.report.drawn import LEAST_PAST, step_numbers
 from forecast.report.forecasters import baseline_name
 from forecast.report.page.charts import (
@@ -32,8 +31,7 @@ from forecast.report.page.charts import (
     time_axis,
 )
 from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, chart, facts, render
-from forecast.report.page.origin import data_section
-from forecast.report.page.parts import ZOOM, figure, held, origin_section, ranked_series, table, verdict
+from forecast.report.page.parts import ZOOM, data_section, figure, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import short_number, steps_table
 from forecast.run_folder.shapes import Backtest, Fold, Origin, errors_in
 from forecast.text.terminal import label

@@ -14,8 +14,7 @@ from forecast.comparison.tables import baselines, heading
 from forecast.documents import DocumentError
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
-from forecast.run_folder import FORECASTS, STEP_ERRORS, Run
-from forecast.run_folder.windows import read_windows
+from forecast.run_folder import FORECASTS, STEP_ERRORS, Run, read_windows
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")

@@ -17,7 +17,7 @@ from forecast.config.settings import TrainSettings
 from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import forecast
 from forecast.config.values import PACKAGE
-from forecast.text.program import DISTRIBUTION
+from forecast.text.overrides import DISTRIBUTION
 
 CODE = ("forecast", "conf")
 # Whose versions a sweep's job is told by too, as run.json has them.

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config.compose import compose_config, groups
 from forecast.config.values import CONF, as_typed, chosen_groups, walk
 from forecast.errors import UserError, closest, nearest
-from forecast.text.program import install
+from forecast.text.overrides import install
 from forecast.text.terminal import label
 
 # So many combinations of a sweep that Hydra has refused are looked at for the reason.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.codebook import Codebook, Words
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.data.values.cells import Cells
 from forecast.text.terminal import listed
 

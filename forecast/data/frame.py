@@ -21,7 +21,7 @@ from forecast.data.reading.rows import Rows, merged, resampled, within
 from forecast.data.reading.table import Choice, Table, TableSpec
 from forecast.data.regularity import regular_frequency
 from forecast.data.values.findings import GAPS_FIX, Findings, Gaps
-from forecast.data.values.near_grid import stamps_on_grid
+from forecast.data.values.frequency import stamps_on_grid
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import pandas as pd
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.roles import HOLIDAY
 from forecast.errors import UserError, closest
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 
 def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.float64]:

@@ -15,8 +15,7 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales, scaled_facts
-from forecast.data.split import PARTS
-from forecast.data.target_rows import TAIL, TargetRows, WindowOrigins, usable_windows
+from forecast.data.split import PARTS, TAIL, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from forecast.data.differences import CELLS, pieces
 from forecast.data.panel import PanelFrame
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.data.values.cells import Flags, IntArray
 
 FIRST = "first"

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from forecast.data.panel import PanelFrame
-from forecast.data.target_rows import WindowOrigins
+from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 

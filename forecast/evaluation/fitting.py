@@ -12,7 +12,7 @@ import torch
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import best_period, calendar_seasons
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows

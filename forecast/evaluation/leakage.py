@@ -5,7 +5,7 @@ guard looks at the model and the data of this very training.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,14 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.prepare import Prepared, private, scaled_rows
-from forecast.data.values.cells import IntArray
+from forecast.data.panel import PanelFrame
+from forecast.data.prepare import Prepared, prepare, private, scaled_rows
+from forecast.data.scaling import EPSILON, How
+from forecast.data.split import TargetRows
+from forecast.data.values.cells import Cells, FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
-from forecast.evaluation.baselines import season
+from forecast.evaluation.baselines import fit_nlinear, season
 from forecast.evaluation.evaluate import forecast_of, longest_look_back
-from forecast.evaluation.leakage_borders import check_borders
-from forecast.evaluation.leakage_scale import check_scale
+from forecast.evaluation.fitting import train_season
 from forecast.evaluation.leakage_windows import (
     CHECKED_WINDOWS,
     NOISE,
@@ -31,12 +33,20 @@ from forecast.evaluation.leakage_windows import (
     check_training_outputs,
     checked_windows,
     filled_again,
+    first_change,
     origin_name,
     refuse_not_finite,
+    repeatable,
+    restored,
     windows_in_gaps,
 )
-from forecast.evaluation.restoring import first_change, repeatable, restored
 from forecast.models.base import ForecastModel
+
+CHECKED_SERIES = 2000  # whose scale is computed again, one after the other: of all of a million it would take minutes
+VALUE, SCALE = "a value", ("the scale's mean", "the scale's std")
+BORDER_SERIES = 30  # of which everything is made anew
+BORDER_CELLS = NOISY_CELLS // 10
+FITTED_WINDOWS = 64  # train windows of a series, on which the closed-form NLinear is fitted anew
 
 
 def check_leakage(model: ForecastModel, data: Prepared, *, device: torch.device, split: str = "train") -> None:
@@ -263,3 +273,210 @@ def later_rows(data: Prepared, dataset: Windows, window: int) -> IntArray:
     counts = stop - first
     rows: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
     return rows
+
+
+def check_scale(
+    cells: Cells,
+    mean: FloatArray,
+    std: FloatArray,
+    *,
+    how: How,
+    period: int,
+    first: IntArray,
+    stop: IntArray,
+    context: int,
+    observed: int,
+    names: Sequence[str],
+) -> None:
+    """The scale (S, C) of each series is the mean and the deviation, or what `how` says, of its own train rows.
+
+    first, stop (S,): those rows. A series with fewer than two measured ones by its first `context` rows; the columns
+    after the first `observed`, which are known in advance, by the train rows of all. names (S,): of the series, for the
+    message. Of many series CHECKED_SERIES are looked at.
+    """
+    series = range(0, len(names), max(1, len(names) // CHECKED_SERIES))
+    together = {} if how == "none" else of_all(cells, first, stop)
+    for s in series:
+        for column, name in enumerate(cells.columns):
+            if name in cells.categories:  # they have no scale
+                continue
+            alone = how in ("series", "season") and column < observed
+            if how == "none":
+                expected, rows = (0.0, 1.0), 0
+            elif alone:
+                expected, rows = of_series(
+                    cells,
+                    s,
+                    column,
+                    rows=(first[s], stop[s]),
+                    context=context,
+                    period=period if how == "season" else None,
+                )
+            else:
+                expected, rows = together[column]
+            rounding = EPSILON * abs(expected[0])
+            wanted = expected[0], expected[1] if expected[1] > rows * rounding else 1.0
+            for kind, value, actual in zip(("mean", "std"), wanted, (mean[s, column], std[s, column]), strict=True):
+                if not abs(actual - value) <= 1e-9 * wanted[1] + 1e4 * rounding:
+                    raise UserError(
+                        f"leakage check, scaler: the {kind} of column '{name}'{names[s]} is {actual:.9g}, but that of "
+                        f"the {rows} train rows{names[s] if alone else ' of all series'} is {value:.9g}: it was "
+                        "computed from other rows, perhaps of val or test. Fit it on the train rows "
+                        f"(forecast.data.scaling) and train anew; {SKIP}."
+                    )
+
+
+def of_series(
+    cells: Cells, series: int, column: int, *, rows: tuple[int, int], context: int, period: int | None
+) -> tuple[tuple[float, float], int]:
+    """Mean and deviation of one column of one series, and of how many cells. period: of how="season"."""
+    begin, end = int(cells.offsets[series]), int(cells.offsets[series + 1])
+    known = np.ones((end - begin, len(cells.columns)), dtype=np.bool_)
+    if cells.measured is not None:
+        known = cells.measured[begin:end]
+    if (known[rows[0] - begin : rows[1] - begin].sum(0) < 2).any():
+        rows = begin, min(begin + context, end)
+    here = slice(*rows)
+    values = np.where(known[here.start - begin : here.stop - begin, column], cells.values[here, column], np.nan)
+    held = values[~np.isnan(values)]
+    if not len(held):
+        return (0.0, 1.0), 0
+    mean, std = float(held.mean()), float(held.std())
+    if period is not None:
+        differences = np.abs(values[period:] - values[:-period])
+        usual = float(np.nanmean(differences)) if np.isfinite(differences).any() else 0.0
+        std = usual if usual > 0 else std
+    return (mean, std), len(held)
+
+
+def of_all(cells: Cells, first: IntArray, stop: IntArray) -> dict[int, tuple[tuple[float, float], int]]:
+    """As `of_series` of each column, of the measured cells in the train rows of all series."""
+    edges = np.zeros(len(cells.values) + 1, dtype=np.int64)
+    np.add.at(edges, first[first < stop], 1)
+    np.add.at(edges, stop[first < stop], -1)
+    rows = edges.cumsum()[:-1] > 0
+    scales = {}
+    for column in range(len(cells.columns)):
+        known = rows if cells.measured is None else rows & cells.measured[:, column]
+        held = cells.values[known, column]
+        scales[column] = (float(held.mean()), float(held.std())) if len(held) else (0.0, 1.0), len(held)
+    return scales
+
+
+def check_borders(data: Prepared) -> None:
+    """Whatever noise takes the place of the values after a split, what is made of the rows up to there is the same.
+
+    Of some series the gaps are filled, the scale, the season and the closed-form NLinear fitted anew with two kinds of
+    it, and compared bit by bit.
+    """
+    generator = np.random.default_rng(0)
+    for name, rows in data.splits.items():
+        if not (rows.stop < data.frame.offsets[1:]).any():
+            continue
+        some = some_rows(data, name)
+        first, second = (made_anew(some, name, generator) for _ in range(2))
+        for subject, before in first.items():
+            if change := first_change(before, second[subject]):
+                column = f" of column '{data.frame.columns[change[-1]]}'" if subject in (VALUE, *SCALE) else ""
+                raise UserError(
+                    f"leakage check, borders: {subject}{column} changes when the rows after {name} become other noise: "
+                    f"{float(before[change]):.9g}, then {float(second[subject][change]):.9g}. Fill, fit and scale with "
+                    "forecast.data.prepare, on rows up to there alone; data.gaps=forward_fill or mask fills no gap "
+                    f"from later rows; {SKIP}."
+                )
+
+
+def some_rows(data: Prepared, split: str) -> Prepared:
+    """The rows about the end of a split of BORDER_SERIES series that have train rows, one with a whole window among
+    them; of long series fewer rows, and fewer series.
+    """
+    frame, train, border = data.frame, data.splits["train"], data.splits[split].stop
+    held = np.flatnonzero(train.stop > train.first)
+    chosen = held[:: max(1, len(held) // BORDER_SERIES)][:BORDER_SERIES]
+    window = data.seq_len + data.pred_len
+    reach = max(window + FITTED_WINDOWS, min(NOISY_ROWS, NOISY_CELLS // len(frame.columns)))
+    begin, end = np.maximum(frame.offsets[:-1], border - reach), np.minimum(frame.offsets[1:], border + reach)
+    cells = np.cumsum((end - begin)[chosen]) * len(frame.columns)
+    whole = held[(train.stop - train.first)[held] >= window]
+    shortest = whole[np.argsort(frame.lengths[whole], kind="stable")[:1]]  # of which NLinear can be fitted
+    chosen = np.unique([*chosen[:1], *shortest, *chosen[cells <= BORDER_CELLS]])
+    begin, end = begin[chosen], end[chosen]
+    own = np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64)
+    rows: IntArray = np.repeat(begin - own[:-1], end - begin) + np.arange(own[-1])
+    measured = None
+    if frame.measured is not None:
+        measured = frame.measured[rows]
+        measured[own[:-1]] = True  # of a series that was cut: a gap there has nothing before it
+    less = replace(
+        frame,
+        values=frame.values[rows],
+        measured=measured,
+        offsets=own,
+        steps=frame.steps[chosen] + begin - frame.offsets[:-1][chosen],
+        ids=frame.ids[chosen],
+        facts=None if frame.facts is None else frame.facts.of(chosen),
+    )
+    shift = own[:-1] - begin
+
+    def moved(edge: IntArray) -> IntArray:
+        return np.clip(edge[chosen], begin, end) + shift
+
+    splits = {
+        name: TargetRows(moved(target_rows.first), moved(target_rows.stop)) for name, target_rows in data.splits.items()
+    }
+    return replace(data, frame=less, splits=splits)
+
+
+def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[str, Tensor]:
+    """What is made of the rows up to the end of a split, by its name in words, with noise after it."""
+    frame, stop = data.frame, data.splits[split].stop
+    late = np.arange(len(frame.values)) >= np.repeat(stop, frame.lengths)
+    values = frame.values.copy()
+    spread = np.abs(values[~late]).max(axis=0) + 1.0
+    values[late] = NOISE * spread * noise.normal(size=values[late].shape)
+    anew = prepare(
+        refilled(replace(frame, values=values)),
+        splits=data.splits,
+        targets=data.targets,
+        seq_len=data.seq_len,
+        pred_len=data.pred_len,
+        encoding=data.encoding,
+        scaling=data.scaler.how,
+        season=data.scaler.period or season(data) or 1,
+        covariates=data.covariates,
+        hidden=data.hidden,
+        pad=data.pad,
+        fact_scale=data.fact_scale,
+    )
+    tensors = {VALUE: torch.from_numpy(anew.frame.values[~late])}
+    if split != "train":
+        return tensors
+    trained = np.flatnonzero(~anew.scaler.own)  # by their train rows
+    period = train_season(anew.frame, anew.splits["train"], anew.targets, pred_len=anew.pred_len)
+    tensors["the season"] = torch.tensor([period or 0])
+    tensors |= {subject: torch.from_numpy(getattr(anew.scaler, subject.split()[-1])[trained]) for subject in SCALE}
+    if len(anew.origins("train", context=data.seq_len)):
+        train = anew.splits["train"]
+        last = TargetRows(
+            np.maximum(train.first, train.stop - FITTED_WINDOWS - data.seq_len - data.pred_len + 1), train.stop
+        )
+        tensors["the closed-form NLinear"] = fit_nlinear(anew.but(splits=anew.splits | {"train": last}))
+    return tensors
+
+
+def refilled(frame: PanelFrame) -> PanelFrame:
+    """A frame whose made-up cells are filled from its values, by a reader that knows no splits."""
+    if frame.measured is None:
+        return frame
+    values = frame.values.copy()
+    for s, begin in enumerate(frame.offsets[:-1]):
+        rows = slice(int(begin), int(frame.offsets[s + 1]))
+        for column in range(values.shape[1]):
+            cells, known = values[rows, column], np.flatnonzero(frame.measured[rows, column])
+            gaps = np.flatnonzero(~frame.measured[rows, column])
+            gaps = gaps[gaps > known[0]] if known.size else gaps[:0]
+            if frame.repair.policy == "interpolate":
+                cells[gaps] = np.interp(gaps, known, cells[known])
+            else:
+                cells[gaps] = cells[known[np.searchsorted(known, gaps) - 1]]
+    return replace(frame, values=values)

@@ -1,5 +1,7 @@
-"""Which windows the leakage guard looks at, and the check of training."""
+"""Which windows the leakage guard looks at, the check of training, and how a model is tried without a trace."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,7 @@ from forecast.data.prepare import Prepared
 from forecast.data.values.findings import Gaps
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
-from forecast.evaluation.evaluate import evenly_spaced, longest_look_back
-from forecast.evaluation.restoring import first_change, repeatable, restored
+from forecast.evaluation.evaluate import evenly_spaced, exact_float32, longest_look_back
 from forecast.models.base import ForecastModel
 
 # One at a time: the future of one window is the past of another.
@@ -138,3 +139,29 @@ def refuse_not_finite(output: Tensor, model: ForecastModel, subject: str) -> Non
             f"leakage check, {subject} is not finite, so nothing can be said of it: {type(model).__name__} has "
             f"diverged, or is wrong. Take an earlier checkpoint, or train with a lower optim.lr; {SKIP}."
         )
+
+
+@contextmanager
+def restored(model: ForecastModel) -> Iterator[None]:
+    """Afterwards each part of the model has the mode that it had, and its buffers the values."""
+    modes = {part: part.training for part in model.modules()}
+    buffers = {buffer: buffer.clone() for buffer in model.buffers()}
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+        for buffer, before in buffers.items():
+            buffer.copy_(before)
+
+
+def repeatable(run: Callable[[], Tensor], device: torch.device) -> Tensor:
+    """What `run` gives; torch's generators are left as they were, so that the next call draws the same numbers."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), exact_float32():
+        return run()
+
+
+def first_change(before: Tensor, after: Tensor) -> tuple[int, ...] | None:
+    """Where two tensors differ first, None where no bit does; NaN and NaN are the same."""
+    changed = ((before != after) & ~(before.isnan() & after.isnan())).nonzero()
+    return tuple(changed[0].tolist()) if len(changed) else None

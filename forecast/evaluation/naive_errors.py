@@ -8,7 +8,7 @@ from torch import Tensor
 
 from forecast.data.differences import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
-from forecast.data.target_rows import TargetRows, WindowOrigins
+from forecast.data.split import TargetRows, WindowOrigins
 from forecast.data.values.cells import Cells, FloatArray, IntArray
 
 MaseScale = Literal["train", "split", "window"]

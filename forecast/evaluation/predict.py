@@ -1,27 +1,30 @@
-"""The steps after the end of every series of a panel, in batches of one size."""
+"""The steps after the end of every series of a panel, in batches of one size, with the ends of intervals as columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
 from forecast.data.saved_scale import ScaleInParts
 from forecast.data.scaling import Scales
-from forecast.data.target_rows import WindowOrigins
+from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS, SeriesForecasts
 from forecast.errors import UserError
+from forecast.evaluation.conformal import own_interval
 from forecast.evaluation.evaluate import check_finite, exact_float32
 from forecast.evaluation.history import is_far
-from forecast.evaluation.interval_columns import of_each, with_ends
-from forecast.evaluation.scored_intervals import Intervals
+from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.models.base import FittedModel, ForecastModel
 
 # Windows of one call of the model: the last digits of a product depend on its size, and no forecast may depend on how
@@ -30,6 +33,7 @@ BATCH = 64
 _GATHERED = 32  # batches whose windows are gathered at once, fewer where they take more than
 GATHERED_BYTES = 1 << 24
 FEW_ROWS = 1000  # of a forecast that is kept once it is made
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,3 +223,47 @@ class Continuation:
         """The last rows of a series (L, T), at most seq_len, in original units."""
         rows = self.frame.rows(series)[-self.seq_len :]
         return rows[:, list(self.targets)].astype(np.float64)
+
+
+def column_names(targets: Sequence[str], levels: Sequence[float]) -> list[str]:
+    """The targets, then of each at each level TARGET-lo-LEVEL and TARGET-hi-LEVEL, as Nixtla's libraries call them.
+
+    UserError where a target is called so itself.
+    """
+    ends = [f"{name}-{end}-{name_of(level)}" for name in targets for level in levels for end in ("lo", "hi")]
+    if taken := next((name for name in ends if name in targets), None):
+        raise UserError(f"level={list(levels)}: a target is called '{taken}' itself. Rename it in the file.")
+    return [*targets, *ends]
+
+
+def of_each(values: Sequence[V], levels: Sequence[float]) -> list[V]:
+    """What belongs to each target (T), for each of its columns in the order of `column_names`."""
+    return [*values, *(value for value in values for _ in range(2 * len(levels)))]
+
+
+def split_ends(
+    values: npt.NDArray[np.float64], n_targets: int, levels: Sequence[float]
+) -> list[tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    """Of values (W, P, N) in the order of `column_names`: each level with its ends (W, P, T), the widest first."""
+    ends = values[..., n_targets:].reshape(*values.shape[:-1], n_targets, len(levels), 2)
+    return [(level, ends[..., i, 0], ends[..., i, 1]) for i, level in enumerate(levels)][::-1]
+
+
+def with_ends(
+    model: nn.Module,
+    past: Float[Tensor, "B L C"],
+    past_known: Float[Tensor, "B L F"],
+    future_known: Float[Tensor, "B P F"],
+    intervals: Intervals | None,
+) -> Float[Tensor, "B P N"]:
+    """The forecast (B, P, T), scaled, and the calibrated ends of its intervals, in the order of `column_names`."""
+    if intervals is None:
+        forecast: Tensor = model(past, past_known, future_known)
+        return forecast
+    calibration = intervals.calibration
+    nothing = past.new_zeros(0)
+    batch = Batch(past, past_known, future_known, nothing, nothing)
+    point, lower, upper = own_interval(model, batch, past.shape[1], calibration.levels)
+    places = [calibration.levels.index(level) for level in intervals.wanted_levels]
+    ends = [part[..., places] for part in calibration.widened(past, point, lower, upper)]
+    return torch.cat([point, torch.stack(ends, dim=-1).flatten(2)], dim=2)

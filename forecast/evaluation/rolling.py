@@ -24,8 +24,7 @@ from forecast.evaluation.evaluate import (
     longest_look_back,
     look_back_of,
 )
-from forecast.evaluation.interval_errors import name_of
-from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
+from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, name_of
 from forecast.models.base import ForecastModel
 
 ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table

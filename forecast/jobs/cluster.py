@@ -23,7 +23,7 @@ from forecast.config.trust import trusted, trusting
 from forecast.errors import Terminated, UserError
 from forecast.jobs import Ended
 from forecast.jobs.share_out import WorkerDied, share_out
-from forecast.text.program import install
+from forecast.text.overrides import install
 from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from torch import Tensor
 from forecast.bounds import Positive, at_least
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 log = logging.getLogger(__name__)
 

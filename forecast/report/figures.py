@@ -1,4 +1,4 @@
-"""Pictures of forecasts and of attention, drawn with matplotlib's objects: no pyplot, no global state.
+"""Pictures of forecasts, intervals and attention, drawn with matplotlib's objects: no pyplot, no global state.
 
 Shape letters: W windows, L past steps, P future steps, T target columns, Q queries, K keys, U active rows.
 """
@@ -18,9 +18,10 @@ from matplotlib.colors import PowerNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
+from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import harmless, label
 
 DPI = 120
@@ -216,3 +217,24 @@ def lighten(axes: Axes) -> None:
     axes.grid(True, color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_reliability(path: Path, metrics: Metrics, split: str) -> None:
+    """The reliability curve: at each level the share of truths that its intervals held, beside the diagonal."""
+    intervals = block_of(metrics, split)["intervals"]
+    assert intervals is not None
+    shares = {float(level): 100.0 * (share or 0.0) for level, share in intervals["reliability"].items()}
+    figure = blank_figure(5.2, 4.8, f"{metrics['model']} on {metrics['data']}: how often intervals held the truth")
+    axes = figure.add_subplot()
+    axes.plot([0, 100], [0, 100], label="as they say", **STYLES["past"])
+    axes.plot(list(shares), list(shares.values()), marker="o", markersize=4, label=split, **STYLES["forecast"])
+    axes.set_xlabel("level of the interval")
+    axes.set_ylabel(f"share of the truths of {split} inside")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(decimals=0))
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 100)
+    axes.set_aspect("equal")
+    lighten(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    save(figure, path)

@@ -8,14 +8,13 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from forecast.report.cures import cures
 from forecast.report.forecasters import BOUND, ScoredForecaster, forecasters, is_itself
-from forecast.report.intervals import coverage_sentences, intervals_table
 from forecast.report.tables import (
     columns_table,
     covariates_table,
@@ -24,8 +23,9 @@ from forecast.report.tables import (
     series_table,
     short_number,
     steps_table,
+    titled_table,
 )
-from forecast.run_folder.shapes import Metrics, block_of, is_many
+from forecast.run_folder.shapes import Metrics, Training, block_of, is_many
 from forecast.text.terminal import harmless, label, listed
 
 LOG_WIDTH = 100
@@ -49,6 +49,15 @@ TRIAL = (
 )
 # So many times another error are no longer told in percent.
 MANY_TIMES = 10
+# A mean of the evaluated rows so many standard deviations from that of the train rows is a level that drifts.
+DRIFT = 1.0
+# From so many parameters for each train window on a model has little to learn them from.
+PARAMETERS_A_WINDOW = 1000
+SMALL_MODEL, SMALL_BATCH, ENOUGH_STEPS = 64, 8, 1000
+# Schedules under which further epochs hardly change a weight, and one that spreads the rate over any number of them.
+SHRINKING, SPREAD = ("halve_each_epoch", "decay_90"), "schedule=cosine"
+NAMED = 2  # cures at most
+NARROW, WIDE = 2.0, 5.0  # points of coverage below and above a level from which on that is said
 
 
 def verdict(metrics: Metrics, split: str) -> list[str]:
@@ -280,3 +289,117 @@ def _percent(value: float, reference: float) -> str:
 
 def _and(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+class Cure(NamedTuple):
+    """Overrides to train with, and why."""
+
+    overrides: str
+    reason: str
+
+
+def cures(metrics: Metrics, split: str) -> list[Cure]:
+    """What may help a model that loses, the likeliest first, NAMED at most.
+
+    metrics: metrics.json, with `training`, `level_shift` of the split, `parameters` and `best_epoch`; without them
+    nothing is known.
+    """
+    training = metrics.get("training") or {}
+    candidates = [
+        _follow_the_level(metrics, split, training),
+        _fit_the_size(metrics, training),
+        _train_longer(metrics.get("best_epoch"), training),
+        _smaller_steps(metrics.get("best_epoch"), training),
+    ]
+    return [cure for cure in candidates if cure is not None][:NAMED]
+
+
+def _follow_the_level(metrics: Metrics, split: str, training: Training) -> Cure | None:
+    shift = block_of(metrics, split).get("level_shift")
+    if shift is None or shift < DRIFT or training.get("instance_norm") is not False:
+        return None
+    reason = f"the mean of the {split} rows lies {shift:.1f} standard deviations of the train rows from theirs"
+    return Cure("model.instance_norm=true", f"the level drifts: {reason}")
+
+
+def _fit_the_size(metrics: Metrics, training: Training) -> Cure | None:
+    windows, parameters = training.get("windows"), metrics.get("parameters")
+    if not windows or not parameters or parameters < PARAMETERS_A_WINDOW * windows:
+        return None
+    batch_size, epochs = training.get("batch_size"), training.get("max_epochs")
+    overrides = _smaller_model(training)
+    if batch_size and epochs and math.ceil(windows / batch_size) * epochs < ENOUGH_STEPS:
+        if batch_size > SMALL_BATCH:
+            overrides.append(f"data.batch_size={SMALL_BATCH}")
+        steps = math.ceil(windows / min(batch_size, SMALL_BATCH))
+        if (enough := math.ceil(ENOUGH_STEPS / steps)) > epochs:
+            overrides += _epochs(enough, training)
+    reason = f"{parameters:,} parameters are learned from {windows:,} train windows"
+    return Cure(" ".join(overrides), reason) if overrides else None
+
+
+def _smaller_model(training: Training) -> list[str]:
+    """Widths near SMALL_MODEL, of which each head has as many; none for a model that is as small or has no width."""
+    heads, widths = training.get("n_heads") or 1, {}
+    widths["d_model"] = heads * max(1, SMALL_MODEL // heads)
+    widths["d_ff"] = 2 * widths["d_model"]
+    if (training.get("d_model") or 0) <= widths["d_model"]:
+        return []
+    own = {"d_model": training.get("d_model"), "d_ff": training.get("d_ff")}
+    return [f"model.{key}={width}" for key, width in widths.items() if (own[key] or 0) > width]
+
+
+def _train_longer(best_epoch: int | None, training: Training) -> Cure | None:
+    if best_epoch is None or best_epoch != training.get("max_epochs"):
+        return None
+    return Cure(" ".join(_epochs(3 * best_epoch, training)), f"its last epoch, {best_epoch}, was its best")
+
+
+def _smaller_steps(best_epoch: int | None, training: Training) -> Cure | None:
+    lr, epochs = training.get("lr"), training.get("max_epochs")
+    if best_epoch != 1 or not lr or epochs == 1:
+        return None
+    return Cure(f"optim.lr={lr / 10:.3g}", "its first epoch was its best")
+
+
+def _epochs(number: int, training: Training) -> list[str]:
+    return [f"trainer.max_epochs={number}", *([SPREAD] if training.get("schedule") in SHRINKING else [])]
+
+
+def intervals_table(metrics: Metrics, split: str) -> Table | None:
+    """Coverage, width and score at each level; None where there are no intervals."""
+    intervals = block_of(metrics, split).get("intervals")
+    if not intervals or not intervals["levels"]:
+        return None
+    crossed = "; each half by the epoch that the other half chose" if intervals["crossed"] else ""
+    apart = f"{intervals['blocks']} of which do not overlap{crossed}"
+    result = titled_table(
+        f"Intervals on {split}, {intervals['calibration']}",
+        f"calibrated on {intervals['windows']} validation windows, {apart}",
+    )
+    for heading in ("level\n%", "coverage\n%", "width\nscaled", "pinball\nscaled", "MSIS\n"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    for level, row in intervals["levels"].items():
+        held = "-" if row["coverage"] is None else f"{100.0 * row['coverage']:.1f}"
+        result.add_row(level, held, *(short_number(row[key]) for key in ("width", "pinball", "msis")))
+    return result
+
+
+def coverage_sentences(metrics: Metrics, split: str) -> list[str]:
+    """Which intervals hold clearly less, or far more, than they say; nothing where all hold what they should."""
+    sentences = []
+    if not (intervals := block_of(metrics, split).get("intervals")):
+        return []
+    for level, row in intervals["levels"].items():
+        if row["coverage"] is None:
+            continue
+        beyond = 100.0 * row["coverage"] - float(level)
+        first, finding = row["narrow_from"], f"{level} % intervals held {100.0 * row['coverage']:.0f} % of the truths"
+        if beyond < -NARROW:
+            steps = "" if first is None else " at every step" if first == 1 else f" from step {first} on"
+            sentences.append(f"{finding} on {split}: too narrow{steps}.")
+        elif beyond > WIDE:
+            sentences.append(f"{finding} on {split}: wider than they need be.")
+    if any("too narrow" in sentence for sentence in sentences) and intervals["calibration"] == "static":
+        sentences.append("Where the data drift, calibration=adaptive follows them, window after window.")
+    return sentences

@@ -11,9 +11,9 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from forecast.documents import DocumentError, read_json, read_yaml
+from forecast.documents import Array, DocumentError, read_arrays, read_json, read_yaml
 from forecast.run_folder.lock import running_or_killed
 from forecast.run_folder.shapes import Metrics, RunInfo
 
@@ -59,6 +59,16 @@ KEYS: Mapping[str, type] = {
     **dict.fromkeys(("model", "data", "features", "protocol"), str),
     **dict.fromkeys(("seed", "seq_len", "pred_len"), int),
     **dict.fromkeys(("test", "baselines", "cost"), dict),
+}
+# The arrays of forecasts.npz: of W windows past (W, L, T), truth and forecast (W, P, T), original units, ends of
+# intervals (W, P, T, A). All others in the file are forecasts of baselines.
+WINDOWS = {
+    **dict.fromkeys(("past", "truth", "forecast"), Array("f", 3)),
+    "timestamps": Array("M", 2),
+    "columns": Array("U", 1),
+    "series": Array("U", 1, optional=True),
+    "levels": Array("fi", 1, optional=True),
+    **dict.fromkeys(("lower", "upper"), Array("f", 4, optional=True)),
 }
 
 
@@ -207,3 +217,30 @@ def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int
             job = job.get(key) if isinstance(job, Mapping) else None
     pairs = (line.partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job if isinstance(job, int) else 0
+
+
+def read_windows(path: Path, *, truth: bool = True) -> dict[str, Any]:
+    """forecasts.npz; without truth, what is forecast after the end of the data.
+
+    Raises DocumentError where there is none, or none whose arrays belong together.
+    """
+    import numpy as np
+
+    expected = {name: array for name, array in WINDOWS.items() if truth or name != "truth"}
+    arrays = read_arrays(path, expected, most=4000, rest=Array("f", 3))
+    if arrays is None:
+        raise DocumentError(path, "there is no such file")
+    (windows, rows, columns), steps = arrays["past"].shape, arrays["forecast"].shape[1]
+    sizes = {
+        **{name: (windows, steps, columns) for name, array in arrays.items() if array.ndim == 3},
+        "past": (windows, rows, columns),
+        "timestamps": (windows, rows + steps),
+        "columns": (columns,),
+        "series": (windows,),
+        **dict.fromkeys(("lower", "upper"), (windows, steps, columns, len(arrays.get("levels", ())))),
+    }
+    if wrong := [name for name in arrays if name in sizes and arrays[name].shape != sizes[name]]:
+        raise DocumentError(path, f"the array {wrong[0]} is of other windows")
+    if arrays["timestamps"].dtype != np.dtype("datetime64[ns]") or np.isnat(arrays["timestamps"]).any():
+        raise DocumentError(path, "its timestamps are none")
+    return arrays

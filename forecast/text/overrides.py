@@ -1,14 +1,22 @@
-"""The command that trains on a file, as one types it."""
+"""Commands as one types them: overrides in Hydra's grammar, the command that trains on a file or installs an extra."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
+from importlib.metadata import distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
 _NUMBER = re.compile(r"[+-]?[\d._]+([eE][+-]?[\d_]+)?")
 _WORDS = {"null", "true", "false", "nan", "inf"}
+# As pip knows it. The name of the package, `forecast`, belongs to a stranger's program on PyPI.
+DISTRIBUTION = "informer-forecast"
+
+_BESIDE = Path(__file__).resolve().parents[2]  # the checkout, or what pip installs into
 
 
 def hydra_value(value: object) -> str:
@@ -44,3 +52,19 @@ def train_command(model: str, path: str, settings: Mapping[str, object]) -> str:
     """`forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings, as a shell reads them back."""
     settings = {"model": model, "data": "csv", "data.path": path, **settings}
     return " ".join(["forecast train", *(typed(*item) for item in settings.items())])
+
+
+def install(extra: str) -> str:
+    """The command that brings the packages of an extra of pyproject.toml, such as `ray`.
+
+    From the checkout, else from the wheel or folder that this was installed from; where that is gone, they themselves.
+    """
+    if (_BESIDE / "pyproject.toml").is_file() and (_BESIDE / "conf").is_dir():
+        return f'pip install -e "{"." if _BESIDE.samefile(".") else _BESIDE}[{extra}]"'
+    installed = distribution(DISTRIBUTION)
+    source = urlsplit(json.loads(installed.read_text("direct_url.json") or "{}").get("url", ""))  # PEP 610
+    file = Path(unquote(source.path))
+    if source.scheme == "file" and file.exists():
+        return f'pip install "{file}[{extra}]"'
+    of_extra = (line for line in installed.requires or [] if re.search(rf"extra == .{extra}\b", line))
+    return " ".join(["pip install", *(f'"{line.split(";")[0].strip()}"' for line in of_extra)])

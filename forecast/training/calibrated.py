@@ -14,7 +14,7 @@ from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import ValPart, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
-from forecast.evaluation.interval_errors import name_of, windows_needed
+from forecast.evaluation.scored_intervals import name_of, windows_needed
 from forecast.files import replacing
 from forecast.training.cross_fit import HALVES, chosen_weights
 

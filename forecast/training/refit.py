@@ -18,7 +18,7 @@ from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 from forecast.checkpoint.load import Checkpoint, build_model
 from forecast.checkpoint.record import RefitRecord
 from forecast.data.prepare import Prepared
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options

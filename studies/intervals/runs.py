@@ -20,8 +20,7 @@ from forecast.errors import UserError, closest
 from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.conformal import Calibration
 from forecast.evaluation.evaluate import Protocol
-from forecast.evaluation.interval_errors import name_of
-from forecast.evaluation.scored_intervals import Intervals
+from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.files import rounded, write_text
 from forecast.jobs.trainings import train
 from forecast.models.base import ForecastModel

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 from program import TINY, call
 
-from forecast.data.demo import demo_frame
+from forecast.data.sources import demo_frame
 
 ROWS, SEQ_LEN, PRED_LEN, STEP = 700, 19, 5, 7
 # a ridge has none of the attention's keys

@@ -22,7 +22,7 @@ from forecast.apps.common.engines import forecasts, parts
 from forecast.data.forecast_files import beside
 from forecast.evaluation import predict as core
 from forecast.jobs import cluster as clusters
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 ON_RAY = ("engine=ray",)
 COLUMNS = [*WINDOW, "data.id_column=shop", "data.time_column=day", "data.target=sold"]

@@ -13,7 +13,7 @@ from forecast.apps.forecaster import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.evaluation.conformal import CALIBRATION
-from forecast.evaluation.interval_errors import windows_needed
+from forecast.evaluation.scored_intervals import windows_needed
 from forecast.training import calibrated
 from forecast.training.calibrated import write_entry
 from forecast.training.cross_fit import half_means

@@ -18,7 +18,7 @@ from program import ONE_COLUMN, call
 
 import forecast.apps.train  # noqa: F401 - here: `faked` takes back what is imported in its block
 from forecast.jobs import cluster
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 ON_RAY = ("-m", *ONE_COLUMN, "hydra/launcher=ray")
 

@@ -10,7 +10,7 @@ from forecast.apps.common.results import draw_windows, naive_of, steps_csv
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.saved_scale import SavedScale
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.evaluation.blocks import level_shift
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.report import figures

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from program import call, refusal
 
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 ROWS, SEASON, P = 157, 7, 5
 

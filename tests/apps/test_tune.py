@@ -13,9 +13,9 @@ from apps.tunings import DLINEAR, SPACE, WORDS, drawn, read, tuned
 from program import TINY, call, refusal
 
 from forecast.apps.tune import command
-from forecast.data.demo import demo_frame
+from forecast.data.sources import demo_frame
 from forecast.run_folder import sha256
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 STRANGER = "journal.log"
 

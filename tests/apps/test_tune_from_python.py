@@ -8,7 +8,7 @@ from apps.tunings import DLINEAR, drawn, read
 from program import call
 
 from forecast import Forecaster
-from forecast.data.demo import demo_frame
+from forecast.data.sources import demo_frame
 from forecast.errors import UserError
 
 SPACE = {"optim.lr": {"low": 1e-4, "high": 1e-1, "log": True}, "model.kernel_size": [3, 5, 25], "loss": ["mse", "mae"]}

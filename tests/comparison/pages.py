@@ -8,8 +8,7 @@ import pandas as pd
 from report.pages import made_record
 
 from forecast.comparison.backtest_page import backtest_page
-from forecast.comparison.backtests import cell_errors, fold_errors, summary
-from forecast.comparison.fold_sums import FoldSums
+from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, summary
 from forecast.comparison.study_page import study_page
 
 LEVELS = ("80", "95")

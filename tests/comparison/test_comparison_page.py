@@ -7,9 +7,8 @@ import pytest
 from comparison.folders import edit_json, make_run, make_runs, wave
 from report.pages import HOSTILE
 
-from forecast.comparison.page import comparison_page
+from forecast.comparison.page import comparison_page, verdicts
 from forecast.comparison.rows import comparisons, mse_difference, read_folder
-from forecast.comparison.verdicts import verdicts
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from forecast.config.rules import MOST_DEVICES
 from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 SEED = ": must be between 0 and 4294967295"
 SHARE = "must be at least 0 and less than 1"

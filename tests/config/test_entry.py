@@ -18,7 +18,7 @@ from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
 from forecast.config.values import options
 from forecast.errors import closest
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"

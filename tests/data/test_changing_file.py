@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from forecast.data.guessing.check import check_file
-from forecast.data.reading import csv_columns, file_bytes
+from forecast.data.reading import csv_columns, unpacked
 from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.file_bytes import FileBytes
+from forecast.data.reading.unpacked import FileBytes
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
@@ -83,7 +83,7 @@ def test_rows_that_are_appended_meanwhile_are_neither_read_nor_in_the_checksum(p
 @pytest.mark.parametrize("block", [1 << 20, 1 << 9], ids=["in one piece", "in pieces"])
 def test_a_file_that_is_written_anew_meanwhile_is_refused(source, at, lines, block, monkeypatch):
     path = source.path_used()
-    monkeypatch.setattr(file_bytes, "_BLOCK", block)
+    monkeypatch.setattr(unpacked, "_BLOCK", block)
     at(lambda: path.write_text("".join(lines)))
     with pytest.raises(UserError, match=rf"{path} was changed while it was read.*cp {path} {path}.copy.csv"):
         source.frame()

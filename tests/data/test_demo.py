@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from forecast.data import demo
-from forecast.data.demo import best_mse, demo_frame
+from forecast.data import sources
+from forecast.data.sources import best_mse, demo_frame
 
 COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 ROWS = 4000
@@ -13,7 +13,7 @@ FIRST_AND_LAST = [9.082299, 1.894014, 11.808272]
 
 
 def parts(seed=7, rows=ROWS):
-    _, signal, phi, sigma = demo._parts(seed, rows)
+    _, signal, phi, sigma = sources._parts(seed, rows)
     return signal, phi, sigma
 
 

@@ -12,8 +12,7 @@ from panels import made_panel
 
 from forecast.data import forecast_files as parts
 from forecast.data.forecast_files import ForecastPart, beside, check_parts, is_unchanged, join, read_part, write_rows
-from forecast.data.writing import ForecastTable, SeriesForecasts, Writing
-from forecast.data.written_times import TimeWriter
+from forecast.data.writing import ForecastTable, SeriesForecasts, TimeWriter, Writing
 from forecast.errors import UserError
 
 PRED_LEN = 3

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from forecast.data.frame import read_frame
-from forecast.data.reading import file_bytes, unpacked
+from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -133,8 +133,8 @@ def test_a_comma_that_was_asked_for_in_a_tsv_is_the_one_in_its_header(tmp_path):
 @pytest.mark.parametrize("name", ["my.csv", "my.csv.gz", "my.zip"])
 @pytest.mark.parametrize("begins", ["", TEXT])
 def test_a_line_that_would_fill_the_memory_is_refused(name, begins, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_bytes, "_BLOCK", 1 << 10)
-    monkeypatch.setattr(file_bytes, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(unpacked, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(unpacked, "LONGEST_LINE", 1 << 16)
     text = begins.encode() + b"0" * (1 << 17)
     content = {".csv": text, ".gz": gzip.compress(text), ".zip": zipped(my=text)}["." + name.rpartition(".")[2]]
     with pytest.raises(UserError, match=r"has a line of more than \d+ MiB: it is no table of rows"):

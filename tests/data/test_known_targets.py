@@ -12,8 +12,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets
 from forecast.data.prepare import prepare
-from forecast.data.split import LastSplit, ShareSplit, split_rows
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import LastSplit, ShareSplit, TargetRows, split_rows
 
 N, L, P = 401, 19, 5
 LENGTHS = (211, 307, 97)

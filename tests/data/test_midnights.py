@@ -8,7 +8,7 @@ from data.csv_files import read_frame, refusal
 
 from forecast.data.guessing.check import check_file
 from forecast.data.reading.timestamps import read_timestamps
-from forecast.data.values.near_grid import stamps_on_grid
+from forecast.data.values.frequency import stamps_on_grid
 
 ROWS = 24 * 30
 ENDS = pd.date_range("2023-01-01 01:00", periods=ROWS, freq="h")

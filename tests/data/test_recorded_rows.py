@@ -11,7 +11,7 @@ import torch
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
 from forecast.data.recorded_rows import RecordedRows, row_hashes
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 
 LENGTHS = np.array([11, 7, 13])
 

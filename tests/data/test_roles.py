@@ -15,7 +15,7 @@ from forecast.data.categories import with_categories
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 CONFIG = run_config("seq_len=11", "label_len=5", "pred_len=3", "model=dlinear")
 SHARES = ShareSplit(train=0.7, test=0.2)

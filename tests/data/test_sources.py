@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data import catalog, demo
+from forecast.data import catalog, sources
 from forecast.data.sources import CatalogSource, CsvSource, DemoSource, SavedCatalogSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
@@ -54,7 +54,7 @@ def test_the_demo_follows_the_same_rules(features, columns, targets):
     frame = source.frame()
     assert (frame.values.shape, len(source.target_columns(frame))) == ((101, columns), targets)
     target = 3 if features == "M" else source.target_columns(frame)[0]
-    assert (frame.values[:, target] == demo.demo_frame(rows=101).values[:, 3]).all()
+    assert (frame.values[:, target] == sources.demo_frame(rows=101).values[:, 3]).all()
 
 
 @pytest.mark.parametrize("features", ["M", "S", "MS"])
@@ -91,13 +91,13 @@ def test_the_demo_describes_itself_by_its_seed_and_rows():
     source = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
     assert source.time_column == "date"
     assert source.describe(source.frame()) == {"name": "demo", "path": None, "checksum": "demo-seed3-rows1009"}
-    assert (source.frame().values == demo.demo_frame(seed=3, rows=1009).values).all()
+    assert (source.frame().values == sources.demo_frame(seed=3, rows=1009).values).all()
 
 
 def test_the_demo_knows_the_best_error_of_its_targets():
     source = DemoSource(split=SPLIT, features="S", target="HULL", demo_seed=3, rows=1009)
     best = source.best_mse(["HULL"], 5)
-    assert np.array_equal(best, demo.best_mse(seed=3, rows=1009, columns=["HULL"], steps=5))
+    assert np.array_equal(best, sources.best_mse(seed=3, rows=1009, columns=["HULL"], steps=5))
 
 
 def test_a_catalog_source_reads_root_and_verifies(tmp_path):

@@ -9,8 +9,18 @@ from panels import made_panel
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.split import Cuts, DateSplit, FoldSplit, RowSplit, ShareSplit, Split, split_rows
-from forecast.data.target_rows import TargetRows, WindowOrigins, panel_cuts
+from forecast.data.split import (
+    Cuts,
+    DateSplit,
+    FoldSplit,
+    RowSplit,
+    ShareSplit,
+    Split,
+    TargetRows,
+    WindowOrigins,
+    panel_cuts,
+    split_rows,
+)
 from forecast.errors import UserError
 
 ETTH = RowSplit(train=8640, val=2880, test=2880)

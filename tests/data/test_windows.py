@@ -19,8 +19,7 @@ from torch.utils.data import DataLoader
 
 from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
-from forecast.data.split import RowSplit, split_rows
-from forecast.data.target_rows import WindowOrigins
+from forecast.data.split import RowSplit, WindowOrigins, split_rows
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import (
     MOST_PAST,

@@ -15,7 +15,7 @@ from forecast.data.guessing.check import check_file
 from forecast.data.reading import unpacked, workbook
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 openpyxl = pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
 pytest.importorskip("defusedxml", reason='needs defusedxml: pip install -e ".[xlsx]"')

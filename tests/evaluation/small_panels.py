@@ -5,8 +5,7 @@ import pandas as pd
 
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
-from forecast.data.split import LastSplit
-from forecast.data.target_rows import panel_cuts
+from forecast.data.split import LastSplit, panel_cuts
 
 LENGTHS = (61, 17, 43, 89, 5, 43)
 COLUMNS = ("y", "z", "x")

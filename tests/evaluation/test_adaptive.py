@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from forecast.evaluation.adaptive import RATE, WidthTracker
+from forecast.evaluation.scored_intervals import RATE, WidthTracker
 
 P, T, K = 5, 2, 3
 LEVELS = (50.0, 80.0, 95.0)

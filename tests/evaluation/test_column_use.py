@@ -8,8 +8,7 @@ from evaluation.small_panels import panel
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.split import LastSplit, ShareSplit, split_rows
-from forecast.data.target_rows import panel_cuts
+from forecast.data.split import LastSplit, ShareSplit, panel_cuts, split_rows
 from forecast.evaluation.column_use import column_use, past_blocks, rests_on
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.base import ForecastModel, WindowShape

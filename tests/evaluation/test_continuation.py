@@ -11,7 +11,7 @@ from models.small import informer
 from panels import made_panel
 from scales import scales_of
 
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.data.values.time_features import time_features
 from forecast.errors import UserError
 from forecast.evaluation import predict

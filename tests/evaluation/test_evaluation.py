@@ -10,7 +10,7 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fit_nlinear, make_baselines, season, window_shape
 from forecast.evaluation.blocks import split_metrics

@@ -14,8 +14,7 @@ from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.split import ShareSplit, split_rows
 from forecast.evaluation.baselines import fit_nlinear, window_shape
-from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.leakage_borders import refilled
+from forecast.evaluation.leakage import check_leakage, refilled
 from forecast.models.naive import LastValue
 
 N, L, P = 131, 11, 5

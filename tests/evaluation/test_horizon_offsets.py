@@ -12,10 +12,10 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
+from forecast.evaluation.blocks import check_offsets, offset_metrics
 from forecast.evaluation.evaluate import Protocol
-from forecast.evaluation.horizon_offsets import check_offsets, offset_metrics
 from forecast.models.base import ForecastModel
 
 N, C, P = 211, WINDOW["n_columns"], WINDOW["pred_len"]

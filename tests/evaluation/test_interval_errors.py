@@ -6,7 +6,7 @@ import pytest
 import torch
 from utilsforecast import losses
 
-from forecast.evaluation.interval_errors import IntervalErrors
+from forecast.evaluation.scored_intervals import IntervalErrors
 
 W, P, T, G = 11, 5, 2, 3
 LEVELS = (20.0, 40.0, 60.0, 80.0, 95.0)

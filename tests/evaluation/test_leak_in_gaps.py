@@ -11,8 +11,7 @@ from forecast.data.gaps import Repair
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows, window_shape
-from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.leakage_borders import refilled
+from forecast.evaluation.leakage import check_leakage, refilled
 from forecast.models.naive import LastValue
 
 N, GAP = 401, range(211, 216)

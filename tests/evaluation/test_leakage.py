@@ -19,17 +19,16 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
-from forecast.data.split import ShareSplit, split_rows
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import ShareSplit, TargetRows, split_rows
 from forecast.errors import UserError
-from forecast.evaluation import leakage, leakage_borders, leakage_windows
+from forecast.evaluation import leakage, leakage_windows
 from forecast.evaluation.leakage import (
+    check_borders,
     check_forecasts,
     check_leakage,
     check_scaler,
     check_splits,
 )
-from forecast.evaluation.leakage_borders import check_borders
 from forecast.evaluation.leakage_windows import NothingShown, affordable_windows, check_training_outputs
 from forecast.models.base import ForecastModel
 
@@ -344,31 +343,31 @@ def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
         patch.setattr(Scales, "fit", later)
         with pytest.raises(UserError, match="borders: the scale's mean of column 'load' changes"):
             check_borders(data)
-    honest = leakage_borders.fit_nlinear
+    honest = leakage.fit_nlinear
     val = data.splits["val"]
     late = TargetRows(val.first - L, val.stop)
     of_val = lambda data: honest(data.but(splits={"train": late}))  # noqa: E731
-    monkeypatch.setattr(leakage_borders, "fit_nlinear", of_val)
+    monkeypatch.setattr(leakage, "fit_nlinear", of_val)
     with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after train"):
         check_borders(data)
 
 
 def test_the_baseline_is_fitted_anew_on_the_last_windows_alone(data):
-    with mock.patch.object(leakage_borders, "fit_nlinear", wraps=leakage_borders.fit_nlinear) as fit:
+    with mock.patch.object(leakage, "fit_nlinear", wraps=leakage.fit_nlinear) as fit:
         check_borders(data)
-    assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage_borders.FITTED_WINDOWS] * 2
+    assert [len(call.args[0].windows("train")) for call in fit.call_args_list] == [leakage.FITTED_WINDOWS] * 2
     last = fit.call_args_list[0].args[0].windows("train")
     assert torch.equal(last[63].target, data.windows("train")[67].target)
 
 
 def test_rows_far_from_the_end_of_a_split_are_not_made_anew(data, monkeypatch):
-    monkeypatch.setattr(leakage_borders, "FITTED_WINDOWS", 1)
-    monkeypatch.setattr(leakage_borders, "NOISY_ROWS", 31)
-    with mock.patch.object(leakage_borders, "prepare", wraps=leakage_borders.prepare) as prepare_again:
+    monkeypatch.setattr(leakage, "FITTED_WINDOWS", 1)
+    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
+    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
         check_borders(with_gaps())
     assert {len(call.args[0].values) for call in prepare_again.call_args_list} == {62, 57}
-    monkeypatch.setattr(leakage_borders, "NOISY_CELLS", 29 * 3)
-    with mock.patch.object(leakage_borders, "prepare", wraps=leakage_borders.prepare) as prepare_again:
+    monkeypatch.setattr(leakage, "NOISY_CELLS", 29 * 3)
+    with mock.patch.object(leakage, "prepare", wraps=leakage.prepare) as prepare_again:
         check_borders(with_gaps())
     assert {len(call.args[0].values) for call in prepare_again.call_args_list} == {58, 55}
     monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
@@ -378,7 +377,7 @@ def test_rows_far_from_the_end_of_a_split_are_not_made_anew(data, monkeypatch):
 
 def test_a_column_that_is_still_in_the_train_rows_looked_at_passes(monkeypatch):
     """Scaled by those, its other rows would be farther away than models compute."""
-    monkeypatch.setattr(leakage_borders, "NOISY_ROWS", 31)
+    monkeypatch.setattr(leakage, "NOISY_ROWS", 31)
     values = np.random.default_rng(1).normal(size=(N, 3))
     values[50:91, 1] = 1e-20 * values[50:91, 1]
     check_borders(made_data(frame_of(values)))

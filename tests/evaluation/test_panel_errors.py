@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from utilsforecast import losses
 
 from forecast.data.differences import seasonal_differences
-from forecast.data.split import LastSplit
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import LastSplit, TargetRows
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums
 from forecast.evaluation.naive_errors import naive_errors
 

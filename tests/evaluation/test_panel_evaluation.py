@@ -13,10 +13,9 @@ from forecast.data.gaps import Repair
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season, window_shape
-from forecast.evaluation.blocks import baseline_metrics, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, check_offsets, split_metrics
 from forecast.evaluation.evaluate import Protocol, counted_windows, evaluate, look_back_of
 from forecast.evaluation.fitting import fitted_series, rows_to_fit, train_season
-from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.files import json_text
 from forecast.models.naive import LastValue, SeasonalNaive
 

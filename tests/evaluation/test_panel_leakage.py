@@ -11,9 +11,9 @@ from scales import scales_of
 from forecast.data import prepare
 from forecast.data.gaps import Repair
 from forecast.data.scaling import Scales
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
-from forecast.evaluation import leakage, leakage_borders
+from forecast.evaluation import leakage
 from forecast.evaluation.baselines import window_shape
 from forecast.evaluation.leakage import check_forecasts, check_leakage, check_scaler, later_rows
 from forecast.models.base import ForecastModel
@@ -238,7 +238,7 @@ def test_an_honest_panel_owes_nothing_to_later_rows(scaling, gaps, policy):
     for pad in (False, True):
         data = prepared(gappy(gaps, policy), scaling=scaling, pad=pad)
         before = data.frame.values.copy()
-        leakage_borders.check_borders(data)
+        leakage.check_borders(data)
         np.testing.assert_array_equal(data.frame.values, before)
 
 
@@ -246,7 +246,7 @@ def gappy(gaps, policy="interpolate"):
     frame = panel(gaps=gaps)
     if frame.measured is not None:
         frame.measured[frame.offsets[:-1]] = frame.measured[frame.offsets[1:] - 1] = True
-    return leakage_borders.refilled(replace(frame, repair=Repair(policy)))
+    return leakage.refilled(replace(frame, repair=Repair(policy)))
 
 
 def later(rows):
@@ -265,13 +265,13 @@ def leaking_scale(monkeypatch):
 
 def leaking_season(monkeypatch):
     found = lambda frame, *_, **sizes: int(np.abs(frame.values).sum()) % 1000  # noqa: E731
-    monkeypatch.setattr(leakage_borders, "train_season", found)
+    monkeypatch.setattr(leakage, "train_season", found)
 
 
 def leaking_baseline(monkeypatch):
-    fit = leakage_borders.fit_nlinear
+    fit = leakage.fit_nlinear
     reaching = lambda data: fit(replace(data, splits={**data.splits, "train": later(data.splits["train"])}))  # noqa: E731
-    monkeypatch.setattr(leakage_borders, "fit_nlinear", reaching)
+    monkeypatch.setattr(leakage, "fit_nlinear", reaching)
 
 
 def leaking_fill(monkeypatch):

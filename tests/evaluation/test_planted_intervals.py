@@ -14,7 +14,7 @@ from forecast.evaluation.evaluate import look_back_of
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, interval_metrics
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.spread import Quantiles
-from forecast.report.intervals import coverage_sentences
+from forecast.report.verdict import coverage_sentences
 from studies.intervals.plain_conformal import plain_calibration
 from studies.intervals.simulated import KINDS, LEVELS, ROWS, TRAIN, KnownMean, series_data, simulated
 

@@ -13,7 +13,7 @@ from models.fitting import fitting_rows
 from forecast.errors import UserError
 from forecast.models.base import WindowShape
 from forecast.models.statistical import ARIMA, ETS, ORDERS, Statistical, Theta
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 B, C, L, P, N, TRAIN, VAL = 2, 5, 11, 7, 331, 211, 281
 TARGETS = (3, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forecast.report.cures import NAMED, cures
+from forecast.report.verdict import NAMED, cures
 
 HEALTHY = {
     "windows": 8521,

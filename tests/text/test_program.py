@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import forecast
-from forecast.text import program
-from forecast.text.program import DISTRIBUTION, install
+from forecast.text import overrides
+from forecast.text.overrides import DISTRIBUTION, install
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def test_the_distribution_has_a_name_of_its_own():
 @pytest.fixture
 def wheel(tmp_path, monkeypatch):
     """Installs the program as if from a file: `direct_url.json` of PEP 610, beside the lines of its requirements."""
-    monkeypatch.setattr(program, "_BESIDE", tmp_path)
+    monkeypatch.setattr(overrides, "_BESIDE", tmp_path)
 
     def install_from(url):
         (tmp_path / "METADATA").write_text(
@@ -32,7 +32,7 @@ def wheel(tmp_path, monkeypatch):
         )
         if url:
             (tmp_path / "direct_url.json").write_text(json.dumps({"url": url}))
-        monkeypatch.setattr(program, "distribution", lambda name: PathDistribution(tmp_path))
+        monkeypatch.setattr(overrides, "distribution", lambda name: PathDistribution(tmp_path))
 
     return install_from
 

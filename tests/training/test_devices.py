@@ -12,12 +12,11 @@ from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
+from forecast.evaluation import blocks as offsetting
 from forecast.evaluation import evaluate as evaluating
-from forecast.evaluation import horizon_offsets as offsetting
 from forecast.evaluation.baselines import fit_baselines
-from forecast.evaluation.blocks import baseline_metrics, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics
 from forecast.evaluation.evaluate import Protocol, evaluate
-from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.predict import Continuation
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.module import ForecastModule

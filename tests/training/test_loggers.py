@@ -16,7 +16,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from program import TINY, WITH_FIGURES, call, refusal
 
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.loggers import finished_wandb_run, log_figure, log_histogram, make_logger
 

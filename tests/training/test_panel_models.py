@@ -10,7 +10,7 @@ import pytest
 from program import call, refusal
 
 from forecast.config import compose
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 LENGTHS = {"long": 140, "short": 20, "middle": 83, "other": 101}
 WINDOW = ["seq_len=19", "label_len=7", "pred_len=5", "data/split=last", "data.split.val=2", "data.split.test=3"]

@@ -9,8 +9,7 @@ from evaluation.small_panels import panel, prepared
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import CsvSource
-from forecast.data.split import ShareSplit, split_rows
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import ShareSplit, TargetRows, split_rows
 from forecast.training.record import describe_data, trained_until
 
 N, L, P = 131, 7, 3

@@ -10,7 +10,7 @@ from training.test_processes import DDP, PLAIN, checkpoint, largest_difference, 
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.prepare import Prepared
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.refit import StopAt, with_more_rows

@@ -11,7 +11,7 @@ from forecast.apps.common.future import future_source
 from forecast.apps.common.inputs import find_device, trained_source
 from forecast.checkpoint.load import load_checkpoint
 from forecast.evaluation.evaluate import evenly_spaced
-from forecast.evaluation.interval_columns import split_ends
+from forecast.evaluation.predict import split_ends
 
 SHOWN = 25  # series of a panel
 

@@ -30,7 +30,7 @@ from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
 from forecast.jobs.steps import begin_server, run_step
-from forecast.report.leaderboard import board_table
+from forecast.report.tables import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import LOCK, hold, release

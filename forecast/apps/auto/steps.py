@@ -18,8 +18,7 @@ from forecast.apps.common.command import Answer, command
 from forecast.apps.common.inputs import trained_source
 from forecast.apps.common.page import remake
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
-from forecast.apps.common.training_data import begin, read_data
-from forecast.apps.common.training_plan import make_plan
+from forecast.apps.common.training_data import begin, make_plan, read_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.entry import call
 from forecast.data.prepare import Prepared

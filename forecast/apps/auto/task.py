@@ -20,7 +20,7 @@ from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
-from forecast.data.target_rows import panel_cuts
+from forecast.data.split import panel_cuts
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value

@@ -40,8 +40,7 @@ from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
 from forecast.checkpoint.load import Checkpoint, is_fitted_at_once, load_checkpoint
-from forecast.comparison.backtests import cell_errors, fold_errors, printed, sentences, summary
-from forecast.comparison.fold_sums import FoldSums
+from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import is_typed, launcher_overrides, run_folder, task_overrides
 from forecast.config.resolvers import identity, program

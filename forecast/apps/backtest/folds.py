@@ -19,8 +19,7 @@ from forecast.data.assembling.rows import nanoseconds
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
-from forecast.data.split import FoldSplit
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import FoldSplit, TargetRows
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation import leakage

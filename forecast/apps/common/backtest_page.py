@@ -21,8 +21,7 @@ from forecast.apps.common.outputs import remake_page
 from forecast.apps.common.page import origin_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.comparison.backtest_page import backtest_page
-from forecast.comparison.backtests import cell_errors
-from forecast.comparison.fold_sums import FoldSums
+from forecast.comparison.backtests import FoldSums, cell_errors
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.run_folder import FILES, sha256

@@ -26,8 +26,7 @@ from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing, digits_of
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
-from forecast.evaluation.interval_columns import column_names, of_each
-from forecast.evaluation.predict import Continuation
+from forecast.evaluation.predict import Continuation, column_names, of_each
 from forecast.models.base import ForecastModel
 from forecast.text.terminal import label
 

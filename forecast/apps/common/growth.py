@@ -10,7 +10,7 @@ import numpy as np
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource, Source
-from forecast.data.target_rows import ANYWHERE, TargetRows
+from forecast.data.split import ANYWHERE, TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.text.overrides import hydra_value, typed

@@ -24,7 +24,7 @@ from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
-from forecast.data.target_rows import TargetRows, panel_cuts
+from forecast.data.split import TargetRows, panel_cuts
 from forecast.data.values.cells import Flags
 from forecast.errors import UserError, closest
 from forecast.evaluation.history import report_far

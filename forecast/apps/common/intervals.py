@@ -8,8 +8,7 @@ from forecast.bounds import PER_CENT
 from forecast.checkpoint.load import Checkpoint
 from forecast.errors import UserError
 from forecast.evaluation.conformal import Calibration, blocks_needed
-from forecast.evaluation.interval_errors import name_of, windows_needed
-from forecast.evaluation.scored_intervals import Intervals
+from forecast.evaluation.scored_intervals import Intervals, name_of, windows_needed
 
 MOST_LEVELS = 20
 USUAL = (80.0, 95.0)  # of checkpoints that are older than the key

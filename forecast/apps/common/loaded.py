@@ -12,8 +12,8 @@ from forecast.apps.common.results import Result, evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.run_config import Plain
 from forecast.data.sources import Source
+from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import Elsewhere, Protocol
-from forecast.evaluation.horizon_offsets import check_offsets
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from forecast.run_folder import (
     Run,
     checkpoint_path,
     read_run,
+    read_windows,
     torn,
 )
 from forecast.run_folder.shapes import Metrics, Origin
-from forecast.run_folder.windows import read_windows
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 # Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.

@@ -22,7 +22,7 @@ from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.sources import DemoSource, Source
 from forecast.evaluation.baselines import WEIGHTS
-from forecast.evaluation.blocks import baseline_metrics, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
@@ -32,7 +32,6 @@ from forecast.evaluation.evaluate import (
     evaluate,
     evenly_spaced,
 )
-from forecast.evaluation.horizon_offsets import offset_metrics
 from forecast.evaluation.naive_errors import MaseScale, naive_errors, naive_period
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
@@ -217,7 +216,7 @@ def write_results(folder: Path, result: Result) -> None:
         save_arrays(beside(FORECASTS), windows)
         draw_windows(beside(PICTURE), windows, metrics, worst=len(evaluation.worst))
         if evaluation.intervals is not None:
-            from forecast.report.reliability import draw_reliability
+            from forecast.report.figures import draw_reliability
 
             draw_reliability(beside(RELIABILITY), metrics, result.split)
             names = [*names, RELIABILITY]

@@ -34,8 +34,7 @@ from forecast.data.forecast_files import (
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import CSV, FarSeries, ForecastTable, all_far
 from forecast.errors import UserError
-from forecast.evaluation.interval_columns import split_ends
-from forecast.evaluation.predict import BATCH, Continuation
+from forecast.evaluation.predict import BATCH, Continuation, split_ends
 from forecast.files import remove_unfinished, together
 from forecast.text.terminal import label
 

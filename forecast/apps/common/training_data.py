@@ -1,16 +1,23 @@
-"""What every training begins with: its data, read and scaled, and what a checkpoint will say of them."""
+"""What every training begins with: its plan, its data, read and scaled, and what a checkpoint will say of them.
+
+The plan is the checked config of the command, or that of the run that goes on.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from omegaconf import DictConfig
 from torch import Tensor
 
 from forecast.apps.common.growth import has_grown, what_now
-from forecast.apps.common.inputs import rows_of
-from forecast.checkpoint.load import Checkpoint
+from forecast.apps.common.inputs import rows_of, saved_source
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import Record
+from forecast.config.check import check_config
+from forecast.config.compose import choices, in_sweep, is_typed, run_folder, task_overrides
 from forecast.config.distributed import rank
+from forecast.config.resume import resumed_config
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows
 from forecast.data.categories import with_train_categories
@@ -20,16 +27,17 @@ from forecast.data.roles import names_roles
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import Source
-from forecast.data.target_rows import panel_cuts
+from forecast.data.split import panel_cuts
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
+from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.fitting import train_season
-from forecast.evaluation.horizon_offsets import check_offsets
 from forecast.text.overrides import typed
 from forecast.training.combined import baselines_of, is_combined
-from forecast.training.fit import Plan
-from forecast.training.record import make_record
+from forecast.training.fit import Plan, check_initial_weights
+from forecast.training.optimizers import dry_step
+from forecast.training.record import make_record, versions
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +139,55 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
     data = data.but(season=period)
     data.check_enough()
     return data
+
+
+def make_plan(cfg: DictConfig) -> Plan:
+    """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it.
+
+    Raises UserError for a checkpoint that holds no optimizer to go on with, and where its data have changed since.
+    """
+    options: Mapping[str, str | None] = choices()
+    if cfg.ckpt_path and in_sweep():
+        raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
+    start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
+    if start is not None:
+        if start.refit is not None:
+            last = typed("ckpt_path", str(start.path.with_name("last.ckpt")))
+            raise UserError(
+                f"ckpt_path={start.path} was trained once more on more rows, and no training goes on from it. Go on "
+                f"from the held-out model, which refits anew: {last}"
+            )
+        if (imported := start.record.imported) is not None:
+            raise UserError(
+                f"ckpt_path={start.path} was imported from {imported['file']}: it holds weights only, "
+                "and no training can go on from them. evaluate and predict take it; train anew without ckpt_path."
+            )
+        cfg = resumed_config(start.config.plain, start.record.choices, cfg, task_overrides(), options)
+        options = start.record.choices
+        warn_of_other_bits(start)
+    check_config(cfg)
+    config = RunConfig.composed(cfg)
+    check_initial_weights(config)
+    dry_step(config)
+    root = str(config.data.get("root")) if is_typed("data.root") else None
+    source = config.data.build(Source) if start is None else saved_source(config.data, root=root)
+    if start is not None:
+        check_same_data(start, source, source.checksum())
+    return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
+
+
+def warn_of_other_bits(start: Checkpoint) -> None:
+    """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
+    before, now = start.record.versions, versions()
+    if before.get("commit") != now["commit"]:
+        log.warning(
+            "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
+            "code would have trained.",
+            *(start.path, before.get("commit") or "unknown", now["commit"]),
+        )
+    if (threads := before.get("threads", now["threads"])) != now["threads"]:
+        log.warning(
+            "%s was trained with %s threads, here are %s: sums are rounded otherwise, so the run does not end with the "
+            "bits that it would have had. For these: OMP_NUM_THREADS=%s",
+            *(start.path, threads, now["threads"], threads),
+        )

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from forecast.apps.common.command import Answer
 from forecast.errors import UserError
-from forecast.text.program import install
+from forecast.text.overrides import install
 
 
 def tune(cfg: DictConfig) -> Answer:

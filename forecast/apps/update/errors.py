@@ -10,7 +10,7 @@ from forecast.apps.update.state import Issued, State
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
-from forecast.evaluation.interval_errors import name_of
+from forecast.evaluation.scored_intervals import name_of
 from forecast.evaluation.watch import CHARTS, Day, alarms, watched
 
 

@@ -22,8 +22,8 @@ from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import Source
 from forecast.data.writing import SeriesForecasts, all_far
-from forecast.evaluation.expected import Reference, reference
-from forecast.evaluation.interval_columns import split_ends
+from forecast.evaluation.predict import split_ends
+from forecast.evaluation.watch import Reference, reference
 
 VAL = "val"
 

@@ -29,9 +29,8 @@ from forecast.documents import (
     read_arrays,
 )
 from forecast.errors import UserError
-from forecast.evaluation.expected import Reference
-from forecast.evaluation.interval_errors import name_of
-from forecast.evaluation.watch import CHARTS, Expected, alarms
+from forecast.evaluation.scored_intervals import name_of
+from forecast.evaluation.watch import CHARTS, Expected, Reference, alarms
 from forecast.files import remove_unfinished, save_arrays, together
 from forecast.text.documents import as_cell
 

@@ -19,17 +19,14 @@ from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joine
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
 from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.file_bytes import FileBytes
 from forecast.data.reading.raw_columns import TypedTable
-from forecast.data.reading.unpacked import damaged
+from forecast.data.reading.unpacked import FileBytes, damaged
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError
 
 _TIMES, _ROWS = "times.i64", "rows.f32"  # in the order of series, until they are regular
-
-
 CELLS = 1 << 20  # read at a time, about
 
 

@@ -15,7 +15,7 @@ from forecast.data.reading.layout import Aggregate, Duplicates
 from forecast.data.reading.rows import known_frequency
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.near_grid import Moved, on_grid
+from forecast.data.values.frequency import Moved, on_grid
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 

@@ -18,11 +18,9 @@ from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
-from forecast.data.split import ShareSplit, split_rows
-from forecast.data.target_rows import TargetRows, WindowOrigins, usable_windows
+from forecast.data.split import ShareSplit, TargetRows, WindowOrigins, split_rows, usable_windows
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
-from forecast.data.values.frequency import rows_missing
-from forecast.data.values.near_grid import stamps_on_grid
+from forecast.data.values.frequency import rows_missing, stamps_on_grid
 from forecast.errors import UserError, closest
 from forecast.text.overrides import train_command
 from forecast.text.terminal import listed
@@ -31,8 +29,6 @@ MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of noth
 INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _MOST_COMMANDS = 12
-
-
 _PANEL = "all series, as a panel"
 
 

@@ -19,8 +19,7 @@ from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table
 from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.frequency import grid_frequency, infer_frequency, rows_missing
-from forecast.data.values.near_grid import stamps_on_grid
+from forecast.data.values.frequency import grid_frequency, infer_frequency, rows_missing, stamps_on_grid
 from forecast.errors import UserError, closest
 from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import listed

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
-from forecast.data.reading.file_bytes import LONGEST_LINE, FileBytes, without_waiting
 from forecast.data.reading.raw_columns import BLANKS, TypedTable
-from forecast.data.reading.unpacked import GZIP, ZIP, unpacked
+from forecast.data.reading.unpacked import GZIP, LONGEST_LINE, ZIP, FileBytes, unpacked, without_waiting
 from forecast.data.reading.workbook import ABOVE, header_place
 from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.data.values.findings import MAX_QUOTED, Findings, quoted

@@ -1,6 +1,7 @@
-"""What pages of several kinds declare: the verdict, printed tables, coverage, errors by series, how it came about."""
+"""What pages of several kinds declare: verdict, tables, coverage, series, data, how a checkpoint came about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,22 @@ from rich.text import Text as RichText
 
 from forecast.report.page.charts import MOST_BARS, bars_chart, ranks_chart
 from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section, Verdict, facts
-from forecast.report.page.origin import config_rows
-from forecast.report.tables import short_number
+from forecast.report.tables import UNITS, short_number
 from forecast.report.verdict import TRAIN
-from forecast.run_folder.shapes import Origin
+from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, Origin, Scale, SeriesRead, block_of
+from forecast.text.terminal import label, listed
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
+NAMED = 8  # columns or series that are named
+MOST_SCALED, MOST_KEYS = 50, 400  # rows of the table of scalers, of that of the config
+# Of these the last name alone: a page is shown to others.
+PATHS = ("path", "root", "static_path", "ckpt_path", "initial_weights", "default_root_dir")
+GAPS = {
+    "interpolate": "interpolated",
+    "forward_fill": "filled with the value before",
+    "zero": "taken for a 0 that was measured",
+    "mask": "masked: windows beside them are left out",
+}
 
 
 def verdict(sentences: Sequence[str]) -> Verdict:
@@ -79,3 +90,96 @@ def origin_section(origin: Origin, *before: Piece | None) -> Section:
     every = facts(config_rows(origin["config"]), folded="every key")
     parts = [*before, facts(versions, title="Versions"), facts(chosen, title="Config"), every]
     return Section("run", "How it came about", parts)
+
+
+def data_section(data: DataRecord, scale: Scale, metrics: Metrics, split: str) -> Section:
+    """What was read, filled in, left out, and how it was split.
+
+    data: the entry `data` of a checkpoint's record; scale: of its columns, means over the series. metrics: that becomes
+    metrics.json.
+    """
+    rows = [("file", f"{label(str(metrics['data']))}, checksum {label(str(data['checksum']))}")]
+    if metrics.get("evaluated_file"):
+        rows.append(("evaluated on", label(str(metrics["evaluated_file"]))))
+    rows += [("columns", _named(data["columns"])), ("targets", _named(data["targets"])), ("every", str(data["freq"]))]
+    if data.get("known"):
+        rows.append(("known in advance", _named(data["known"])))
+    if data.get("hidden"):
+        rows.append(("observed only", _named(data["hidden"])))
+    if data.get("season"):
+        rows.append(("season", f"{data['season']} steps"))
+    if many := data["series"]["count"] > 1:
+        rows += _panel_rows(data, data["series"])
+    else:
+        splits = data["splits"].items()
+        rows += [(f"{name} rows", f"{stop - start:,}: {start} to {stop - 1}") for name, (start, stop) in splits]
+    rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
+    if gaps := data.get("gaps"):
+        rows.append(("gaps", _gaps(gaps)))
+    rows += _left_out(data)
+    if flat := block_of(metrics, split).get("flat"):
+        rows.append(("nearly flat forecasts", _named(flat)))
+    return Section("data", "Data", [facts(rows), scaler_table(scale, many=many)])
+
+
+def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
+    lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
+    windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
+    units = UNITS.get(data.get("scaling", ""), "")
+    return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
+
+
+def _gaps(gaps: Gaps) -> str:
+    """What was done to what the file lacked."""
+    rows, cells = gaps["rows_added"], gaps["cells_filled"]
+    if not rows and not cells:
+        return "none: nothing was filled in"
+    counts = f"{rows:,} rows added, {cells:,} cells without a value, at most {gaps['longest_run']:,} rows in succession"
+    return f"{counts}; {GAPS.get(gaps['policy'], gaps['policy'])}"
+
+
+def _left_out(data: DataRecord) -> Iterator[tuple[str, str]]:
+    windows = (data.get("gaps") or {}).get("windows_left_out") or {}
+    if any(windows.values()):
+        yield "windows left out", ", ".join(f"{count:,} of {name}" for name, count in windows.items())
+    series = data["series"]
+    if series.get("cells_made_up") and series["count"] > 1:
+        yield "cells filled in", f"{series['cells_made_up']:,}, which count in no loss, scale or error"
+    for reason, group in (series.get("left_out") or {}).items():
+        more = f" and {group['count'] - len(group['first'])} more" * (group["count"] > len(group["first"]))
+        yield "series left out", f"{group['count']:,}, {label(reason)}: {listed(group['first'])}{more}"
+
+
+def scaler_table(scale: Scale, *, many: bool) -> PageTable | None:
+    """By what the values of a checkpoint's data are scaled; None where no column is. many: whether by the series."""
+    every = list(zip(scale["columns"], scale["mean"], scale["std"], strict=True))
+    rows = [(label(name), f"{mean:.5g}", f"{std:.5g}") for name, mean, std in every[:MOST_SCALED]]
+    if not rows:
+        return None
+    rest = f"and {len(every) - MOST_SCALED} more columns\n" * (len(every) > MOST_SCALED)
+    of = "means over the series of the panel" if many else "of the train rows"
+    headings = ["column", "mean", "standard deviation"]
+    return PageTable(rows, headings, caption=f"{rest}{of}", title="Scale of the columns")
+
+
+def config_rows(config: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Each key of the config by its path, in the order of these: a run that went on has others; of files the name."""
+    rows = [(label(path), label(value, 300)) for path, value in sorted(_leaves(config, ()))]
+    rest = [("...", f"{len(rows) - MOST_KEYS} more keys")] if len(rows) > MOST_KEYS else []
+    return rows[:MOST_KEYS] + rest
+
+
+def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from _leaves(value, (*path, str(key)))
+    elif path and path[-1] in PATHS and isinstance(node, str):
+        yield ".".join(path), PurePath(node).name
+    else:
+        yield ".".join(path), "null" if node is None else str(node)
+
+
+def _named(names: Sequence[str]) -> str:
+    """How many, and the first of them."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{len(names)}: {listed(names[:NAMED])}{more}" if names else "none"

@@ -7,8 +7,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.report.forecasters import best_baseline
-from forecast.report.intervals import intervals_table
-from forecast.report.leaderboard import board_table, rests_on_tables
 from forecast.report.page.charts import (
     bars_chart,
     coverage_chart,
@@ -19,18 +17,20 @@ from forecast.report.page.charts import (
     steps_chart,
 )
 from forecast.report.page.document import Card, Cards, Drawn, Piece, Section, Text, chart, render
-from forecast.report.page.origin import data_section
-from forecast.report.page.parts import ZOOM, held, origin_section, ranked_series, table, verdict
+from forecast.report.page.parts import ZOOM, data_section, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import (
     UNITS,
+    board_table,
     columns_table,
     covariates_table,
     offsets_table,
+    rests_on_tables,
     scores_table,
     series_table,
     short_number,
     steps_table,
 )
+from forecast.report.verdict import intervals_table
 from forecast.report.verdict import verdict as sentences
 from forecast.run_folder.shapes import Board, Metrics, Origin, block_of, is_many
 from forecast.text.terminal import label

@@ -6,8 +6,7 @@ import torch
 from panels import LENGTHS, made_panel
 
 from forecast.data.prepare import prepare
-from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit
-from forecast.data.target_rows import panel_cuts
+from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit, panel_cuts
 from forecast.data.values.time_features import time_features
 from forecast.errors import UserError
 

@@ -13,7 +13,7 @@ from scales import scales_of
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel import PanelFrame
 from forecast.data.saved_scale import SavedScale
-from forecast.data.target_rows import TargetRows
+from forecast.data.split import TargetRows
 
 LENGTHS = (7, 3, 11)
 
