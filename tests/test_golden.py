@@ -215,7 +215,6 @@ MODES = {
     "activations made again": {"forecast.ops.recompute.MOST_STORED": 0},
     "attention in three products": {"forecast.ops.softmax.in_three_products": lambda *_: True},
     "attention by torch's fused form": {"forecast.ops.softmax.in_three_products": lambda *_: False},
-    "rows gathered, as on a GPU": {"forecast.ops.row_ops.rows_form_a_matrix": lambda _: False},
     "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},
 }
 

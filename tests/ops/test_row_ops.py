@@ -42,7 +42,9 @@ def test_the_rows_taken_are_those_named_and_the_rows_put_stand_there(layout):
     for b, h in product(range(B), range(H)):
         assert torch.equal(taken[b, h], x[b, h][rows[b, h]])
         expected[b, h][rows[b, h]] = values[b, h]
-    assert torch.equal(put_rows(x, rows, values), expected)
+    # rows that share memory cannot be written into one by one
+    own_memory = x.clone() if 0 in x.stride() else x
+    assert torch.equal(put_rows(own_memory, rows, values), expected)
 
 
 def test_rows_put_beside_another_leave_that_in_all_the_rest():
