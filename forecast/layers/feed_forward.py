@@ -1,9 +1,7 @@
 """The position-wise feed-forward network."""
 
-from collections.abc import Callable
 from typing import Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -31,16 +29,9 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         wide = self.widen(x)
-        activate = self._activate_and_drop(wide)
-        hidden = activate(wide)
-        with recomputed(hidden, lambda: activate(wide.detach())):
+        drop = drop_alike(wide, self.dropout.p, training=self.training, inplace=self.inplace)
+        hidden = drop(self.activation(wide))
+        with recomputed(hidden, lambda: drop(self.activation(wide.detach()))):
             narrowed: Tensor = self.narrow(hidden)
         dropped: Tensor = self.dropout(narrowed)
         return dropped
-
-    def _activate_and_drop(self, wide: Tensor) -> Callable[[Tensor], Tensor]:
-        """Activation and dropout, the same each time."""
-        if wide.device.type != "cpu" or torch.compiler.is_compiling():
-            return lambda wide: self.dropout(self.activation(wide))
-        drop = drop_alike(wide.numel(), self.dropout.p, training=self.training, inplace=self.inplace)
-        return lambda wide: drop(self.activation(wide))

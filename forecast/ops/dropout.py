@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from forecast.ops.eager import eager_on_cpu
+
 
 def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = False) -> Float[Tensor, "..."]:
     """Each element is zero with probability p and scaled by 1 / (1 - p) else, independent of the others, in training.
@@ -21,20 +23,18 @@ def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = F
     generator, and the backward pass keeps the dropped places, not a mask. inplace: x itself becomes the result; it
     must not be needed any more, not by a backward pass either.
     """
-    if not training or p == 0.0:
-        return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
-        return F.dropout(x, p, inplace=inplace)
-    return drop_alike(x.numel(), p, training=True, inplace=inplace)(x)
+    return drop_alike(x, p, training=training, inplace=inplace)(x)
 
 
-def drop_alike(count: int, p: float, *, training: bool, inplace: bool = False) -> Callable[[Tensor], Tensor]:
-    """A `drop` that takes the same elements out of each tensor of `count` elements, on a CPU."""
+def drop_alike(
+    like: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = False
+) -> Callable[[Tensor], Tensor]:
+    """A `drop` that takes the same elements out of each tensor of `like`'s size; where torch draws, others at each."""
     if not training or p == 0.0:
         return lambda x: x
-    if p == 1.0:
-        return lambda x: F.dropout(x, 1.0)
-    places, scale = dropped_places(count, p), 1.0 / (1.0 - p)
+    if p == 1.0 or not eager_on_cpu(like):
+        return lambda x: F.dropout(x, p, inplace=inplace)
+    places, scale = dropped_places(like.numel(), p), 1.0 / (1.0 - p)
 
     def alike(x: Tensor) -> Tensor:
         dropped: Tensor = DropPlaces.apply(x, places, scale, inplace and x.is_contiguous())  # type: ignore[no-untyped-call]

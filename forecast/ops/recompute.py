@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from forecast.ops.eager import eager_on_cpu
+
 # Tensors up to this size are stored anyway: computing them again would cost a hundredth of a step and save little.
 MOST_STORED = 2**22
 
@@ -18,9 +20,7 @@ def recomputed(tensor: Tensor, make: Callable[[], Tensor]) -> AbstractContextMan
     CPU alone: torch's dropout on a GPU would draw other numbers.
     """
     # the size comes last: in an exported program it is not known
-    if torch.compiler.is_compiling() or tensor.device.type != "cpu" or not torch.is_grad_enabled():
-        return nullcontext()
-    if tensor.numel() <= MOST_STORED:
+    if not eager_on_cpu(tensor) or not torch.is_grad_enabled() or tensor.numel() <= MOST_STORED:
         return nullcontext()
     # autograd saves another tensor object over the same memory, often of another shape: the address and the size tell
     address, size, dtype = tensor.data_ptr(), tensor.numel(), tensor.dtype

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.ops.dropout import drop_alike
+from forecast.ops.eager import eager_on_cpu
 from forecast.ops.recompute import recomputed
 
 # On a CPU in bfloat16 torch's fused form is slower than three products up to about so many scores a head; beyond, these
@@ -35,7 +36,7 @@ def attend(
             allowed = causal_rows(q.shape[2], k.shape[2], q.device)
         weights = softmax_weights(q, k, allowed)
         # the softmax keeps its own result: the dropped weights are made from it again, by the same places
-        drop = drop_alike(weights.numel(), dropout, training=dropout > 0)
+        drop = drop_alike(weights, dropout, training=dropout > 0)
         dropped = drop(weights).to(v.dtype)
         with recomputed(dropped, lambda: drop(weights.detach()).to(v.dtype)):
             return dropped @ v
@@ -50,9 +51,8 @@ def causal_rows(n_queries: int, n_keys: int, device: torch.device) -> Bool[Tenso
 
 def in_three_products(q: Tensor, k: Tensor, dropout: float) -> bool:
     """Whether all scores are made at once. With dropout torch makes them, too, and draws a number for each."""
-    if q.device.type != "cpu" or torch.compiler.is_compiling():
-        return False
-    return dropout > 0 or (q.dtype == torch.bfloat16 and q.shape[2] * k.shape[2] <= FEW_SCORES)
+    # the sizes come last: in an exported program they are not known
+    return eager_on_cpu(q) and (dropout > 0 or (q.dtype == torch.bfloat16 and q.shape[2] * k.shape[2] <= FEW_SCORES))
 
 
 def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
