@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ("trainer.limit_val_batches", "schedule._target_"),
         lambda limit, schedule: limit != 0 or not _is(schedule, "ReduceLROnPlateau"),
-        "schedule=plateau goes by the validation MSE, and there is no validation: leave it out, or choose another "
+        "schedule=plateau goes by the validation error, and there is no validation: leave it out, or choose another "
         "schedule",
     ),
     Rule(
@@ -211,8 +211,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ("refit", "schedule._target_"),
         lambda refit, schedule: refit is False or not _is(schedule, "ReduceLROnPlateau"),
-        "schedule=plateau goes by the validation MSE, and a refit has no validation: choose another schedule, such as "
-        "schedule=cosine, or say refit=false",
+        "schedule=plateau goes by the validation error, and a refit has no validation: choose another schedule, such "
+        "as schedule=cosine, or say refit=false",
     ),
     *(
         Rule(

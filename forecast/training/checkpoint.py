@@ -86,6 +86,12 @@ class CheckpointFiles(Checkpoint):
         self.best_mse = state_dict["best_mse"]
 
 
+def best_by(trainer: pl.Trainer) -> str:
+    """What the module logs of the error that chooses best.ckpt, ends a training early and lowers a plateau's rate."""
+    files = (callback for callback in trainer.checkpoint_callbacks if isinstance(callback, CheckpointFiles))
+    return next((callback.monitor for callback in files), monitored("mse"))
+
+
 class WrittenInPlace(TorchCheckpointIO):
     """Writes a checkpoint straight to its path: Lightning's own stages it in $TMPDIR, which may be too small."""
 

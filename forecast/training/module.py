@@ -20,6 +20,7 @@ from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.models.spread import Spread
 from forecast.training.callback_states import check_callbacks
+from forecast.training.checkpoint import best_by, monitored
 from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
@@ -90,10 +91,16 @@ class ForecastModule(pl.LightningModule):
         self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
         batches: TrainBatches | None = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
-        if batches is not None and batches.world > 1 and known is not None:
+        if batches is None:
+            return loss
+        # Lightning divides each loss by accumulate_grad_batches, also where the epoch ends before that many came
+        loss = loss * batches.accumulated_weight(
+            self.trainer.accumulate_grad_batches, int(self.trainer.num_training_batches)
+        )
+        if batches.world > 1 and known is not None:
             return loss * self.share_of_measured(known)
         # processes average their gradients: the weight makes that the mean over windows where batches differ in size
-        return loss * (1.0 if batches is None else float(batches.weight))
+        return loss * float(batches.weight)
 
     def share_of_measured(self, known: Tensor) -> Tensor:
         """What a mean over this process's measured cells counts for, so that the average is that over those of all."""
@@ -126,7 +133,8 @@ class ForecastModule(pl.LightningModule):
         self.log("val/mse_scaled", torch.tensor(np.nanmean(mse)), prog_bar=True, sync_dist=True)
         self.log("val/mae_scaled", torch.tensor(np.nanmean(mae)), sync_dist=True)
         if self.plateau is not None and not self.trainer.sanity_checking:
-            self.plateau.step(float(np.nanmean(mse)))
+            chosen_by = mae if best_by(self.trainer) == monitored("mae") else mse
+            self.plateau.step(float(np.nanmean(chosen_by)))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer and the schedule of its rate, by epoch or by step."""

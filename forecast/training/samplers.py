@@ -97,6 +97,17 @@ class TrainBatches:
         if self.world > 1:
             self.weight = size * self.world / len(self._step_range(step))
 
+    def accumulated_weight(self, gathered: int, n_steps: int) -> float:
+        """What the loss of the last step counts for, where each counts 1 / `gathered` in a gradient of several steps.
+
+        gathered: how many steps in a row make a gradient, fewer at the end of an epoch of `n_steps`. With the weight
+        the gradient is the mean over the windows of all of them, however many they are and however large each is.
+        """
+        step = self.position["batches"] - 1
+        first = step - step % gathered
+        together = sum(len(self._step_range(other)) for other in range(first, min(first + gathered, n_steps)))
+        return gathered * len(self._step_range(step)) / together
+
     def last_step_windows(self) -> list[int]:
         """The numbers of the windows that all processes together took last."""
         taken = self._step_range(self.position["batches"] - 1)

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 
 from forecast.bounds import Positive
 from forecast.errors import Terminated, UserError
-from forecast.training.checkpoint import CheckpointFiles, is_between_batches, monitored, resume_hint, save_checkpoint
+from forecast.training.checkpoint import best_by, is_between_batches, monitored, resume_hint, save_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +30,7 @@ class EarlyStop(EarlyStopping):
 
     def setup(self, trainer: pl.Trainer, *args: Any, **more: Any) -> None:
         """Takes the error from what writes best.ckpt."""
-        for other in trainer.checkpoint_callbacks:
-            if isinstance(other, CheckpointFiles):
-                self.monitor = other.monitor
+        self.monitor = best_by(trainer)
         super().setup(trainer, *args, **more)
 
     def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:

@@ -193,7 +193,7 @@ def test_no_training_goes_on_from_it(runs, capsys):
     "changes, message",
     [
         (["refit=true", "trainer.limit_val_batches=0"], "refit=true: validation chooses for how many steps, and with"),
-        (["refit=val", "schedule=plateau"], "refit=val: schedule=plateau goes by the validation MSE, and a refit has"),
+        (["refit=val", "schedule=plateau"], "refit=val: schedule=plateau goes by the validation error, and a"),
         (["refit=test"], "refit=test: must be one of val or true or false"),
     ],
 )

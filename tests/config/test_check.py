@@ -111,7 +111,7 @@ REFUSED = {
     "schedule=cosine trainer.max_epochs=-1": ": this schedule is laid out over the whole training, whose end must be "
     "known: say trainer.max_epochs=N",
     "schedule._target_=torch.optim.lr_scheduler.OneCycleLR trainer.max_epochs=-1": ": this schedule is laid out over",
-    "schedule=plateau trainer.limit_val_batches=0": ": schedule=plateau goes by the validation MSE, and there is no "
+    "schedule=plateau trainer.limit_val_batches=0": ": schedule=plateau goes by the validation error, and there is no "
     "validation: leave it out, or choose another schedule",
     # in words of the key that was typed, though others repeat it
     "model.dropout=2": f": {SHARE}",

@@ -9,6 +9,7 @@ from program import BRIEF, call
 
 from forecast.data.windows import Batch
 from forecast.errors import UserError
+from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.module import ForecastModule
 from forecast.training.schedule import constant
 
@@ -85,6 +86,31 @@ def trained(folder, *changes):
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     return trained(tmp_path_factory.mktemp("plain") / "run")
+
+
+@pytest.mark.parametrize("rows", [62, 73])
+def test_two_batches_make_the_gradient_of_one_twice_as_large_also_at_the_end_of_an_epoch(rows, tmp_path):
+    """Of 20 windows the third batch, of 4, is alone; of 28 it is followed by a smaller one."""
+    # neither statistics of a batch nor draws: a window's gradient does not depend on those beside it
+    same = ["model=transformer", "model.dropout=0", "optim=sgd", "optim.lr=0.1", f"data.rows={rows}"]
+    same += ["trainer.limit_train_batches=1.0", "trainer.max_epochs=1"]
+    whole, _ = trained(tmp_path / "whole", *same, "data.batch_size=16")
+    parts, _ = trained(tmp_path / "parts", *same, "data.batch_size=8", "trainer.accumulate_grad_batches=2")
+    for name, weight in whole.items():
+        torch.testing.assert_close(parts[name], weight, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("monitor", "error"), [("mse", 9.0), ("mae", 3.0)])
+def test_a_plateau_goes_by_the_error_that_chooses_the_best_checkpoint(monitor, error):
+    module = ForecastModule(Known(), optimizer=torch.optim.Adam, schedule=constant, record={})
+    callbacks = [CheckpointFiles(monitor=monitor)]
+    module._trainer = SimpleNamespace(world_size=1, sanity_checking=False, checkpoint_callbacks=callbacks)
+    steps = []
+    module.plateau, module.log = SimpleNamespace(step=steps.append), lambda *_, **__: None
+    module.forward = lambda *_: TRUTH + 3.0
+    module.validation_step(Batch(*(TRUTH for _ in range(5))))
+    module.on_validation_epoch_end()
+    assert steps == [error]
 
 
 CHANGES = [

@@ -43,6 +43,23 @@ def test_the_processes_train_on_every_window_once(windows, batch_size, world):
     assert all(flat(shares))
 
 
+@pytest.mark.parametrize(("windows", "batch_size", "world"), [s for s in SIZES if s[0] >= s[2]])
+@pytest.mark.parametrize("gathered", [1, 2, 3])
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_a_gradient_of_several_steps_is_the_mean_over_their_windows(windows, batch_size, world, gathered, left_out):
+    batches = train_batches(windows, batch_size, world=world)
+    n_steps = len(batches) - left_out if len(batches) > 1 else 1  # trainer.limit_train_batches
+    sizes, weights = [], []
+    for step in range(n_steps):
+        batches.advance(step, 1)
+        sizes.append(len(batches.last_step_windows()))
+        weights.append(batches.accumulated_weight(gathered, n_steps) / gathered)  # Lightning divides by it
+    for first in range(0, n_steps, gathered):
+        size = sum(sizes[first : first + gathered])
+        for step in range(first, min(first + gathered, n_steps)):
+            assert weights[step] == pytest.approx(sizes[step] / size)
+
+
 @pytest.mark.parametrize("ends", [None, np.array([40, 40, 41, 311])], ids=["windows", "series"])
 @pytest.mark.parametrize(("drawn", "world"), [(65, 2), (97, 3)])
 def test_the_processes_share_a_draw_of_a_panel_so_that_each_of_its_windows_is_taken_once(drawn, world, ends):
