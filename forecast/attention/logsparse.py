@@ -141,7 +141,11 @@ def products(x: Tensor, y: Tensor, shifts: list[int], *, nothing: float) -> Tens
     for b, h in pieces(x):
         for column, shift in zip(columns[:, b, h], shifts, strict=True):
             first, last = overlap(x.shape[2], shift)
-            torch.sum(x[b, h, first:last] * y[b, h, first - shift : last - shift], -1, out=column[:, :, first:last])
+            elementwise = x[b, h, first:last] * y[b, h, first - shift : last - shift]
+            if torch.compiler.is_compiling():  # out= would break its graph
+                column[:, :, first:last] = elementwise.sum(-1)
+            else:
+                torch.sum(elementwise, -1, out=column[:, :, first:last])
     return columns.movedim(0, -1)
 
 

@@ -90,7 +90,7 @@ class _Reversible(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d1: Tensor, d2: Tensor) -> Any:
+    def backward(ctx: Any, d1: Tensor, d2: Tensor) -> tuple[Tensor | None, ...]:
         y1, y2, *_ = ctx.saved_tensors
         gradients = Gradients()
         # autograd calls this outside the autocast of the forward pass: other roundings would give other inputs back

@@ -16,6 +16,7 @@ from forecast.layers.attention_layer import AttentionLayer
 from forecast.layers.cache import DecoderCache
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
+from forecast.layers.output_map import OutputMap
 from forecast.layers.window_scale import window_statistics
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -84,7 +85,7 @@ class CausalDecoder:
     embedding: CausalDataEmbedding
     layers: Any  # CausalStack, or DecoderStack beside an encoder
     norm: nn.Module
-    head: nn.Linear
+    head: OutputMap
     n_rows: int
 
     def rows(

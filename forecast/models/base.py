@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +52,17 @@ class WindowShape:
         return columns if everything else columns[:, :, list(self.targets)]
 
     @property
-    def widths(self) -> dict[str, Any]:
+    def widths(self) -> "Widths":
         """C, F and what the last of the F are, as an embedding takes them."""
         return {"n_columns": self.n_columns, "n_known": self.n_known, "covariates": self.covariates}
+
+
+class Widths(TypedDict):
+    """The keywords of an embedding that the data decide."""
+
+    n_columns: int
+    n_known: int
+    covariates: tuple[int, ...]
 
 
 class ForecastModel(nn.Module):

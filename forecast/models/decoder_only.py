@@ -13,6 +13,7 @@ from forecast.layers.blocks import BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
 from forecast.layers.causal_embedding import PointDataEmbedding
 from forecast.layers.feed_forward import Activation
+from forecast.layers.output_map import OutputMap
 from forecast.models.autoregressive import (
     CausalDecoder,
     check_cacheable,
@@ -65,7 +66,7 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.attention)
         self.norm = self.layer.last_norm(d_model)
-        self.head = nn.Linear(d_model, window.n_columns * window.outputs)
+        self.head = OutputMap(d_model, window.n_columns * window.outputs)
         self.draw_weights()
 
     def draw_weights(self) -> None:

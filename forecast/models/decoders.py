@@ -9,6 +9,7 @@ from forecast.layers.attention_layer import AttentionFactories, HeadMerge
 from forecast.layers.blocks import BlockSizes, DecoderLayer, DecoderStack
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.embedding import DataEmbedding
+from forecast.layers.output_map import OutputMap
 from forecast.models.autoregressive import CausalDecoder, check_cacheable, roll_out, target_calendar
 from forecast.models.base import WindowShape, with_placeholders
 
@@ -52,7 +53,7 @@ class Decoder(nn.Module):
         )
         self.norm: nn.Module = nn.LayerNorm(sizes.d_model)
         self.window = window
-        self.head = nn.Linear(sizes.d_model, len(self.columns) * window.outputs)
+        self.head = OutputMap(sizes.d_model, len(self.columns) * window.outputs)
         self.check(window)
 
     @property

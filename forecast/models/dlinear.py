@@ -4,9 +4,10 @@ from typing import Annotated
 
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from forecast.bounds import between
+from forecast.layers.output_map import OutputMap
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
 
@@ -35,8 +36,8 @@ class DLinear(ForecastModel):
                 f"{kernel_size + 1} for instance"
             )
         self.kernel_size = kernel_size
-        self.trend = nn.Linear(window.seq_len, window.pred_len * window.outputs)
-        self.remainder = nn.Linear(window.seq_len, window.pred_len * window.outputs)
+        self.trend = OutputMap(window.seq_len, window.pred_len * window.outputs)
+        self.remainder = OutputMap(window.seq_len, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

@@ -2,8 +2,9 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
+from forecast.layers.output_map import OutputMap
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
 
@@ -21,7 +22,7 @@ class NLinear(ForecastModel):
 
     def __init__(self, *, window: WindowShape) -> None:
         super().__init__(window)
-        self.map = nn.Linear(window.seq_len, window.pred_len * window.outputs)
+        self.map = OutputMap(window.seq_len, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

@@ -10,6 +10,7 @@ from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, EncoderLayer
 from forecast.layers.dropout import Dropout
 from forecast.layers.feed_forward import Activation
+from forecast.layers.output_map import OutputMap
 from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
@@ -83,7 +84,7 @@ class PatchTST(ForecastModel):
         self.encoder = nn.Sequential(
             *(EncoderLayer(sizes, encoder_attention, layer=i, norm=BatchNorm) for i in range(encoder_layers))
         )
-        self.head = nn.Linear(n_patches * d_model, window.pred_len * window.outputs)
+        self.head = OutputMap(n_patches * d_model, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

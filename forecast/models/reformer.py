@@ -8,6 +8,7 @@ from forecast.layers.attention_layer import AttentionFactories, SelfAttention
 from forecast.layers.blocks import BlockSizes
 from forecast.layers.embedding import DataEmbedding
 from forecast.layers.feed_forward import Activation
+from forecast.layers.output_map import OutputMap
 from forecast.layers.pre_norm import PreNorm
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders
@@ -64,7 +65,7 @@ class Reformer(ForecastModel):
             ]
         )
         self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, window.n_targets * window.outputs)
+        self.head = OutputMap(d_model, window.n_targets * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

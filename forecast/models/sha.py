@@ -8,6 +8,7 @@ from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, SelfAttention
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.dropout import Dropout
+from forecast.layers.output_map import OutputMap
 from forecast.layers.pre_norm import PreNorm
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders
 
@@ -57,7 +58,7 @@ class Sha(ForecastModel):
             attention = AttentionLayer(decoder_attention, d_model=d_model, n_heads=n_heads, causal=True, layer=i)
             self.blocks.append(ShaBlock(attention, d_model=d_model, d_ff=d_ff, dropout=dropout))
         self.norm = nn.LayerNorm(d_model)
-        self.head = nn.Linear(d_model, window.n_targets * window.outputs)
+        self.head = OutputMap(d_model, window.n_targets * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

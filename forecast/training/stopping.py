@@ -5,7 +5,6 @@ import math
 import os
 import signal
 import threading
-from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -28,10 +27,10 @@ class EarlyStop(EarlyStopping):
         # not at the end of an epoch: without validations there is nothing to stop on
         super().__init__(monitored("mse"), patience=patience, check_on_train_epoch_end=False)
 
-    def setup(self, trainer: pl.Trainer, *args: Any, **more: Any) -> None:
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Takes the error from what writes best.ckpt."""
         self.monitor = best_by(trainer)
-        super().setup(trainer, *args, **more)
+        super().setup(trainer, pl_module, stage)
 
     def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Keeps a run that had stopped from training again."""

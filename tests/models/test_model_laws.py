@@ -13,6 +13,7 @@ from tables import stacked, windows_of
 from forecast.attention.base import Mechanism
 from forecast.config.build import build
 from forecast.config.values import options
+from forecast.layers.output_map import OutputMap
 from forecast.models.base import ForecastModel
 
 # Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.
@@ -181,6 +182,19 @@ def test_the_target_columns_are_those_of_the_window(name):
     past, past_known, future_known, future = inputs(model)
     _, truth = ForecastModel.training_outputs(model.eval(), past, past_known, future_known, future)
     torch.testing.assert_close(truth, future[:, :, [3, 1]])
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration on top of oneDNN")  # torch's own, where oneDNN is switched off
+def test_in_mixed_precision_a_forecast_has_more_digits_than_bfloat16(name):
+    model = small_model(name).eval()
+    for part in model.modules():
+        if isinstance(part, OutputMap):  # some begin with zeros
+            torch.nn.init.normal_(part.weight)
+    # oneDNN has no LSTM of bfloat16 numbers on every processor
+    with torch.autocast("cpu", torch.bfloat16), torch.backends.mkldnn.flags(enabled=False), torch.no_grad():
+        forecast = model(*inputs(model)[:3])
+    assert forecast.dtype == torch.float32
+    assert not torch.equal(forecast, forecast.bfloat16().float())
 
 
 @pytest.mark.parametrize("model", ATTENDING)

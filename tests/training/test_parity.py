@@ -15,6 +15,8 @@ from program import ONE_COLUMN, call, shapes_unchecked
 from torch.nn.functional import cosine_similarity, mse_loss
 
 from forecast.attention.full import FullAttention
+from forecast.attention.logsparse import LogSparseAttention
+from forecast.attention.pattern import DENSE_STEPS
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
 from forecast.training.optimizers import fused_keyword
@@ -68,6 +70,16 @@ def test_a_compiled_step_gives_the_same_forecast_and_gradients_without_a_break(n
     compiled = step(model, torch.compile(model.training_outputs, backend="aot_eager", fullgraph=True))
     torch.testing.assert_close(compiled[0], forecast, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(compiled[1], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+@pytest.mark.parametrize("causal", [True, False])
+def test_logsparse_attention_of_many_steps_is_compiled_without_a_break(causal):
+    inputs = (torch.randn(1, 2, DENSE_STEPS + 1, 3, requires_grad=True) for _ in range(3))
+    torch.compiler.reset()
+    assert torch._dynamo.explain(LogSparseAttention(causal=causal, layer=0))(*inputs).graph_break_count == 0
 
 
 @pytest.mark.slow
