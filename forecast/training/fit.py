@@ -9,10 +9,12 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, ProgressBar
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.load import Checkpoint, build_model, is_fitted_at_once, load_checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.compose import in_sweep
@@ -34,7 +36,7 @@ from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
 from forecast.training.precision import slow_precision
-from forecast.training.processes import SameFolder, connect, lost_processes, take_counts
+from forecast.training.processes import SameFolder, limit_waiting, lost_processes
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -88,12 +90,15 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
         trainer = make_trainer(plan, throughput, model)
     finished = True
     try:
-        lost = lost_processes(plan.folder, config.process_timeout)
-        with quiet_lightning(), errors_for_users(plan.folder), lost:
+        waiting = lost_processes(plan.folder, config.process_timeout)
+        with quiet_lightning(), errors_for_users(plan.folder), waiting:
             trainer.fit(module, datamodule, ckpt_path=str(plan.start.path) if plan.start else None, weights_only=True)
     except KeyboardInterrupt:
         finished = False
-    take_counts(throughput, trainer, plan.folder)
+    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
+        # trained in processes of its own: what its callbacks counted is in its checkpoints alone
+        content = read_plain(checkpoint_path(plan.folder, "last"))
+        throughput.load_state_dict(content["callbacks"][throughput.state_key])
     if trainer.is_global_zero and not any(checkpoint_path(plan.folder, name).exists() for name in ("best", "last")):
         if not finished:
             raise KeyboardInterrupt
@@ -256,7 +261,13 @@ def make_trainer(
         callbacks=[*own, *callbacks, last or StopOnSignal()],
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
-    connect(trainer, config)
+    limit_waiting(trainer, config.process_timeout)
     if trainer.is_global_zero and (slower := slow_precision(str(trainer.precision), trainer.strategy.root_device)):
         log.warning(slower)
+    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
+        raise UserError(
+            f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "
+            "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "
+            "per run, or give each run a command of its own."
+        )
     return trainer

@@ -12,15 +12,10 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
-from forecast.checkpoint.archive import read_plain
-from forecast.config.job import in_sweep
-from forecast.config.run_config import RunConfig
 from forecast.errors import UserError
 from forecast.run_folder import checkpoint_path
 from forecast.text.overrides import typed
-from forecast.training.throughput import Throughput
 
 # What gloo and torch's store say when the time is over.
 TIMED_OUT = re.compile(r"tim(ed |e)out", re.IGNORECASE)
@@ -50,24 +45,6 @@ def limit_waiting(trainer: pl.Trainer, seconds: float) -> None:
     """How long a process waits for the others, in the strategies that connect some; Lightning has no key for it."""
     if hasattr(trainer.strategy, "_timeout"):
         trainer.strategy._timeout = datetime.timedelta(seconds=seconds)
-
-
-def connect(trainer: pl.Trainer, config: RunConfig) -> None:
-    """Prepares a trainer for several processes. Raises UserError for processes that a sweep cannot start."""
-    limit_waiting(trainer, config.process_timeout)
-    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
-        raise UserError(
-            f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "
-            "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "
-            "per run, or give each run a command of its own."
-        )
-
-
-def take_counts(throughput: Throughput, trainer: pl.Trainer, run_dir: Path) -> None:
-    """Gives throughput what it counted in processes that the trainer has spawned: their checkpoint alone holds it."""
-    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
-        content = read_plain(checkpoint_path(run_dir, "last"))
-        throughput.load_state_dict(content["callbacks"][throughput.state_key])
 
 
 @contextmanager
