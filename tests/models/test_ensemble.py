@@ -7,7 +7,7 @@ from models.small import informer, window_shape
 from models.test_fitted import rows as fitting_rows
 from models.test_fitted import season, window
 from models.test_informer_plus import plus
-from program import BRIEF, TINY, call, refusal
+from program import BRIEF, call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
 from forecast.models.ensemble import Ensemble
@@ -68,7 +68,7 @@ def test_what_is_fitted_before_the_training_is_fitted_once_and_shared():
 
 def test_a_run_with_seeds_leaves_one_checkpoint_that_forecasts_with_the_mean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    linear = [word for word in TINY if not word.startswith("model.")]
+    linear = [word for word in BRIEF if not word.startswith("model.")]
     call("train", *linear, "model=dlinear", "seeds=2", f"hydra.run.dir={tmp_path}/run")
     best = load_checkpoint(tmp_path / "run/checkpoints/best.ckpt")
     model = best.model()

@@ -222,10 +222,11 @@ def go_on(run, *overrides):
     return content_of(last), json.loads((run / "metrics.json").read_text())
 
 
-def test_training_goes_on_in_the_same_folder(run):
+def test_training_goes_on_in_the_same_folder(run, capsys):
     first_config = (run / ".hydra/overrides.yaml").read_text()
     before = content_of(run / "checkpoints/last.ckpt")
     after, metrics = go_on(run, "trainer.max_epochs=3")
+    assert "was made by other code" not in capsys.readouterr().out
     assert load_checkpoint(run / "checkpoints/last.ckpt").epoch == 3
     # Adam has counted on from where it was: no fresh start with as many epochs
     assert after["global_step"] == 3 * before["global_step"]

@@ -23,7 +23,7 @@ import forked
 import pytest
 import torch
 from permissions import heeded
-from program import ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
+from program import BRIEF, ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
 
 from forecast.apps.train import write_run_info
 from forecast.checkpoint.load import load_checkpoint
@@ -53,7 +53,7 @@ def goes_on_from(last):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_with_step_windows_and_checkpoint(run, last, capsys):
-    overrides = [*TINY, "optim.lr=1e18", "callbacks.checkpoint.every_n_train_steps=1", f"hydra.run.dir={run}"]
+    overrides = [*BRIEF, "optim.lr=1e18", "callbacks.checkpoint.every_n_train_steps=1", f"hydra.run.dir={run}"]
     text = refusal(capsys, "train", *overrides)
     assert "step 2 (epoch 1): the loss is nan, on 32 windows whose last known timestamps lie between" in text
     assert f"go on from the last good checkpoint: {goes_on_from(last)}" in text
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_with_the_best_checkpoint_evaluated_and_says_so(run, last, c
     before = signal.getsignal(signal.SIGINT)
     ctrl_c = when(last.with_name("best.ckpt").exists, lambda: os.kill(os.getpid(), signal.SIGINT))
     with ctrl_c, pytest.raises(SystemExit) as stop:
-        call("train", *TINY, *ENDLESS, f"hydra.run.dir={run}")
+        call("train", *BRIEF, *ENDLESS, f"hydra.run.dir={run}")
     assert stop.value.code == 130
     assert signal.getsignal(signal.SIGINT) == before
     metrics = json.loads((run / "metrics.json").read_text())
@@ -142,7 +142,7 @@ def test_sighup_ends_with_last_ckpt_as_sigterm_does_and_with_its_own_status(run,
     before = signal.getsignal(signal.SIGHUP)
     hang_up = when(last.exists, lambda: os.kill(os.getpid(), signal.SIGHUP))
     with hang_up, pytest.raises(SystemExit) as stop:
-        call("train", *TINY, "trainer.max_epochs=30", f"hydra.run.dir={run}")
+        call("train", *BRIEF, "trainer.max_epochs=30", f"hydra.run.dir={run}")
     assert stop.value.code == 129 and signal.getsignal(signal.SIGHUP) == before
     assert capsys.readouterr().err == (
         "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux, then go on from the last "
@@ -187,8 +187,9 @@ def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
 
 @pytest.mark.parametrize("logger", ["tensorboard", "csv", "none"])
 def test_a_run_folder_that_is_deleted_ends_the_run_in_one_sentence_and_is_not_made_again(run, last, capsys, logger):
+    words = [f"logger={logger}" if word.startswith("logger=") else word for word in BRIEF]
     with when(last.exists, lambda: shutil.rmtree(run, ignore_errors=True)):
-        text = refusal(capsys, "train", *TINY, "trainer.max_epochs=30", f"logger={logger}", f"hydra.run.dir={run}")
+        text = refusal(capsys, "train", *words, "trainer.max_epochs=30", f"hydra.run.dir={run}")
     assert not run.exists()
     assert text == (
         f"the run folder {run} is gone: it was deleted or moved while this command was at work in it. Start again, or "

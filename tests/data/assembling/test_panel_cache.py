@@ -83,7 +83,7 @@ def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
     table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
     table.insert(0, "ds", np.tile(pd.date_range("2024-01-01", periods=length), series))
     table.insert(0, "unique_id", np.repeat(np.arange(series), length))
-    table.to_parquet(tmp_path / "my.parquet", row_group_size=length)
+    table.to_parquet(tmp_path / "my.parquet", row_group_size=4 * length)
     tracemalloc.start()
     try:
         frame = read(tmp_path / "my.parquet", cache=str(tmp_path / "cache"), id_column="unique_id")
