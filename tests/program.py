@@ -19,7 +19,7 @@ TINY = [
     *("trainer.max_epochs=1", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
 ]
 # For processes, which draw forecast.png as users see it: with one column in a fourth of the time.
-ONE_COLUMN = [*TINY, "data.features=S"]
+ONE_COLUMN = [*TINY, "data.features=S", "checks.leakage=false"]
 # For a training whose steps, checkpoints or messages are what a test is about.
 BRIEF = [*TINY, "checks.leakage=false", "calibration=none", "logger=none"]
 WITH_FIGURES = [change for change in TINY if change != "callbacks.figures=null"]

@@ -16,6 +16,7 @@ from forecast.__main__ import start
 TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17", "trainer.max_epochs=1", "trainer.limit_train_batches=2"),
     *("trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks.figures=null"),
+    *("checks.leakage=false", "calibration=none", "logger=none"),
 ]
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from program import TINY, call
+from program import BRIEF, call
 from script import call_script
 
 
@@ -24,7 +24,7 @@ def check(capsys):
 def best(tmp_path_factory):
     """The best.ckpt of a tiny training."""
     folder = tmp_path_factory.mktemp("run")
-    call("train", *TINY, f"hydra.run.dir={folder}")
+    call("train", *BRIEF, f"hydra.run.dir={folder}")
     return folder / "checkpoints" / "best.ckpt"
 
 

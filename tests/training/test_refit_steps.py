@@ -76,14 +76,6 @@ def test_each_step_of_the_refit_has_the_rate_of_that_step_and_no_other_file_is_l
     assert names == {"best.ckpt", "last.ckpt", "refit.ckpt", *halves}
 
 
-def test_a_new_training_in_the_folder_removes_the_refit_of_the_one_before(tmp_path):
-    ridge = [*(word for word in BRIEF if not word.startswith("model.")), "model=ridge"]
-    call("train", *ridge, "refit=true", f"hydra.run.dir={tmp_path}")
-    assert (tmp_path / "checkpoints" / "refit.ckpt").exists()
-    call("train", *ridge, "trainer.fast_dev_run=true", f"hydra.run.dir={tmp_path}")
-    assert not (tmp_path / "checkpoints" / "refit.ckpt").exists()
-
-
 def test_the_rows_after_the_test_are_learned_from_too():
     splits = {"train": range(9), "val": range(9, 13), "test": range(13, 20), "tail": range(20, 31)}
     data = mock.Mock(spec=Prepared, splits={name: TargetRows.of(rows) for name, rows in splits.items()})
@@ -93,9 +85,12 @@ def test_the_rows_after_the_test_are_learned_from_too():
         assert {name: part.alone for name, part in more.items()} == {**splits, "train": range(end)} and learnt == names
 
 
-def test_a_trial_shows_that_the_refit_runs(tmp_path):
-    call("train", *THREE, "trainer.fast_dev_run=true", f"hydra.run.dir={tmp_path}")
-    assert load_checkpoint(tmp_path / "checkpoints" / "refit.ckpt").step == 1
+def test_a_trial_shows_that_the_refit_runs_and_a_new_training_in_its_folder_removes_it(tmp_path):
+    refitted, trial = tmp_path / "checkpoints" / "refit.ckpt", ["trainer.fast_dev_run=true", f"hydra.run.dir={tmp_path}"]
+    call("train", *THREE, *trial)
+    assert load_checkpoint(refitted).step == 1
+    call("train", *THREE, *trial, "refit=false")
+    assert not refitted.exists()
 
 
 @pytest.mark.slow
