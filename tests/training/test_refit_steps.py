@@ -86,10 +86,10 @@ def test_the_rows_after_the_test_are_learned_from_too():
 
 
 def test_a_trial_shows_that_the_refit_runs_and_a_new_training_in_its_folder_removes_it(tmp_path):
-    refitted, trial = tmp_path / "checkpoints" / "refit.ckpt", ["trainer.fast_dev_run=true", f"hydra.run.dir={tmp_path}"]
-    call("train", *THREE, *trial)
+    trial, refitted = [*THREE, "trainer.fast_dev_run=true"], tmp_path / "checkpoints" / "refit.ckpt"
+    call("train", *trial, f"hydra.run.dir={tmp_path}")
     assert load_checkpoint(refitted).step == 1
-    call("train", *THREE, *trial, "refit=false")
+    call("train", *trial, "refit=false", f"hydra.run.dir={tmp_path}")
     assert not refitted.exists()
 
 
