@@ -77,8 +77,8 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
 
 
 def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversion, "CELLS", 1 << 14)
-    monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 14)
+    monkeypatch.setattr(conversion, "CELLS", 1 << 16)
+    monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 16)
     series, length, names = 400, 500, [f"y{number}" for number in range(32)]
     table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
     table.insert(0, "ds", np.tile(pd.date_range("2024-01-01", periods=length), series))
