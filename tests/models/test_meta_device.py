@@ -1,4 +1,4 @@
-"""Every model with every attention on a device that is not the CPU: what is made on the CPU and stays there shows."""
+"""Every model and every attention on a device that is not the CPU: what is made on the CPU and stays there shows."""
 
 import copy
 from functools import cache
@@ -8,7 +8,7 @@ import torch
 from config.composed import composed
 from devices import META, other_device
 from models.small import window_shape
-from models.test_model_laws import ATTENDING, ATTENTIONS, MODELS, inputs
+from models.test_model_laws import ATTENTIONS, MODELS, inputs
 from omegaconf import OmegaConf
 
 from forecast.config.allow_list import resolve_target
@@ -82,14 +82,9 @@ def forecast_of(cfg, **roles):
         return model(*inputs(model)[:3])
 
 
-# A slot of each kind, and one that is read row by row; the ways of the other models are below.
-EACH_SLOT = ("informer", "gpt")
-
-
+# A slot of each kind, and one that is read row by row; the other models, each with its own attention, are below.
 @pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize(
-    "model", [pytest.param(name, marks=[pytest.mark.slow] * (name not in EACH_SLOT)) for name in ATTENDING]
-)
+@pytest.mark.parametrize("model", ["informer", "gpt"])
 def test_a_model_with_an_attention_forecasts_there_what_it_does_on_a_cpu(model, attention):
     cfg = config(model)
     if not any(serves(attention, slot, cfg) for slot in slots(cfg)):

@@ -47,14 +47,16 @@ def theirs_look_back(run):
 
 
 @pytest.mark.slow
-def test_a_training_that_helps_is_chosen(tmp_path):
-    """By validation, whose error is then below the ridge's."""
+def test_a_training_that_helps_is_chosen_passes_the_leakage_check_and_is_exported(tmp_path):
+    """Chosen by validation, whose error is then below the ridge's."""
     call("train", *PLUS, "optim.lr=3e-3", "trainer.max_epochs=6", "model.skip=seasonal", f"hydra.run.dir={tmp_path}")
     best = load_checkpoint(tmp_path / "checkpoints/best.ckpt")
     assert best.best_epoch > 0
     assert best.weights["gate"].abs().max() > 0
     metrics = metrics_of(tmp_path)
     assert metrics["val"]["scaled"]["mse"] < 0.999 * validated_untrained(tmp_path)
+    call("check-leakage", str(best.path))
+    call("export", str(best.path), str(tmp_path / "exported"))
 
 
 def validated_untrained(run):
@@ -98,15 +100,13 @@ def test_a_refit_fits_the_skip_to_more_rows_even_where_no_step_helped(useless):
     refitted.model()  # its weights are those of its config
 
 
-def test_it_forecasts_evaluates_and_is_exported_as_any_other(useless, tmp_path, monkeypatch):
+def test_it_forecasts_and_evaluates_as_any_other(useless, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ckpt = f"ckpt_path={useless}/checkpoints/best.ckpt"
     call("predict", ckpt, "output=f.csv", "level=[80]")
     assert len(pd.read_csv("f.csv")) == 5
     call("evaluate", ckpt, f"hydra.run.dir={tmp_path}/e")
     assert metrics_of(tmp_path / "e")["test"] == metrics_of(useless)["test"]
-    call("check-leakage", str(useless / "checkpoints/best.ckpt"))
-    call("export", str(useless / "checkpoints/best.ckpt"), "exported.pt2")
 
 
 @pytest.mark.slow
