@@ -99,18 +99,13 @@ def test_a_frequency_of_no_rows_is_refused(trees, tmp_path, freq):
     assert "data.freq is " in message and len(message) < 600
 
 
-@pytest.mark.parametrize("freq", ["2h", "2500000h"])
-def test_export_of_steps_beyond_the_calendar_is_refused_at_most(trees, tmp_path, freq, monkeypatch, capsys):
+def test_export_of_steps_beyond_the_calendar_is_refused_at_most(trees, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     content = copy.deepcopy(trees)
-    content[RECORD]["data"]["freq"] = freq
-    path = saved(tmp_path, content)
-    if freq == "2h":
-        assert call_script(capsys, "export", path, "out")[0] == 0
-        return
-    status, _, message = call_script(capsys, "export", path, "out")
+    content[RECORD]["data"]["freq"] = "2500000h"
+    status, _, message = call_script(capsys, "export", saved(tmp_path, content), "out")
     assert "Traceback" not in message
-    assert status == 0 or f"of the frequency {freq}" in message  # how far the calendar reaches depends on pandas
+    assert status == 0 or "of the frequency 2500000h" in message  # how far the calendar reaches depends on pandas
 
 
 @pytest.mark.parametrize("freq", ["200YE", "QE", "D"])
