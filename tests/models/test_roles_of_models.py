@@ -180,7 +180,7 @@ def learned_error(make, series, *, with_known):
     ends = ((0, len(data) - 100), (len(data) - 100, len(data)))
     train, test = (windows_of(data.contiguous(), rows=range(*rows), **sizes) for rows in ends)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(200):
+    for _ in range(100):
         batch = train.__getitems__(torch.randint(len(train), (32,)))
         forecast, truth = model.train().training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
         optimizer.zero_grad()
