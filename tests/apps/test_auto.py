@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import pickle
 import subprocess
 import sys
 import time
@@ -13,11 +14,13 @@ import forked
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 from program import call, refusal
 
 from forecast import Forecaster
+from forecast.apps.auto import steps
 from forecast.apps.auto.budget import check_folder
-from forecast.apps.auto.command import Auto
+from forecast.apps.auto.command import PRESETS, Auto
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import NothingShown
@@ -58,8 +61,30 @@ def board(folder):
     return json.loads((folder / "leaderboard.json").read_text())
 
 
+def in_this_process(_, step, arguments, **__):
+    """As run_step, whose processes are tested in test_auto_parts.py and in what is slow here."""
+    return Ended(pickle.loads(pickle.dumps(getattr(steps, step)(**pickle.loads(pickle.dumps(arguments))))))
+
+
 @pytest.fixture(scope="module")
-def found(csv, tmp_path_factory):
+def brief(tmp_path_factory):
+    """The presets with few trees and few steps of a network."""
+    settings = OmegaConf.load(PRESETS)
+    settings.fitted.boosted_trees["model.trees"] = 10
+    settings.every_network.update({"data.batch_size": 64, "trainer.max_steps": 10})
+    path = tmp_path_factory.mktemp("presets") / "presets.yaml"
+    OmegaConf.save(settings, path)
+    command = "forecast.apps.auto.command"
+    with (
+        mock.patch(f"{command}.PRESETS", path),
+        mock.patch(f"{command}.begin_server"),
+        mock.patch(f"{command}.run_step", in_this_process),
+    ):
+        yield
+
+
+@pytest.fixture(scope="module")
+def found(csv, brief, tmp_path_factory):
     folder = tmp_path_factory.mktemp("auto") / "out"
     auto(str(csv), *FAST, "--output", str(folder))
     return folder

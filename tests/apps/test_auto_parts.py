@@ -2,15 +2,15 @@
 
 import json
 import time
+from multiprocessing import forkserver
 
 import pytest
 
 from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
-from forecast.apps.auto.command import STEPS
 from forecast.apps.auto.pace import Pace
 from forecast.errors import UserError
-from forecast.jobs.steps import begin_server, run_step
+from forecast.jobs.steps import run_step
 
 
 def pace(**changes):
@@ -91,12 +91,16 @@ def test_a_state_that_nobody_can_read_is_refused(tmp_path):
         Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_server():
+    """Steps of other tests need one that has imported torch; these are quicker without."""
+    yield
+    forkserver._forkserver._stop()
+
+
 @pytest.fixture
 def steps(tmp_path, monkeypatch):
     """A module of steps that end in every way."""
-    begin_server(
-        STEPS
-    )  # with what it preloads for all: one begun for this module would let each later step import torch
     (tmp_path / "odd_steps.py").write_text(
         "import os, time\n"
         "from forecast.errors import UserError\n"
