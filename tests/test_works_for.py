@@ -18,6 +18,8 @@ BRIEF = ["seq_len=7", "label_len=3", "pred_len=3", "trainer.accelerator=cpu", "t
 BRIEF += ["callbacks.figures=null", "trainer.enable_progress_bar=false", "checks.leakage=false"]
 SLOW = ("tune", "auto", "every_fold")  # trains for long, or starts processes
 TRAINS, OWN_OUTPUT = ("train", "tune"), ("evaluate", "backtest", "update")
+RUNS = {"run": "", "knowing": "data.target=sold data.known=[price]"}  # trained for all cells
+ALONE = ("data.cache", "data.resample")  # a cache is of plain rows; weeks are few
 
 
 def write(folder, kind, name, first, stop):
@@ -41,8 +43,8 @@ def homes(tmp_path_factory):
         home = folders[kind] = tmp_path_factory.mktemp(kind)
         for name, rows in {"FILE": (0, 117), "GROWN": (0, 127), "FUTURE": (117, 120)}.items():
             write(home, kind, f"{name}.csv", *rows)
-        for run, roles in {"run": [], "knowing": ["data.target=sold", "data.known=[price]"]}.items():
-            call("train", *trained(home, keys), *roles, f"hydra.run.dir={home}/{run}")
+        for run, words in RUNS.items():
+            call("train", *trained(home, keys), *words.split(), f"hydra.run.dir={home}/{run}")
     return folders
 
 
@@ -55,8 +57,7 @@ def arguments(command, words, kind, home, folder):
     run = "knowing" if "future=" in words else "run"
     checkpoint, own = f"{home}/{run}/checkpoints/best.ckpt", words.split()
     if command in TRAINS or "every_fold" in words:
-        chosen = {word.partition("=")[0] for word in own}
-        usual = [word for word in trained(home, LAYOUTS[kind]) if word.partition("=")[0] not in chosen]
+        usual = [word for word in trained(home, LAYOUTS[kind]) if not keys_of(word) & keys_of(words)]
         own = [*usual, *own, f"hydra.run.dir={folder}/RUN"]
     elif command in OWN_OUTPUT:
         own = [f"ckpt_path={checkpoint}", f"hydra.run.dir={folder}/RUN", *own]
@@ -70,12 +71,37 @@ def arguments(command, words, kind, home, folder):
     return [re.sub(rf"(?<![\w/])({'|'.join(places)})(?![\w])", lambda found: places[found[1]], word) for word in own]
 
 
+def keys_of(words):
+    return {word.partition("=")[0] for word in words.split()}
+
+
+def joined(rows):
+    """The words of several rows for one training, of keys that differ; a training a row would take a minute."""
+    together = []
+    for words in rows:
+        alone = words.startswith(ALONE)
+        others = [] if alone else [one for one in together if not one.startswith(ALONE)]
+        found = next((one for one in others if not keys_of(one) & keys_of(words)), None)
+        if found is None:
+            together.append(words)
+        else:
+            together[together.index(found)] = f"{found} {words}"
+    return together
+
+
 def cells():
-    for command, words, one, many in ROWS:
-        for kind, cell in (("one", one), ("many", many)):
+    for kind, column in (("one", 2), ("many", 3)):
+        trained = [row[1] for row in ROWS if row[0] == "train" and row[column].startswith("yes")]
+        yield from (
+            pytest.param("train", words, kind, "yes", id=f"{kind} train {words}")
+            for words in joined(words for words in trained if words not in RUNS.values())
+        )
+        for command, words, *both in ROWS:
+            if command == "train" and words in trained:
+                continue
             slow = any(word in f"{command} {words}" for word in SLOW)
             marks = [pytest.mark.slow] if slow else []
-            yield pytest.param(command, words, kind, cell, id=f"{kind} {command} {words}", marks=marks)
+            yield pytest.param(command, words, kind, both[column - 2], id=f"{kind} {command} {words}", marks=marks)
 
 
 @pytest.mark.parametrize(("command", "words", "kind", "cell"), list(cells()))
