@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from program import TINY, call, refusal
+from checkpoints import write_untrained
+from program import call, refusal
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder
 from forecast.run_folder import SERIES_ERRORS, read_run, sha256, torn
@@ -15,7 +16,8 @@ DATA = [
     *("data=csv", "data.id_column=unique_id", "data.time_column=ds", "seq_len=19", "label_len=7", "pred_len=5"),
     *("data/split=last", "data.split.horizon=5", "data.split.val=2", "data.split.test=3", "data.season=24"),
 ]
-RIDGE = ["model=ridge", "logger=none"]
+RIDGE = ["model=ridge", "logger=none", "checks.leakage=false"]
+NAIVE = ["model=last_value", *RIDGE[1:]]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def runs(panel_csv, tmp_path_factory):
     """Two trainings: a ridge and a seasonal naive."""
     folder = tmp_path_factory.mktemp("runs")
     call("train", *DATA, f"data.path={panel_csv}", *RIDGE, f"hydra.run.dir={folder}/ridge")
-    call("train", *DATA, f"data.path={panel_csv}", "model=last_value", "logger=none", f"hydra.run.dir={folder}/last")
+    call("train", *DATA, f"data.path={panel_csv}", *NAIVE, f"hydra.run.dir={folder}/last")
     return folder
 
 
@@ -119,6 +121,8 @@ def test_the_report_shows_mase_and_wape_and_the_series(runs, panel_csv, tmp_path
     text = capsys.readouterr().out
     assert "WAPE" in text and "sMAPE" in text and "seasonal naive (24 steps)" in text
     assert "The worst and the best series" in text and "[bold]" in text
+    by = "MSE, MAE: over the cells of all series, in deviations of each series"
+    assert by in " ".join(text.split()) and "the verdict is by MSE" in text
     assert "5 of 6 series evaluated, 1 without a MASE" in text
     first, again = (json.loads((path / "metrics.json").read_text()) for path in (runs / "ridge", tmp_path / "again"))
     assert first["test"] == again["test"] and first["baselines"] == again["baselines"]
@@ -138,10 +142,7 @@ def test_an_offset_that_no_series_has_room_for_is_refused_before_a_training(pane
 
 
 def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
-    tiny = [change for change in TINY if not change.startswith(("data", "seq_len", "label_len", "pred_len"))]
-    call("train", *DATA, f"data.path={panel_csv}", *tiny, "model=informer", f"hydra.run.dir={tmp_path}")
-    capsys.readouterr()
-    call("check-leakage", tmp_path / "checkpoints" / "best.ckpt")
+    call("check-leakage", write_untrained(tmp_path / "best.ckpt", *DATA, f"data.path={panel_csv}", "model=informer"))
     lines = capsys.readouterr().out.splitlines()
     claims = [line.split(":")[0] for line in lines]
     assert claims == ["ok    scaler", "ok    splits", "ok    borders", "ok    forecasts", "ok    training"]
@@ -164,7 +165,7 @@ def test_files_that_a_pattern_names_are_one_panel(panel_csv, tmp_path, capsys):
     for number, (_, rows) in enumerate(table.groupby("unique_id", sort=False)):
         rows.to_csv(tmp_path / f"part{number}.csv", index=False)
     run = tmp_path / "run"
-    call("train", *DATA, f"data.path='{tmp_path}/part*.csv'", *RIDGE, f"hydra.run.dir={run}")
+    call("train", *DATA, f"data.path='{tmp_path}/part*.csv'", *NAIVE, f"hydra.run.dir={run}")
     assert json.loads((run / "metrics.json").read_text())["test"]["series"]["count"] == len(HOURS)
     call("predict", f"ckpt_path={run}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv", "device=cpu")
     assert len(pd.read_csv(tmp_path / "f.csv")) == 5 * (len(HOURS) - 0)
@@ -185,16 +186,13 @@ def test_the_command_that_check_data_gives_for_a_panel_trains_on_all_series(pane
     assert metrics["test"]["series"]["count"] == len(HOURS) and metrics["test"]["series"]["evaluated"] >= 4
 
 
-@pytest.mark.parametrize(
-    ("scaling", "words"), [("series", "in deviations of each series"), ("none", "in the units of the file, so that")]
-)
-def test_the_table_says_what_the_verdict_of_a_panel_is_by(panel_csv, tmp_path, capsys, scaling, words):
+def test_the_table_says_what_the_verdict_of_a_panel_without_scaling_is_by(panel_csv, metrics, tmp_path, capsys):
     run = tmp_path / "run"
-    changes = [f"data.path={panel_csv}", f"data.scaling={scaling}", *RIDGE, f"hydra.run.dir={run}"]
-    call("train", *DATA, *changes)
+    call("train", *DATA, f"data.path={panel_csv}", "data.scaling=none", *NAIVE, f"hydra.run.dir={run}")
     text = " ".join(capsys.readouterr().out.split())
-    assert f"MSE, MAE: over the cells of all series, {words}" in text and "the verdict is by MSE" in text
-    assert json.loads((run / "metrics.json").read_text())["scaling"] == scaling
+    by = "MSE, MAE: over the cells of all series, in the units of the file, so that"
+    assert by in text and "the verdict is by MSE" in text
+    assert (metrics["scaling"], json.loads((run / "metrics.json").read_text())["scaling"]) == ("series", "none")
 
 
 def test_the_rows_after_the_test_are_a_split_of_many_series_too(panel_csv, tmp_path, capsys):
@@ -206,7 +204,7 @@ def test_the_rows_after_the_test_are_a_split_of_many_series_too(panel_csv, tmp_p
         "calibration=none",
     ]
     data = [word for word in DATA if "data.split" not in word and "data/split" not in word]
-    call("train", *data, *rows, f"data.path={panel_csv}", "model=last_value", f"hydra.run.dir={tmp_path}/run")
+    call("train", *data, *rows, f"data.path={panel_csv}", *NAIVE, f"hydra.run.dir={tmp_path}/run")
     best = f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt"
     call("evaluate", best, "split=tail", f"hydra.run.dir={tmp_path}/tail")
     metrics = json.loads((tmp_path / "tail" / "metrics.json").read_text())
