@@ -53,14 +53,6 @@ def test_a_break_is_said_within_a_week_and_not_before_and_the_training_it_advise
         assert "Time to train again" not in capsys.readouterr().out
 
 
-def test_sixty_quiet_days_say_nothing(run, quiet, tmp_path):
-    path, days = tmp_path / "h.csv", range(TRAINED + QUIET + 1, TRAINED + 61)
-    shutil.copytree(quiet[0], tmp_path / "u")
-    found = [updated(run, write(path, TABLE, last=day), tmp_path / "u") for day in days]
-    assert [document["time"] for document in (*quiet[1], *found) if document["alarms"]] == []
-    assert found[-1]["updates"] == 61
-
-
 def test_a_model_worse_than_its_baseline_is_called_so(tmp_path):
     """The last value is a bad forecast of a day's swing, and seasonal naive is there to show it."""
     run = trained(tmp_path, TABLE, "model=last_value")
