@@ -5,6 +5,7 @@ columns that are known in advance too; a look-back longer than seq_len reaches i
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,9 +16,8 @@ from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
 from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
-from forecast.models.covariates import CovariateRegressors
 from forecast.models.naive import LastValue, SeasonalNaive
-from forecast.models.ridge import Ridge, as_rows
+from forecast.models.ridge import Ridge
 from forecast.ops.ridge import LinearMap, ridge_maps
 
 # Of the closed-form NLinear, as a share of the mean variance of its regressors: keeps the system solvable.
@@ -27,66 +27,27 @@ WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
 
 
-class FittedLinear(ForecastModel):
-    """One linear map of a column less its last value, which is added to the forecast; shared by the columns.
-
-    window: the data's sizes. weight (P, L) float64: the first L - 1 columns weigh the past less its last value, the
-    last one is the intercept. With covariates (maps, P, L): one map for all columns, or one each; effect (maps, P, M)
-    float64 weighs what `CovariateRegressors` makes of them.
-    """
-
-    def __init__(
-        self,
-        window: WindowShape,
-        *,
-        weight: Float[Tensor, "*maps P L"],
-        effect: Float[Tensor, "maps P M"] | None = None,
-    ) -> None:
-        super().__init__(window)
-        self.register_buffer("weight", weight, persistent=False)
-        self.register_buffer("effect", effect, persistent=False)
-        self.regressors = None if effect is None else CovariateRegressors(window)
-
-    @property
-    def look_back(self) -> int:
-        """L, which need not be seq_len, or the rows of the covariates, where these are more."""
-        rows = self.get_buffer("weight").shape[-1]
-        return rows if self.regressors is None else max(rows, self.regressors.rows)
-
-    def forecast(
-        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
-    ) -> Float[Tensor, "B P T"]:
-        """(B, L, C) -> (B, P, T); of the known features the covariates are used, where it has their weights."""
-        if self.regressors is not None:
-            return self.with_effects(past, past_known, future_known, self.regressors)
-        regressors = as_rows(self.window.target_columns(past), torch.float64)
-        last = regressors[..., -1:].clone()
-        regressors -= last
-        regressors[..., -1] = 1.0
-        forecast = regressors @ self.get_buffer("weight").to(regressors.device).T + last
-        return forecast.transpose(1, 2).to(past.dtype)
-
-    def with_effects(
-        self,
-        past: Float[Tensor, "B L C"],
-        past_known: Float[Tensor, "B L F"],
-        future_known: Float[Tensor, "B P F"],
-        of: CovariateRegressors,
-    ) -> Float[Tensor, "B P T"]:
-        """`forecast` with the covariates."""
-        weight, effect = (self.get_buffer(name).to(past.device) for name in ("weight", "effect"))
-        columns = as_rows(self.window.target_columns(past[:, -weight.shape[-1] :]), torch.float64)
-        last = columns[..., -1:].clone()
-        columns -= last
-        columns[..., -1] = 1.0
-        forecast = torch.einsum("btl,tpl->btp", columns, weight.expand(columns.shape[1], -1, -1)) + last
-        forecast += torch.einsum("bm,tpm->btp", of.of(past_known, future_known).double(), effect)
-        return forecast.transpose(1, 2).to(past.dtype)
-
-
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
-    """A map whose rows sum to one, as `FittedLinear` has it."""
+    """A map, whose rows sum to one, as a checkpoint has it: the bias stands where the weight of the last row would."""
     return torch.cat([linear.weight[..., :-1], linear.bias.unsqueeze(-1)], dim=-1)
+
+
+def linear_model(
+    window: WindowShape,
+    weight: Float[Tensor, "*maps P L"],
+    effect: Float[Tensor, "maps P M"] | None = None,
+) -> Ridge:
+    """The model of maps as a checkpoint has them, float64: one for all columns, or (maps, P, L) one each.
+
+    effect: what weighs the covariates' regressors; None: the map reads the targets' past alone.
+    """
+    if effect is None:
+        window = replace(window, covariates=(), facts=())
+    ridge = Ridge(window=window, look_back=weight.shape[-1])
+    maps = weight.reshape(-1, *weight.shape[-2:])
+    last = 1 - maps[..., :-1].sum(-1, keepdim=True)
+    ridge.set_maps(torch.cat([maps[..., :-1], last], -1), maps[..., -1], effect)
+    return ridge
 
 
 def window_shape(data: Prepared) -> WindowShape:
@@ -109,7 +70,7 @@ def fitting_rows(data: Prepared) -> FittingRows:
 
 
 def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:
-    """NLinear by least squares, L = seq_len, over all train windows and targets, for `FittedLinear`.
+    """NLinear by least squares, L = seq_len, over all train windows and targets, as `as_weight` has it.
 
     rows: those of the data, where they are known. Zeng et al. 2023, "Are Transformers Effective for Time Series
     Forecasting?", where gradient descent fits it.
@@ -158,5 +119,5 @@ def make_baselines(
     fitted = fitted or {}
     for key in (key for key in WEIGHTS if key in fitted):
         effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None
-        baselines[WEIGHTS[key]] = FittedLinear(window, weight=fitted[key], effect=effect)
+        baselines[WEIGHTS[key]] = linear_model(window, fitted[key], effect)
     return baselines

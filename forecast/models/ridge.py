@@ -112,11 +112,24 @@ class Ridge(FittedModel):
         maps = [mean.again or mean.linear for mean in means]
         self.rows = max(linear.weight.shape[1] for linear in maps)
         weights = [nn.functional.pad(linear.weight, (self.rows - linear.weight.shape[1], 0)) for linear in maps]
-        self.weight = nn.Parameter(torch.stack(weights).float())
-        self.bias = nn.Parameter(torch.stack([linear.bias for linear in maps]).float())
-        if effects := [linear.effect for linear in maps if linear.effect is not None]:
-            self.effect = nn.Parameter(torch.stack(effects).float())
+        effects = [linear.effect.float() for linear in maps if linear.effect is not None]
+        self.set_maps(
+            torch.stack(weights).float(),
+            torch.stack([linear.bias for linear in maps]).float(),
+            torch.stack(effects) if effects else None,
+        )
         return self.options | {"look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
+
+    def set_maps(
+        self,
+        weight: Float[Tensor, "maps P L"],
+        bias: Float[Tensor, "maps P"],
+        effect: Float[Tensor, "maps P M"] | None = None,
+    ) -> None:
+        """Puts these weights in place of its own, in the type that they have, which is that of its sums."""
+        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
+        if effect is not None:
+            self.effect = nn.Parameter(effect)
 
     def joined(
         self, rows: FittingRows, column: Float[Tensor, "N 1"], candidates: Sequence[Candidate], shared: Candidate
@@ -255,18 +268,19 @@ class Ridge(FittedModel):
         if self.regressors is None:
             return self.extend(targets)
         numbers = self.regressors.of(past_known, future_known)
-        return self.extend(targets[:, -self.rows :]) + torch.einsum("bm,tpm->bpt", numbers, self.effect)
+        effects = torch.einsum("bm,tpm->bpt", numbers.to(self.effect.dtype), self.effect)
+        return self.extend(targets[:, -self.rows :]) + effects.to(past.dtype)
 
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """(B, L, T) -> (B, P, T). The rows of a map sum to one: so large values cost float32 no digits."""
-        columns = as_rows(past, past.dtype)
+        columns = as_rows(past, self.weight.dtype)
         last = columns[..., -1:].clone()
         columns -= last
         if len(self.weight) == 1:
             forecast = columns @ self.weight[0].T + self.bias[0]
         else:
             forecast = torch.einsum("btl,tpl->btp", columns, self.weight) + self.bias
-        return (forecast + last).transpose(1, 2)
+        return (forecast + last).transpose(1, 2).to(past.dtype)
 
 
 def longest_look_back(rows: FittingRows, *, longest: int, train_share: float = 0.0) -> int:

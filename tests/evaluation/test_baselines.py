@@ -18,7 +18,7 @@ from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit, split_rows
 from forecast.evaluation.baselines import (
-    FittedLinear,
+    linear_model,
     fit_nlinear,
     make_baselines,
     window_shape,
@@ -59,7 +59,7 @@ def test_closed_form_nlinear_is_the_ridge_solution_over_all_train_windows_and_ta
     np.testing.assert_allclose(weight[:, :-1].numpy(), expected[:, :-1], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(weight[:, -1].numpy(), y_mean - expected @ x_mean, rtol=1e-7, atol=1e-9)
     past = torch.from_numpy(values[None, :L])
-    out = FittedLinear(window_shape(data), weight=weight)(past, *NOTHING)
+    out = linear_model(window_shape(data), weight)(past, *NOTHING)
     last = values[L - 1, 2]
     by_hand = expected @ (values[:L, 2] - last - x_mean) + y_mean + last
     np.testing.assert_allclose(out[0, :, 0].numpy(), by_hand, rtol=1e-5)
@@ -68,7 +68,7 @@ def test_closed_form_nlinear_is_the_ridge_solution_over_all_train_windows_and_ta
 def test_a_fitted_line_is_continued_in_float64_on_float32_windows():
     line = np.arange(83.0)[:, None] + 1000
     data = prepared(line, train=61, targets=(0,))
-    model = FittedLinear(window_shape(data), weight=fit_nlinear(data))
+    model = linear_model(window_shape(data), fit_nlinear(data))
     past = torch.from_numpy(line[None, -L - P : -P])
     out = model(past, *NOTHING)
     torch.testing.assert_close(out[0, :, 0], torch.from_numpy(line[-P:, 0]), rtol=1e-5, atol=0)
@@ -80,7 +80,7 @@ def test_a_baseline_looks_back_further_than_seq_len_at_the_same_windows():
     data = prepared(values, train=131, targets=(0, 1))
     weight = torch.zeros(P, 43, dtype=torch.float64)
     weight[:, 0] = 1.0  # the value 43 rows before the forecast, less the last one, plus that
-    forecaster = FittedLinear(window_shape(data), weight=weight)
+    forecaster = linear_model(window_shape(data), weight)
     options = {"protocol": Protocol(), "batch_size": 16, "device": torch.device("cpu"), "fitted": {}}
     evaluation = evaluate(forecaster, data, split="test", **options)
     origins = evaluation.origins

@@ -13,7 +13,7 @@ from models.inputs import B, batch
 from models.small import window_shape
 from models.test_patchtst import patchtst
 
-from forecast.evaluation.baselines import FittedLinear, as_weight
+from forecast.evaluation.baselines import as_weight, linear_model
 from forecast.models.dlinear import DLinear, moving_average
 from forecast.models.nlinear import NLinear
 from forecast.ops.ridge import ridge_maps
@@ -77,7 +77,7 @@ def test_with_the_closed_forms_weights_it_makes_the_closed_forms_forecast():
     model = nlinear({"targets": (2, 0)})
     with torch.no_grad():
         model.map.weight[:, :-1], model.map.bias[:] = weight[:, :-1], weight[:, -1]
-    expected = FittedLinear(model.window, weight=weight.double())(past, *known)
+    expected = linear_model(model.window, weight.double())(past, *known)
     torch.testing.assert_close(model(past, *known), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_trained_to_the_end_it_is_the_closed_form():
     closed = as_weight(ridge_maps(sums, 4, naive="last", strengths=[1e-3])[0])
     torch.testing.assert_close(model.map.weight[:, :-1], closed[:, :-1], rtol=0, atol=2e-3)
     torch.testing.assert_close(model.map.bias, closed[:, -1], rtol=0, atol=2e-3)
-    truth = (FittedLinear(model.window, weight=closed)(past, *empty) - future).square().mean()
+    truth = (linear_model(model.window, closed)(past, *empty) - future).square().mean()
     assert loss().item() == pytest.approx(truth.item(), rel=1e-3)
     assert loss().item() < truth.item()  # the ridge costs something on the very windows
 
