@@ -14,7 +14,15 @@ from torch import Tensor, nn
 from forecast.bounds import Bound, Positive, at_least
 from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
-from forecast.ops.ridge import STRENGTHS, LinearMap, Naive, maps_by_strength, mean_map, mean_squared_error
+from forecast.ops.ridge import (
+    STRENGTHS,
+    LinearMap,
+    Naive,
+    drift_share,
+    maps_by_strength,
+    mean_map,
+    mean_squared_error,
+)
 from forecast.ops.window_sums import WindowSums
 
 LONGEST = 1008  # rows: six weeks of hours; the cost grows with their cube
@@ -176,13 +184,19 @@ class Ridge(FittedModel):
         look_backs = self.look_backs(rows)
         fitted = [(rows, "train"), (rows, "val"), *([] if whole is None else [(whole, "train")])]
         sums = [[self.sums(of, split, part, look_backs) for of, split in fitted] for part in parts]
-        candidates: list[list[Candidate]] = [[] for _ in range(len(parts) + together)]
+        together_with, pred_len = [*parts, *[rows.series] * together], self.window.pred_len
+        candidates: list[list[Candidate]] = [[] for _ in together_with]
         for look_back in look_backs:
             of_parts = [tuple(next(window_sums) for window_sums in of_part) for of_part in sums]
             if together:
                 of_parts.append(tuple(functools.reduce(WindowSums.plus, of) for of in zip(*of_parts, strict=True)))
-            for part_candidates, of_part in zip(candidates, of_parts, strict=True):
-                part_candidates.extend(self.maps(look_back, *of_part, period=rows.period))
+            for part_candidates, of_part, series in zip(candidates, of_parts, together_with, strict=True):
+                drifts = [
+                    drift_share(series, of.origins("train", look_back), look_back=look_back, pred_len=pred_len)
+                    for of, split in fitted
+                    if split == "train"
+                ]
+                part_candidates.extend(self.maps(look_back, *of_part, period=rows.period, drifts=drifts))
         return candidates
 
     def sums(
@@ -201,18 +215,27 @@ class Ridge(FittedModel):
             yield total
 
     def maps(
-        self, look_back: int, train: WindowSums, val: WindowSums, whole: WindowSums | None = None, *, period: int | None
+        self,
+        look_back: int,
+        train: WindowSums,
+        val: WindowSums,
+        whole: WindowSums | None = None,
+        *,
+        period: int | None,
+        drifts: Sequence[float],
     ) -> Iterator[Candidate]:
-        """For each naive forecast the map whose strength errs least on the val windows."""
+        """For each naive forecast the map whose strength errs least on the val windows. drifts: of train, of whole."""
         naive, strength = self.options["naive"], self.options["strength"]
         strengths = STRENGTHS if strength is None else (strength,)
         for name in naives(look_back, period):
             if naive in (None, name):
                 shape: Any = {"look_back": look_back, "naive": name, "period": period or 1}
-                maps = maps_by_strength(train, **shape, strengths=strengths)
+                maps = maps_by_strength(train, **shape, strengths=strengths, drift=drifts[0])
                 errors = {strength: mean_squared_error(val, linear) for strength, linear in maps.items()}
                 for best in sorted(errors, key=errors.__getitem__)[:1]:
-                    again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])
+                    again = (
+                        {} if whole is None else maps_by_strength(whole, **shape, strengths=[best], drift=drifts[-1])
+                    )
                     yield Candidate(maps[best], errors[best], None if whole is None else again.get(best, maps[best]))
 
     def with_covariates(

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +14,7 @@ from forecast.ops.window_sums import WindowSums
 Naive = Literal["last", "mean", "season"]
 # As shares of the regressors' mean variance. The maps that are near in strength are near in error, so decades will do.
 STRENGTHS = tuple(10.0**k for k in range(-4, 3))
+BLOCKS = 8  # of train windows, by which a drift is told from chance
 
 
 class LinearMap(NamedTuple):
@@ -42,6 +45,27 @@ def naive_forecast(
     return forecast, level
 
 
+def drift_share(
+    series: Float[Tensor, "N T"], origins: npt.NDArray[np.int64], *, look_back: int, pred_len: int
+) -> float:
+    """How much of its intercept a map fitted to the windows at `origins` (W,) is to keep: from 0 to 1.
+
+    An intercept is the step from the past of a window to its future that is the same in all windows: a trend, or how
+    the train rows happened to end, which later rows do not repeat. Of that step, the mean over BLOCKS of successive
+    windows, 1 - 1 / t^2 is kept (James and Stein 1961, "Estimation with Quadratic Loss"), t being its size in standard
+    errors: nothing where it is no larger than one. 1 where the windows are too few to say.
+    """
+    before = np.concatenate([[0.0], series.mean(1).double().cumsum(0).numpy()])
+    step = (before[origins + pred_len] - before[origins]) / pred_len
+    step -= (before[origins] - before[origins - look_back]) / look_back
+    apart = min(BLOCKS, 1 + len(origins) // (look_back + pred_len))  # windows of other rows than one another's
+    if apart < 2 or len(origins) < BLOCKS:
+        return 1.0
+    blocks = np.array([block.mean() for block in np.array_split(step, BLOCKS)])
+    drift, unsure = float(blocks.mean()), float(blocks.var(ddof=1)) / apart
+    return 1.0 if not unsure else max(0.0, 1 - unsure / drift**2) if drift else 0.0
+
+
 def ridge_maps(
     sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
 ) -> list[LinearMap]:
@@ -50,18 +74,26 @@ def ridge_maps(
 
 
 def maps_by_strength(
-    sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
+    sums: WindowSums,
+    look_back: int,
+    *,
+    naive: Naive,
+    period: int = 1,
+    strengths: Sequence[float] = STRENGTHS,
+    drift: float = 1.0,
 ) -> dict[float, LinearMap]:
     """One map a strength: least squares over the windows of `sums`, shrunk towards a naive forecast.
 
     The regressors are the `look_back` rows before the last P of a window less their level, the regressands those P less
-    the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. A column
-    that is shifted is forecast the same, shifted. A strength that is too small for these windows has no map.
+    the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. drift: the
+    share of those means, and so of the intercept, as `drift_share` has it. A column that is shifted is forecast the
+    same, shifted. A strength that is too small for these windows has no map.
     """
     n_rows, n = look_back, sums.n
     forecast, level = naive_forecast(naive, n_rows, len(sums.total) - n_rows, period)
     mean = sums.total / n
-    covariance = sums.gram / n - torch.outer(mean, mean)
+    covariance = sums.gram / n - drift * (2 - drift) * torch.outer(mean, mean)  # about drift times the mean
+    mean = drift * mean
     past, across = covariance[:n_rows, :n_rows], covariance[n_rows:, :n_rows]
     weighed = past @ level
     regressors = past - weighed - weighed[:, None] + level @ weighed  # (L, L): of x - level'x

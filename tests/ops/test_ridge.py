@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from forecast.ops.ridge import LinearMap, mean_map, mean_squared_error, naive_forecast, ridge_maps
+from forecast.ops.ridge import (
+    LinearMap,
+    drift_share,
+    maps_by_strength,
+    mean_map,
+    mean_squared_error,
+    naive_forecast,
+    ridge_maps,
+)
 from forecast.ops.window_sums import window_sums
 
 N, L, P, PERIOD = 307, 13, 7, 5
@@ -31,18 +39,35 @@ def test_a_naive_forecast_as_a_map(naive):
 
 
 @pytest.mark.parametrize("naive", NAIVES)
-@pytest.mark.parametrize("strength", [1e-4, 0.3, 100.0])
-def test_it_is_least_squares_with_extra_rows_for_the_ridge(naive, strength):
+@pytest.mark.parametrize("strength, drift", [(1e-4, 1.0), (0.3, 1.0), (100.0, 1.0), (0.3, 0.0), (0.3, 0.4)])
+def test_it_is_least_squares_with_extra_rows_for_the_ridge(naive, strength, drift):
     forecast, level = naive_forecast(naive, L, P, PERIOD)
     x, y = PAST - (PAST @ level)[:, None], FUTURE - PAST @ forecast.T
-    x_mean, y_mean = x.mean(0), y.mean(0)
+    x_mean, y_mean = drift * x.mean(0), drift * y.mean(0)
     x, y = x - x_mean, y - y_mean
     ridge = strength * x.square().mean()
     stacked = torch.cat([x / len(x) ** 0.5, ridge.sqrt() * torch.eye(L)])
     expected = torch.linalg.lstsq(stacked, torch.cat([y / len(x) ** 0.5, torch.zeros(L, P)]), driver="gelsd").solution.T
-    (linear,) = ridge_maps(SUMS, L, naive=naive, period=PERIOD, strengths=[strength])
+    linear = maps_by_strength(SUMS, L, naive=naive, period=PERIOD, strengths=[strength], drift=drift)[strength]
     out = forecast @ PAST[29] + expected @ (PAST[29] - level @ PAST[29] - x_mean) + y_mean
     torch.testing.assert_close(linear.weight @ PAST[29] + linear.bias, out, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("naive", NAIVES)
+def test_without_a_drift_there_is_no_intercept(naive):
+    for linear in maps_by_strength(SUMS, L, naive=naive, period=PERIOD, drift=0.0).values():
+        assert not linear.bias.any()
+
+
+def test_a_trend_is_kept_and_chance_is_not():
+    """Of a random walk the share is that of a step no larger than its standard error; of a trend nearly all of it."""
+    drawn = torch.randn(41, 2003, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    origins, lengths = np.arange(29, 1973), {"look_back": 29, "pred_len": 31}
+    walks = [drift_share(one.cumsum(0), origins, **lengths) for one in drawn]
+    trends = [drift_share(one + 0.05 * torch.arange(2003.0)[:, None], origins, **lengths) for one in drawn]
+    assert np.mean(walks) < 0.35 and np.median(walks) < 0.1
+    assert min(trends) > 0.99
+    assert drift_share(drawn[0], origins[:43], **lengths) == 1.0  # one window and a half: nobody can say
 
 
 @pytest.mark.parametrize("naive", NAIVES)
