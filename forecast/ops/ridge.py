@@ -63,7 +63,7 @@ def drift_share(
         return 1.0
     blocks = np.array([block.mean() for block in np.array_split(step, BLOCKS)])
     drift, unsure = float(blocks.mean()), float(blocks.var(ddof=1)) / apart
-    return 1.0 if not unsure else max(0.0, 1 - unsure / drift**2) if drift else 0.0
+    return 1 - unsure / drift**2 if drift**2 > unsure else 0.0
 
 
 def ridge_maps(

@@ -5,9 +5,11 @@ import time
 from multiprocessing import forkserver
 
 import pytest
+import yaml
 
 from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
+from forecast.apps.auto.command import PRESETS, members_of
 from forecast.apps.auto.pace import Pace
 from forecast.errors import UserError
 from forecast.jobs.steps import run_step
@@ -33,6 +35,22 @@ def pace(**changes):
 )
 def test_a_training_is_as_long_as_its_time_and_no_shorter_than_one(allowance, settings):
     assert pace().settings(allowance) == settings
+
+
+@pytest.mark.parametrize(("allowance", "networks"), [(1000, 5), (240, 3), (60, 1), (9, 1)])
+def test_further_networks_are_trained_where_one_has_all_its_epochs(allowance, networks):
+    five = pace(seconds=0.5, validation=10.0, networks=5)  # each network takes the seconds of pace()
+    settings = five.settings(allowance)
+    assert settings.pop("seeds") == networks
+    assert settings == pace().settings(allowance / networks)
+
+
+@pytest.mark.parametrize("preset", ["fast", "good", "best"])
+def test_columns_known_in_advance_have_a_network_of_their_own_and_all_of_the_networks_time(preset):
+    settings = yaml.safe_load(PRESETS.read_text())
+    plain, told = (members_of(settings, preset, told_ahead=told) for told in (False, True))
+    assert told[:-1] == [name for name in plain if name in settings["fitted"]]
+    assert told[-1] == "informer_plus_ahead" and told[-1] not in plain
 
 
 def test_of_a_panel_an_epoch_draws_fewer_windows():

@@ -131,6 +131,14 @@ def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
     assert words[-2:] == ["model=informer_plus", "model.patch_len=12"]
 
 
+@pytest.mark.parametrize(
+    ("period", "words"), [(24, ["pred_len=12", "seq_len=168"]), (365, ["seq_len=29", "pred_len=12"]), (None, None)]
+)
+def test_a_length_in_seasons_takes_the_place_of_the_tasks_own_where_there_is_one(period, words):
+    task = AutoTask(["seq_len=29", "pred_len=12"], [], None, [], period)
+    assert task.of({"seq_len": "7 seasons"}) == (words or task.words)
+
+
 def test_a_model_without_roles_gets_the_target_alone(csv):
     task = find_task(asked(csv, "data.known=[wind]", target="load"))
     words = task.of({"model": "ridge"})

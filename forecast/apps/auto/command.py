@@ -102,7 +102,7 @@ class Auto:
             remove_empty(new_folders)
             raise
         self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
-        self.names = self.settings["presets"][arguments.preset]
+        self.names = members_of(self.settings, arguments.preset, told_ahead=self.task.is_told_ahead)
         self.progress = Progress(self.budget, self.names)
 
     def run(self) -> Answer:
@@ -356,6 +356,14 @@ class Auto:
                 self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
         return rows, why
+
+
+def members_of(settings: AutoSettings, preset: str, *, told_ahead: bool) -> list[str]:
+    """What is trained, in this order. told_ahead: whether columns are known in advance, for which there are networks
+    of their own.
+    """
+    names = settings["presets"][preset]
+    return [*(name for name in names if name in settings["fitted"]), *settings["known"]] if told_ahead else names
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

@@ -13,14 +13,19 @@ PaceKey = Literal[
     "callbacks.early_stopping.patience",
     "trainer.limit_train_batches",
     "data.windows_per_epoch",
+    "seeds",
 ]
 Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 
 
 class AutoSettings(TypedDict):
-    """presets.yaml: the models of each preset, and the overrides of each model and of all networks."""
+    """presets.yaml: the models of each preset, and the overrides of each model and of all networks.
+
+    known: the networks where columns are known in advance.
+    """
 
     presets: dict[str, list[str]]
+    known: list[str]
     fitted: dict[str, dict[str, object]]
     networks: dict[str, dict[str, object]]
     every_network: dict[str, object]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -20,16 +20,30 @@ FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Train batches an epoch and seconds for each, seconds of a validation; panel: whether windows can be drawn."""
+    """Train batches an epoch and seconds for each, seconds of a validation; panel: whether windows can be drawn.
+
+    networks: that are trained side by side in these seconds; so many at most.
+    """
 
     batches: int
     batch_size: int
     seconds: float
     validation: float
     panel: bool
+    networks: int = 1
 
     def settings(self, allowance: float) -> Settings | None:
-        """The overrides of a training that takes so many seconds at most; None where there is no time for one."""
+        """The overrides of a training that takes so many seconds at most; None where there is no time for one.
+
+        One network with all epochs comes before further networks.
+        """
+        if self.networks > 1:
+            share = 1 / self.networks
+            one = replace(self, networks=1, seconds=share * self.seconds, validation=share * self.validation)
+            all_epochs = MOST_EPOCHS * (one.batches * one.seconds + one.validation)
+            networks = min(self.networks, max(1, int(allowance / all_epochs)))
+            settings = one.settings(allowance / networks)
+            return settings if settings is None else {**settings, "seeds": networks}
         most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
         epoch = self.batches * self.seconds + self.validation
         if FEWEST_EPOCHS * epoch <= allowance:
@@ -76,6 +90,7 @@ def measure(plan: Plan) -> Pace:
         seconds=OVERHEAD * seconds,
         validation=OVERHEAD * once * windows / len(first.past) + 0.1,
         panel=data.frame.id_column is not None,
+        networks=config.seeds,
     )
 
 

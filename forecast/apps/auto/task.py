@@ -32,6 +32,7 @@ PANEL_KEYS = ("panel", "id_column")
 OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage")
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
+UNKNOWN = "unknown"
 MOST_READINGS = 4  # of a file that can be read in several ways
 
 
@@ -59,11 +60,29 @@ class AutoTask(NamedTuple):
         """Whether the words name several series."""
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
+    @property
+    def is_told_ahead(self) -> bool:
+        """Whether columns are known in advance."""
+        return any(word.startswith("data.known=") for word in self.words)
+
+    def steps(self, value: object) -> object:
+        """What a setting says in seasons, in steps: a patch of "season", a length of "7 seasons", perhaps UNKNOWN."""
+        if value == "season":
+            return self.patch_len
+        if not isinstance(value, str) or not value.endswith(" seasons"):
+            return value
+        if self.period is None or self.period > LONGEST_SEASON:
+            return UNKNOWN
+        return int(value.split()[0]) * self.period
+
     def of(self, settings: Mapping[str, object], *, roles: bool = True) -> list[str]:
-        """The overrides of a member. roles: whether its model can use columns that have one."""
-        kept, settings = self.words, dict(settings)
-        if settings.get("model.patch_len") == "season":
-            settings["model.patch_len"] = self.patch_len
+        """The overrides of a member. roles: whether its model can use columns that have one.
+
+        A length in seasons stays that of the task where there is no season, or one longer than LONGEST_SEASON.
+        """
+        settings = {key: self.steps(value) for key, value in settings.items()}
+        settings = {key: value for key, value in settings.items() if value != UNKNOWN}
+        kept = [word for word in self.words if word.partition("=")[0] not in settings]
         if not roles and self.without_roles:
             kept = [word for word in kept if not word.startswith(tuple(self.without_roles))] + ["data.features=S"]
         return [*kept, *(f"{key}={hydra_value(value)}" for key, value in settings.items())]
