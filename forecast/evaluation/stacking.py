@@ -31,17 +31,21 @@ LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
 class MemberErrors(NamedTuple):
     """errors (N, P, T, M) of the forecasts of M members, scaled, NaN where no truth was measured. windows: how many
     there are, of which these are every so-manieth. independent: how many of them have targets that no other one has.
+    flexible (M,): whether a member is, as `ForecastModel` has it.
     """
 
     errors: Tensor
     windows: int
     independent: int
+    flexible: Sequence[bool]
 
     def some(self, rows: slice) -> "MemberErrors":
         """Those of some of the N windows."""
         errors = self.errors[rows]
         share = len(errors) / max(1, len(self.errors))
-        return MemberErrors(errors, math.ceil(self.windows * share), math.ceil(self.independent * share))
+        return self._replace(
+            errors=errors, windows=math.ceil(self.windows * share), independent=math.ceil(self.independent * share)
+        )
 
 
 @torch.inference_mode()
@@ -64,7 +68,8 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
             if batch.measured is not None:
                 errors = torch.where(batch.measured.unsqueeze(-1), errors, math.nan)
             by_batch.append(errors.cpu())
-    return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len))
+    flexible = [member.flexible for member in model.each]
+    return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len), flexible)
 
 
 def mean_loss(members: MemberErrors, weights: Float[Tensor, "P M"], loss: Loss) -> float:
@@ -89,7 +94,7 @@ def stacked(members: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     """
     losses, (_, steps, _, count) = member_losses(members, loss), members.errors.shape
     trust = members.independent / (members.independent + DOUBT * count)
-    shares = prior(losses, windows=members.independent)
+    shares = prior(losses, members.flexible, windows=members.independent)
     overall = trust * least_weights(members.errors, loss) + (1 - trust) * shares
     blocks = min(MOST_BLOCKS, steps)
     member_of = blocks_of(steps, blocks)
@@ -111,11 +116,22 @@ def by_step(weights: Float[Tensor, "K M"], members: MemberErrors) -> Float[Tenso
     return weights[blocks_of(members.errors.shape[1], len(weights))]
 
 
-def prior(losses: Sequence[float], *, windows: int) -> Float[Tensor, "M"]:
-    """Equal weights for members that so many windows can hardly tell apart, the less the larger an error is."""
+def prior(losses: Sequence[float], flexible: Sequence[bool], *, windows: int) -> Float[Tensor, "M"]:
+    """Equal weights for members that so many windows can hardly tell apart, the less the larger an error is.
+
+    A flexible member, which may have learned those few windows' past by heart, has so much less of them as the windows
+    are fewer than ENOUGH to judge it by.
+    """
     least = max(min(losses), torch.finfo(torch.float64).tiny)
     tolerance = (TOLERANCE + BY_CHANCE / math.sqrt(max(1, windows))) * least
-    shares = torch.tensor([math.exp(-(loss - least) / tolerance) for loss in losses], dtype=torch.float64)
+    trust = windows / (windows + ENOUGH)
+    shares = torch.tensor(
+        [
+            math.exp(-(loss - least) / tolerance) * (trust if of else 1)
+            for loss, of in zip(losses, flexible, strict=True)
+        ],
+        dtype=torch.float64,
+    )
     return shares / shares.sum()
 
 

@@ -81,6 +81,7 @@ class ForecastModel(nn.Module):
 
     roles: frozenset[str] = frozenset({"known", "past", "static"})
     trains_on_past = False  # whether `training_outputs` has steps of the past beside those of the forecast
+    flexible = True  # whether it learns more than a map of the window's values: few windows hardly judge such a model
     copies = 1  # how many times over `training_outputs` has the windows of a batch
 
     def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:

@@ -26,6 +26,7 @@ class DLinear(ForecastModel):
     Raises ValueError for an even kernel_size.
     """
 
+    flexible = False
     roles = frozenset()
 
     def __init__(self, *, window: WindowShape, kernel_size: Annotated[int, between(1, 10**5)]) -> None:

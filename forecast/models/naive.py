@@ -11,6 +11,8 @@ from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 class LastValue(FittedModel):
     """The last value, repeated. window: the data's sizes."""
 
+    flexible = False
+
     def __init__(self, *, window: WindowShape) -> None:
         super().__init__(window)
 
@@ -35,6 +37,8 @@ class SeasonalNaive(FittedModel):
     window: the data's sizes. period: steps in a season; None: the season of the data, and without one a single step,
     which repeats the last value. offset: how many steps lie between the window and the first forecast step.
     """
+
+    flexible = False
 
     def __init__(self, *, window: WindowShape, period: Positive | None = None) -> None:
         super().__init__(window)

@@ -13,11 +13,12 @@ class NLinear(ForecastModel):
 
     Zeng et al. 2023, "Are Transformers Effective for Time Series Forecasting?", section 4. A column is forecast from
     its own past: only the targets are computed. The known features and label_len are not used. What gradient descent
-    comes near to, `baselines.ClosedFormNLinear` has exactly.
+    comes near to, the baseline closed_form_nlinear has exactly.
 
     window: the data's sizes.
     """
 
+    flexible = False
     roles = frozenset()
 
     def __init__(self, *, window: WindowShape) -> None:

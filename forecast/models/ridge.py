@@ -62,6 +62,7 @@ class Ridge(FittedModel):
     of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
     """
 
+    flexible = False
     roles = frozenset({"known", "static"})
 
     def __init__(

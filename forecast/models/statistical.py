@@ -47,6 +47,7 @@ class Statistical(FittedModel):
     """
 
     fits_each_window = True
+    flexible = False
 
     def __init__(
         self, *, window: WindowShape, period: Positive | None = None, look_back: Positive | None = None

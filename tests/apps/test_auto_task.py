@@ -137,6 +137,7 @@ def test_a_members_own_words_come_last_and_a_season_becomes_a_patch(csv):
 def test_a_length_in_seasons_takes_the_place_of_the_tasks_own_where_there_is_one(period, words):
     task = AutoTask(["seq_len=29", "pred_len=12"], [], None, [], period)
     assert task.of({"seq_len": "7 seasons"}) == (words or task.words)
+    assert task.of({"model.look_back": "window"})[-1] == "model.look_back=29"
 
 
 def test_a_model_without_roles_gets_the_target_alone(csv):

@@ -26,7 +26,7 @@ def errors(seed=0, sizes=(1.0, 1.3, 2.0, 0.9)):
 
 
 def found(noise, independent=97):
-    return MemberErrors(noise, len(noise), independent)
+    return MemberErrors(noise, len(noise), independent, [False] * M)
 
 
 def on_the_simplex(count, seed=1):
@@ -75,7 +75,10 @@ def test_cells_that_nobody_measured_count_for_nothing():
 @LOSSES
 def test_the_fewer_the_windows_the_less_they_move_the_weights_from_what_the_errors_alone_say(loss):
     noise = errors()
-    expected = {1: prior(member_losses(found(noise), loss), windows=1), 100_000: least_weights(noise, loss)}
+    expected = {
+        1: prior(member_losses(found(noise), loss), [False] * M, windows=1),
+        100_000: least_weights(noise, loss),
+    }
     for independent, wanted in expected.items():
         weights = stacked(found(noise, independent=independent), loss)
         assert weights.shape == (4, M) and weights.min() >= 0
@@ -85,12 +88,12 @@ def test_the_fewer_the_windows_the_less_they_move_the_weights_from_what_the_erro
 
 
 def test_members_that_can_hardly_be_told_apart_have_equal_shares_before_their_windows_are_weighed():
-    assert prior([1.0, 1.001, 1.002], windows=100).tolist() == pytest.approx([1 / 3] * 3, abs=0.005)
-    assert prior([1.0, 2.0], windows=100_000).tolist() == pytest.approx([1, 0], abs=1e-4)
+    assert prior([1.0, 1.001, 1.002], [False] * 3, windows=100).tolist() == pytest.approx([1 / 3] * 3, abs=0.005)
+    assert prior([1.0, 2.0], [False] * 2, windows=100_000).tolist() == pytest.approx([1, 0], abs=1e-4)
 
 
 def test_few_windows_tell_members_apart_less():
-    shares = [prior([1.0, 1.2], windows=windows)[1].item() for windows in (1, 3, 30, 3_000)]
+    shares = [prior([1.0, 1.2], [False] * 2, windows=windows)[1].item() for windows in (1, 3, 30, 3_000)]
     assert shares == sorted(shares, reverse=True) and shares[0] > 0.35 and shares[-1] < 0.15
 
 
@@ -107,3 +110,12 @@ def test_each_block_of_steps_has_weights_of_its_own():
 
 def test_alone_is_the_member_that_errs_least():
     assert least_of(found(errors(sizes=(1.0, 0.5, 2.0, 1.0))), "mae").tolist() == [[0, 1, 0, 0]]
+
+
+def test_few_windows_lean_to_members_that_learn_little():
+    shares = {windows: prior([1.0, 1.0], [False, True], windows=windows).tolist() for windows in (1, 10, 10_000)}
+    assert shares[1] == pytest.approx([11 / 12, 1 / 12])
+    assert shares[10] == pytest.approx([2 / 3, 1 / 3])
+    assert shares[10_000] == pytest.approx([0.5, 0.5], abs=1e-3)
+    better = prior([1.3, 1.0], [False, True], windows=1)
+    assert better[1] > shares[1][1]  # and yet an error says what it says

@@ -66,9 +66,14 @@ class AutoTask(NamedTuple):
         return any(word.startswith("data.known=") for word in self.words)
 
     def steps(self, value: object) -> object:
-        """What a setting says in seasons, in steps: a patch of "season", a length of "7 seasons", perhaps UNKNOWN."""
+        """What a setting says in words, in steps: a patch of "season", a length of "7 seasons" or of the "window";
+        perhaps UNKNOWN.
+        """
         if value == "season":
             return self.patch_len
+        if value == "window":
+            lengths = [word.partition("=")[2] for word in self.words if word.startswith("seq_len=")]
+            return int(lengths[0]) if lengths else UNKNOWN
         if not isinstance(value, str) or not value.endswith(" seasons"):
             return value
         if self.period is None or self.period > LONGEST_SEASON:
