@@ -63,6 +63,7 @@ def main() -> None:
 
 def document(results: Path) -> str:
     """The whole text. Raises UserError for files that are not ours."""
+    from studies.documents.blocks import wrapped
     from studies.published import records
     from studies.published.document import CODE, read_notes, table_lines
     from studies.published.outcome import RULE
@@ -78,7 +79,7 @@ def document(results: Path) -> str:
     parts += ["## Panels", "", *panel_lines(lines), *commands_of_wins(read_wins(results))]
     for report in sorted(results.glob("*/report.md")):
         parts.append(comparison(report))
-    return "\n".join(parts).rstrip() + "\n"
+    return wrapped("\n".join(parts)).rstrip() + "\n"
 
 
 def comparison(report: Path) -> str:

@@ -9,6 +9,7 @@ What stands between `<!-- made by SCRIPT -->` and `<!-- until here -->` is check
 """
 
 import re
+import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ MADE_PARTS = {
     "docs/wild.md": "scripts/wild_files.py",
     "docs/intervals.md": "scripts/intervals.py",
 }
+WIDTH = 120  # of a line that is no table, no code and no heading
 TEXT = {"table_open": "table", "paragraph_open": "paragraph", "html_block": "paragraph"}
 
 
@@ -84,7 +86,31 @@ def fill_made_part(document: Path, maker: str, lines: list[str]) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise UserError(f"{document.name} needs the two lines {mark} and {END}: what {maker} makes stands between them")
-    return "\n".join([f"{before}{mark}", "", *lines, "", f"{END}{after}"])
+    return "\n".join([f"{before}{mark}", "", wrapped("\n".join(lines)), "", f"{END}{after}"])
+
+
+def wrapped(text: str) -> str:
+    """The same Markdown, its paragraphs and the items of its lists in lines of WIDTH characters at most.
+
+    A line stays longer where what follows would mean something at the beginning of one.
+    """
+    lines, fenced = [], False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        if fenced or len(line) <= WIDTH or line.startswith(("|", "#", "    ", "![", "<")):
+            lines.append(line)
+            continue
+        item = re.match(r" *([-*] |\d+\. )?", line)
+        parts = textwrap.wrap(
+            line,
+            WIDTH,
+            subsequent_indent=" " * len(item[0] if item else ""),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        marks = [part for part in parts[1:] if re.match(r"\s*([-+*]\s|[>|=#<]|\d+[.)]\s|```)", part)]
+        lines += [line] if marks else parts
+    return "\n".join(lines)
 
 
 def begins_made_part(comment: Token, name: str) -> bool:
