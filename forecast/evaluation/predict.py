@@ -22,7 +22,7 @@ from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.conformal import own_interval
-from forecast.evaluation.evaluate import check_finite, exact_float32
+from forecast.evaluation.evaluate import check_finite, exact_float32, in_chunks
 from forecast.evaluation.history import is_far
 from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.models.base import FittedModel, ForecastModel
@@ -156,27 +156,25 @@ class Continuation:
     def _ends(self, places: Tensor, count: int) -> SeriesForecasts:
         """The forecasts of the first `count` of these places in `series`."""
         self.scale.need(self.series[np.unique(places.numpy())])
-        batch, read = self._windows.__getitems__(places), slice(-self.model.look_back, None)
-        assert batch.series is not None
-        far = self._far(batch)
-        inputs = [batch.past[:, read], batch.past_known[:, read], self._future(batch.series)]
-        parts = zip(*(torch.split(part, self.batch) for part in inputs), strict=True)
-        model, forecasts = self.model, []
+        model, read, forecasts, far = self.model, slice(-self.model.look_back, None), [], []
         with exact_float32():
-            for some in parts:
-                past, past_known, future_known = (part.to(self.device) for part in some)
-                forecasts.append(with_ends(model, past, past_known, future_known, self.intervals).cpu())
-        forecast = torch.cat(forecasts)
-        finite = torch.isfinite(forecast).flatten(1).all(1)
-        if not finite.all():
-            row = int((~finite).int().argmax())
-            try:
-                check_finite(forecast[row], inputs[0][row])
-            except UserError as error:
-                raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
+            for batch in in_chunks(self._windows, places.numpy(), len(places), self.batch):
+                assert batch.series is not None
+                far.append(self._far(batch))
+                inputs = batch.past[:, read], batch.past_known[:, read], self._future(batch.series)
+                past, past_known, future_known = (part.to(self.device) for part in inputs)
+                forecast = with_ends(model, past, past_known, future_known, self.intervals).cpu()
+                finite = torch.isfinite(forecast).flatten(1).all(1)
+                if not finite.all():
+                    row = int((~finite).int().argmax())
+                    try:
+                        check_finite(forecast[row], inputs[0][row])
+                    except UserError as error:
+                        raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
+                forecasts.append(forecast)
         series = self.series[places[:count].numpy()]
-        original = self._original(forecast[:count].double().numpy(), series)
-        numbers = series[far[:count]].tolist()
+        original = self._original(torch.cat(forecasts)[:count].double().numpy(), series)
+        numbers = series[np.concatenate(far)[:count]].tolist()
         return SeriesForecasts(series, original, {"count": len(numbers), "first": min(numbers, default=None)})
 
     def _future(self, series: Tensor) -> Tensor:

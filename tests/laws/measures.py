@@ -26,9 +26,12 @@ PAIRS = [{"PreparedData", "PanelData"}, {"SeriesFrame", "PanelFrame"}, {"WindowD
 KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 # What says, of a source or a checkpoint, whether it is of a panel (law 1).
 KIND_FLAGS = {"panel", "panel_form"}
-# A call of one of these gathers windows (law 2).
-GATHERS = {"in_batches", "__getitems__"}
-PASS = "evaluation/evaluate.py"
+# The reader, which alone must know in which of the two layouts a file is: what a source says of it, and who reads it.
+READER = {"data/sources.py", "data/assembling/read.py"}
+# Law 2. Where windows are stepped through: to be forecast, to be trained on, to be fitted at once; and what gives
+# batches of a pass to whoever forecasts them, gathered in whole chunks.
+PASSES = ("data/", "evaluation/evaluate.py", "training/loader.py", "evaluation/fitting.py")
+STEPS = {"in_chunks", "batches"}
 UNTYPED = {"config", "record", "cfg"}
 # A type of NumPy's, of which Any is no more than "any precision".
 DTYPES = {"floating", "integer", "number", "generic", "dtype", "ndarray", "NDArray"}
@@ -162,9 +165,11 @@ def unions():
 
 
 def kind_tests():
-    """By path: how often it is asked which kind of data something is, by its class or by a flag."""
+    """By path: how often it is asked, but by the reader, which kind of data something is, by its class or by a flag."""
     counts = Counter()
     for path, node in walked():
+        if path in READER:
+            continue
         if isinstance(node, ast.Call) and name_of(node.func) in ("isinstance", "issubclass"):
             kinds = {name_of(n) for n in ast.walk(node.args[1])}
             counts[path] += bool(kinds & KINDS)
@@ -180,24 +185,39 @@ def kind_tests():
 
 
 def window_loops():
-    """Functions that gather windows themselves, or step through batches of them, outside data/ and the one pass.
+    """Functions that step through windows by means of their own, outside PASSES.
 
-    That is: they call in_batches or __getitems__, or have a loop whose variable is called batch.
+    That is: they call in_batches; or gather other windows in each turn of a loop, by __getitems__ of what a loop, a
+    comprehension or a function inside binds; or have a loop whose variable is called batch over anything but a call of
+    STEPS. A few windows, gathered in one operation and forecast as one batch, are no pass.
     """
 
+    def bound(part):
+        """The names that change with each turn, or call, of a part."""
+        if isinstance(part, ast.For | ast.comprehension):
+            return {name_of(node) for node in ast.walk(part.target)}
+        if isinstance(part, ast.Lambda | ast.FunctionDef):
+            return {argument.arg for argument in part.args.args}
+        return set()
+
+    def gathers(part, turning):
+        """Whether a call steps through windows, where these names change."""
+        if not isinstance(part, ast.Call) or name_of(part.func) not in ("in_batches", "__getitems__"):
+            return False
+        return name_of(part.func) == "in_batches" or bool(turning & {name_of(n) for n in ast.walk(part)})
+
     def loops(node):
-        for part in ast.walk(node):
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in GATHERS:
+        inner = [part for part in ast.walk(node) if part is not node]
+        turning = set().union(*map(bound, inner)) - {None}
+        for part in inner:
+            of_batches = isinstance(part, ast.For | ast.comprehension) and name_of(part.target) == "batch"
+            if of_batches and not (isinstance(part.iter, ast.Call) and name_of(part.iter.func) in STEPS):
                 return True
-            if isinstance(part, ast.For | ast.comprehension) and name_of(part.target) == "batch":
+            if gathers(part, turning):
                 return True
         return False
 
-    return sorted(
-        f"{path}:{name}"
-        for path, name, node in functions()
-        if not path.startswith("data/") and path != PASS and loops(node)
-    )
+    return sorted(f"{path}:{name}" for path, name, node in functions() if not path.startswith(PASSES) and loops(node))
 
 
 def untyped_reads():

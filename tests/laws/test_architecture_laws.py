@@ -64,8 +64,22 @@ class Task(Twice):
     "data/b.py": (
         "import forecast.data.low.d\nclass Twice: words = '<p>x</p>'\ndef gather(windows): return windows.in_batches(1)"
     ),
+    "data/sources.py": "def read(source): return 1 if source.panel_form else 2",
     "data/low/d.py": "def low():\n    from forecast.data import b",
-    "apps/train.py": "def train(x): pass\ndef loop(w):\n    train(w.__getitems__([1]))",
+    "apps/train.py": """
+def train(x): pass
+def first(w):
+    return w.__getitems__([1])
+def loop(w):
+    for i in range(3):
+        train(w.__getitems__([i]))
+def given(w):
+    return lambda some: w.__getitems__(some)
+def cut(w):
+    return w.in_batches([1, 2], 1)
+def steps(w):
+    return [batch.past for batch in in_chunks(w, [1], 2, 2)]
+""",
     "checkpoint/record.py": "FORMAT = 2\nFIRST_FORMAT = 1",
     "evaluation/panel_x.py": "",
 }
@@ -88,7 +102,7 @@ def test_each_breach_is_seen_where_it_is_planted(planted):
         "1 unions of kinds": {"apps/a.py": 2},
         "1 tests of kinds": {"apps/a.py": 2},
         "1 files of panels": ["evaluation/panel_x.py"],
-        "2 loops over windows": ["apps/a.py:Task.go", "apps/train.py:loop"],
+        "2 loops over windows": ["apps/a.py:Task.go", *(f"apps/train.py:{name}" for name in ("cut", "given", "loop"))],
         "3 Any": {"apps/a.py": 2},
         "3 untyped parameters": {"apps/a.py": 1},
         "3 untyped reads": {"apps/a.py": 2},
