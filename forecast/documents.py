@@ -187,7 +187,7 @@ def read_content(path: Path, *, most: float) -> bytes | None:
         raise DocumentError(path, str(error.strerror)) from error
 
 
-def checked(path: Path | str, value: Any, shape: type[T], *, finite: bool = True) -> T:
+def checked(path: Path | str, value: object, shape: type[T], *, finite: bool = True) -> T:
     """A value that was read from `path`, if it is of a shape as in `read_json`; DocumentError else."""
     from pydantic import ValidationError
 
@@ -200,7 +200,7 @@ def checked(path: Path | str, value: Any, shape: type[T], *, finite: bool = True
         reason = "must be of another form" if first["type"] == "string_pattern_mismatch" else reason
         text = f"it has no {place}" if first["type"] == "missing" else f"{place}: {reason}" if place else f"it {reason}"
         raise DocumentError(path, text) from error
-    return value  # type: ignore[no-any-return]  # as it is: with keys that the shape does not name
+    return cast(T, value)  # as it is: with keys that the shape does not name
 
 
 @cache

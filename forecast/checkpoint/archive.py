@@ -16,6 +16,9 @@ ANOTHER = "Use another one of its run."
 FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
 
 
+Entries = dict[str, Any]  # of a file from anywhere: `checkpoint.validate` looks at each before it is used
+
+
 def read_plain(path: Path) -> Any:
     """The content of a checkpoint: plain containers, and tensors on the CPU.
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
+from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, REFIT, SERIES, check_format
 from forecast.data.values.frequency import is_frequency
 from forecast.data.values.time_features import feature_names
@@ -117,7 +118,7 @@ def check_content(path: Path, content: object) -> None:
         ) from None
 
 
-def epoch(content: dict[str, Any]) -> Any:
+def epoch(content: Entries) -> Any:
     """The last epoch begun. Lightning's own `epoch` counts from 0 during an epoch and is one further at the end."""
     node: object = content["loops"]
     for key in ("fit_loop", "epoch_progress", "current", "started"):
@@ -153,7 +154,7 @@ def _check_tensor(where: str, tensor: Tensor) -> None:
     require(enough, where, f"claims more numbers than the file has: its shape is {tuple(tensor.shape)}")
 
 
-def _check_types(content: dict[str, Any]) -> None:
+def _check_types(content: Entries) -> None:
     """Every key of KINDS is there with its type, and lists and weights hold one type alone."""
     for where, kinds in {**KINDS, **OPTIONAL_KINDS}.items():
         place = where.split(".") if where else []
@@ -208,7 +209,7 @@ def require(holds: object, where: str, problem: str) -> None:
         raise WrongEntry(f"{where} {problem}")
 
 
-def check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> None:
+def check_baseline(record: Entries, key: str, *, rows: int | None) -> None:
     """A matrix (pred_len, rows), None: any number; of a ridge with covariates one, or one a target."""
     weight, where = record[key], f"{RECORD}.{key}"
     require(isinstance(weight, Tensor), where, f"is a {type(weight).__name__}; it must be Tensor")
@@ -221,7 +222,7 @@ def check_baseline(record: dict[str, Any], key: str, *, rows: int | None) -> Non
     require(shape == expected, where, f"has the shape {shape} instead of {expected}")
 
 
-def check_calibration(record: dict[str, Any], where: str) -> None:
+def check_calibration(record: Entries, where: str) -> None:
     """Levels in per cent, ascending, and for each a margin at every step and target."""
     state = record["calibration"]
     levels, margins, targets = state["levels"], state["margins"], record["data"]["targets"]
@@ -240,7 +241,7 @@ def check_calibration(record: dict[str, Any], where: str) -> None:
         require(state[name] > 0, f"{where}.{name}", f"is {state[name]}; it must be above 0")
 
 
-def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
+def check_data(data: Entries, where: str, *, encoding: object) -> None:
     """Columns, targets, splits, time and calendar fit together. encoding: of the calendar."""
     columns, targets = data["columns"], data["targets"]
     require(len(set(columns)) == len(columns) > 0, f"{where}.columns", f"is {columns}; it must be names, none twice")
@@ -279,7 +280,7 @@ def check_data(data: dict[str, Any], where: str, *, encoding: Any) -> None:
     require(fits, f"{where}.known", problem)
 
 
-def check_refit(refit: dict[str, Any], where: str) -> None:
+def check_refit(refit: Entries, where: str) -> None:
     """The splits that a refitted model learned from, until when, and the figures of the held-out model."""
     rows = refit["rows"]
     require(all(isinstance(name, str) for name in rows), f"{where}.rows", "must hold str alone")
@@ -311,6 +312,6 @@ def _check_time(text: str, where: str) -> None:
     require(is_time, where, f"is {text!r}, which is no time of a series")
 
 
-def parts_of(node: Any) -> Iterable[tuple[Any, Any]]:
+def parts_of(node: dict[object, object] | list[object]) -> Iterable[tuple[object, object]]:
     """Of a mapping its items, of a list its places and elements."""
     return node.items() if isinstance(node, dict) else enumerate(node)

@@ -253,7 +253,7 @@ def shared_windows(rows: Sequence[Row]) -> int:
     return len(set.intersection(*sets)) if sets else 0
 
 
-def at(values: Any, path: Sequence[str]) -> Any:
+def at(values: object, path: Sequence[str]) -> Any:
     """The value at that place of nested mappings; None where there is none."""
     for key in path:
         values = values.get(key) if isinstance(values, Mapping) else None

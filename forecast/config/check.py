@@ -14,7 +14,7 @@ from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
 from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
 from forecast.config.settings import TrainSettings
-from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, select
+from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, section, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
 from forecast.text.overrides import install
@@ -125,7 +125,7 @@ def _filled(values: Mapping[str, object], schema: type[S]) -> S:
 
 
 def _check_settings(
-    values: Mapping[str, Any], schema: Any, problems: Problems, *, groups: list[str], under: str = ""
+    values: Mapping[str, object], schema: Any, problems: Problems, *, groups: list[str], under: str = ""
 ) -> None:
     """Check keys against the fields of a dataclass, their values, and all that lies below them."""
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
@@ -146,7 +146,7 @@ def _check_settings(
             problems.missing(f"{under}{name}")
 
 
-def _check_value(path: str, value: Any, annotation: Any, problems: Problems) -> None:
+def _check_value(path: str, value: object, annotation: object, problems: Problems) -> None:
     """Check one value against the annotation of its key, and all that lies below it."""
     annotation = NARROWER.get(path, annotation)
     limit = rules.BOUNDS.get(path) or bound(annotation)
@@ -203,38 +203,39 @@ class Slot(NamedTuple):
     projection: str
 
 
-def read_slots(values: Mapping[str, Any]) -> Iterator[Slot]:
+def read_slots(values: Mapping[str, object]) -> Iterator[Slot]:
     """The model's slots with what is in them; one that inherits holds what attention= chose."""
-    for key, node in values["model"].items():
+    for key, node in section(values, "model").items():
         if not key.endswith(SUFFIX) or not isinstance(node, Mapping):
             continue
         inherits = "mechanism" not in node
-        chosen = values.get("attention", {}) if inherits else node
+        chosen = section(values, "attention") if inherits else node
         parts = [chosen.get(part) for part in ("mechanism", "projection")]
         targets = [str(part.get("_target_", "")) for part in parts if isinstance(part, Mapping)]
         if len(targets) == 2 and all(targets):
             yield Slot(key, "attention" if inherits else f"attention@model.{key}", *targets)
 
 
-def has_slots(values: Mapping[str, Any]) -> bool:
+def has_slots(values: Mapping[str, object]) -> bool:
     """Whether the model has any attention."""
-    return any(key.endswith(SUFFIX) for key in values.get("model", {}))
+    return any(key.endswith(SUFFIX) for key in section(values, "model"))
 
 
-def check_slots(values: Mapping[str, Any], problems: Problems) -> None:
+def check_slots(values: Mapping[str, object], problems: Problems) -> None:
     """Adds a problem for each slot whose attention cannot serve it, and for heads that cannot share the width.
 
     What a target's own check has refused is passed over.
     """
     try:
-        model: object = resolve_target(values["model"]["_target_"])
-        cached = model.cached_slots(values["model"]) if hasattr(model, "cached_slots") else ()
+        settings = section(values, "model")
+        model: object = resolve_target(settings.get("_target_"))
+        cached = model.cached_slots(settings) if hasattr(model, "cached_slots") else ()
         slots = list(read_slots(values))
         for slot in slots:
             if reason := _refusal(slot.mechanism, slot.name, cached):
                 _add_refusal(slot, reason, cached, problems)
-        d_model, n_heads = values["model"].get("d_model"), values["model"].get("n_heads")
-        if all(isinstance(size, int) and size >= 1 for size in (d_model, n_heads)) and d_model % n_heads:
+        d_model, n_heads = settings.get("d_model"), settings.get("n_heads")
+        if isinstance(d_model, int) and isinstance(n_heads, int) and min(d_model, n_heads) > 0 and d_model % n_heads:
             projections: list[Any] = [resolve_target(slot.projection) for slot in slots]
             if any(projection.splits() for projection in projections):
                 text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
@@ -261,15 +262,16 @@ def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Pro
     problems.add_line(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")
 
 
-def check_roles(values: Mapping[str, Any], problems: Problems) -> None:
+def check_roles(values: Mapping[str, object], problems: Problems) -> None:
     """Adds a problem for each key that gives columns a role which the model cannot use.
 
     What a target's own check has refused is passed over; so are columns that nobody names.
     """
     given = [(role, path, value) for role, path, value in _given(values) if value]
+    target = str(section(values, "model").get("_target_"))
     try:
-        taken = _roles(values["model"]["_target_"]) if given else frozenset()
-    except (UserError, KeyError, TypeError):
+        taken = _roles(target) if given else frozenset()
+    except UserError:
         return
     for role, path, value in given:
         if role not in taken:
@@ -277,7 +279,7 @@ def check_roles(values: Mapping[str, Any], problems: Problems) -> None:
             problems.add(
                 path,
                 value,
-                f"model={_name(values['model']['_target_'])} cannot use {ROLES[role][1]}. These can: {', '.join(can)}",
+                f"model={_name(target)} cannot use {ROLES[role][1]}. These can: {', '.join(can)}",
             )
 
 

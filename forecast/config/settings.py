@@ -180,7 +180,7 @@ class UpdateSettings:
     data: OtherFile
 
 
-def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -> dict[str, Any]:
+def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, Any]:
     """{KEY: VALUE} of words GROUP.KEY=VALUE in Hydra's grammar. UserError for others.
 
     known: {KEY: annotation of its values}.
@@ -190,8 +190,8 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, Any]) -
         try:
             override = parser.parse_override(word)
         except HydraException as error:
-            key, _, value = word.partition("=")
-            quotes = f" Put quotes around the value, and around all: \"{key}='{value}'\"." if value else ""
+            key, _, text = word.partition("=")
+            quotes = f" Put quotes around the value, and around all: \"{key}='{text}'\"." if text else ""
             raise UserError(f"{word!r} cannot be read as {group}.KEY=VALUE.{quotes}") from error
         key = override.key_or_group.removeprefix(f"{group}.")
         if key not in known or key == override.key_or_group or override.is_sweep_override():
@@ -216,7 +216,7 @@ def typed_text(word: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of Hydra's grammar without its quotes."""
     if isinstance(value, list):
         return [_plain(item) for item in value]

@@ -172,6 +172,12 @@ def chosen_groups(name: str) -> dict[str, str | None]:
     }
 
 
+def section(values: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """The mapping under a key of plain values; an empty one where there is none."""
+    inner = values.get(name)
+    return inner if isinstance(inner, Mapping) else {}
+
+
 def select(values: Mapping[str, object], path: str) -> tuple[bool, object]:
     """Whether `path` is in plain containers, and its value."""
     here: object = values
