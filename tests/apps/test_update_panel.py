@@ -51,6 +51,15 @@ def seen(run, tmp_path_factory):
     return folder / "u"
 
 
+@pytest.fixture(scope="module")
+def third_and_fourth(run, seen, tmp_path_factory):
+    """The folders after the updates of two more days."""
+    place = tmp_path_factory.mktemp("more")
+    for before, day in ((seen, TRAINED + 2), (place / str(TRAINED + 2), TRAINED + 3)):
+        updated(run, write(place / "h.csv", panel(day)), shutil.copytree(before, place / str(day)))
+    return place / str(TRAINED + 2), place / str(TRAINED + 3)
+
+
 @pytest.fixture
 def folder(seen, tmp_path):
     """A copy of it, to go on in."""
@@ -175,22 +184,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_series_that_does_not_continue_is_refused_and_the_others_go_on(case, run, folder, tmp_path):
-    change, says = REFUSED[case]
-    path, clean = tmp_path / "h.csv", shutil.copytree(folder, tmp_path / "clean")
-    updated(run, write(path, panel(TRAINED + 2)), clean)
+def test_a_series_that_does_not_continue_is_refused_and_the_others_go_on(case, run, folder, third_and_fourth, tmp_path):
+    (change, says), path, (third, clean) = REFUSED[case], tmp_path / "h.csv", third_and_fourth
     document = updated(run, write(path, panel(TRAINED + 2, change=functools.partial(change, shop="b"))), folder)
     assert document["series"]["refused"] == 1 and document["rows_new"] == 2 * DAY
     (sentence,) = [one for one in document["sentences"] if "refused" in one]
     assert sentence.startswith("1 of 3 series are refused and not forecast: ") and re.search(says, sentence)
     (line,) = log_of(folder)[1].to_dict("records")
     assert line["id"] == "b" and says.split(" ", 2)[1] in line["refused"]
-    others = latest_of(clean)
+    others = latest_of(third)
     pd.testing.assert_frame_equal(latest_of(folder), others[others["shop"] != "b"].reset_index(drop=True))
     again = files_of(folder)
     assert updated(run, path, folder)["status"] == "nothing_new" and files_of(folder) == again
     updated(run, write(path, panel(TRAINED + 3)), folder)  # the right file goes on
-    updated(run, path, clean)
     assert latest_of(folder)["shop"].unique().tolist() == ["a", "b", "c"]
     pd.testing.assert_frame_equal(latest_of(folder), latest_of(clean))
     assert log_of(folder)[0]["values"].sum() == log_of(clean)[0]["values"].sum() - DAY  # one forecast of one series
