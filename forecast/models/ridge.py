@@ -297,7 +297,8 @@ class Ridge(FittedModel):
 
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """(B, L, T) -> (B, P, T). The rows of a map sum to one: so large values cost float32 no digits."""
-        columns = as_rows(past, self.weight.dtype)
+        # a copy in which a column is one piece of memory: four times as fast to go on with
+        columns = past.transpose(1, 2).to(self.weight.dtype, copy=True, memory_format=torch.contiguous_format)
         last = columns[..., -1:].clone()
         columns -= last
         if len(self.weight) == 1:
@@ -320,11 +321,6 @@ def longest_look_back(rows: FittingRows, *, longest: int, train_share: float = 0
     ):
         longest -= max(1, longest // 10)
     return longest
-
-
-def as_rows(columns: Float[Tensor, "B L T"], dtype: torch.dtype) -> Float[Tensor, "B T L"]:
-    """A copy (B, L, T) -> (B, T, L) in which a column is one piece of memory: four times as fast to go on with."""
-    return columns.transpose(1, 2).to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 def naives(look_back: int, period: int | None) -> list[Naive]:

@@ -84,7 +84,9 @@ class ForecastModule(pl.LightningModule):
         elif known is None:
             loss = self.criterion(forecast, truth)
         else:
-            loss = self.criterion(forecast, without_made_up(truth, forecast, known))
+            # what no file held errs nowhere: it adds nothing to the loss or a gradient
+            held = torch.where(known, truth, forecast.detach().to(truth.dtype))
+            loss = self.criterion(forecast, held)
             loss = loss * (known.numel() / known.sum().clamp(min=1))
         squared = spread is None and isinstance(self.criterion, nn.MSELoss)
         name = "train/mse_scaled" if squared else "train/loss_scaled"
@@ -173,11 +175,6 @@ class ForecastModule(pl.LightningModule):
         """Adds our part."""
         assert self.record is not None
         checkpoint[RECORD] = complete_record(replace(self.record, best_step=self.best_step), self.model).saved()
-
-
-def without_made_up(truth: Tensor, forecast: Tensor, measured: Tensor) -> Tensor:
-    """A truth (B, R, N) that errs nowhere where no file held it: its cells add nothing to a loss or a gradient."""
-    return torch.where(measured, truth, forecast.detach().to(truth.dtype))
 
 
 def mean_of_measured(losses: Tensor, measured: Tensor | None) -> Tensor:

@@ -39,10 +39,10 @@ class Pace:
         """
         if self.networks > 1:
             share = 1 / self.networks
-            one = replace(self, networks=1, seconds=share * self.seconds, validation=share * self.validation)
-            all_epochs = MOST_EPOCHS * (one.batches * one.seconds + one.validation)
+            single = replace(self, networks=1, seconds=share * self.seconds, validation=share * self.validation)
+            all_epochs = MOST_EPOCHS * (single.batches * single.seconds + single.validation)
             networks = min(self.networks, max(1, int(allowance / all_epochs)))
-            settings = one.settings(allowance / networks)
+            settings = single.settings(allowance / networks)
             return settings if settings is None else {**settings, "seeds": networks}
         most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
         epoch = self.batches * self.seconds + self.validation

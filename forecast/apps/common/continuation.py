@@ -13,7 +13,7 @@ from pyarrow import types
 
 from forecast.apps.common.future import future_values
 from forecast.apps.common.inputs import read_source, rows_of, trained_columns
-from forecast.apps.common.intervals import forecast_intervals
+from forecast.apps.common.intervals import wanted
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain
 from forecast.data.assembling.assembly import times_are_counted
@@ -97,7 +97,7 @@ def continuation_of(
         pad=checkpoint.record.series.pad,
         device=device,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
-        intervals=forecast_intervals(checkpoint, level),
+        intervals=wanted(checkpoint, how="static", level=level) if level else None,
     )
     if not ends.series.size:
         longest = int(frame.lengths.argmax())

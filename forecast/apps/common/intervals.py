@@ -65,11 +65,6 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
     return Intervals(calibration=calibration, wanted_levels=levels, adaptive=how == "adaptive")
 
 
-def forecast_intervals(checkpoint: Checkpoint, level: Sequence[float] | None) -> Intervals | None:
-    """The intervals of a forecast; None where none was asked for. UserError as `wanted`."""
-    return wanted(checkpoint, how="static", level=level) if level else None
-
-
 def without_calibration(checkpoint: Checkpoint) -> UserError:
     """What is said of a checkpoint that has no intervals."""
     return UserError(

@@ -237,7 +237,8 @@ def find_resampling(stamps: pd.DatetimeIndex, valued: pd.DatetimeIndex) -> tuple
     if len(valued) < _ROWS_OF_ONE or infer_frequency(stamps) is not None:
         return None
     freq = grid_frequency(stamps)
-    if freq is not None and _missing_share(rows_missing(stamps, freq) or 0, len(stamps)) <= MOST_MISSING:
+    missing = 0 if freq is None else rows_missing(stamps, freq) or 0
+    if freq is not None and missing / (missing + len(stamps)) <= MOST_MISSING:
         return None
     steps, own = (np.diff(t.to_numpy().astype("datetime64[ns]")).astype(np.int64) for t in (stamps, valued))
     usual = int(np.median(steps))
@@ -300,10 +301,6 @@ def _value(column: RawColumn, row: int) -> Cell:
         return str(column.words[column.codes[row] - 1])
     value = float(column.numbers[row])
     return int(value) if value.is_integer() else value
-
-
-def _missing_share(missing: int, rows: int) -> float:
-    return missing / (missing + rows)
 
 
 def _seconds(step: str) -> float:
