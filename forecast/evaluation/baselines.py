@@ -47,7 +47,7 @@ def linear_model(
     maps = weight.reshape(-1, *weight.shape[-2:])
     last = 1 - maps[..., :-1].sum(-1, keepdim=True)
     ridge.set_maps(torch.cat([maps[..., :-1], last], -1), maps[..., -1], effect)
-    return ridge
+    return ridge.requires_grad_(False)
 
 
 def window_shape(data: Prepared) -> WindowShape:

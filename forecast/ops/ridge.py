@@ -55,7 +55,7 @@ def drift_share(
     windows, 1 - 1 / t^2 is kept (James and Stein 1961, "Estimation with Quadratic Loss"), t being its size in standard
     errors: nothing where it is no larger than one. 1 where the windows are too few to say.
     """
-    before = np.concatenate([[0.0], series.mean(1).double().cumsum(0).numpy()])
+    before = np.concatenate([[0.0], np.cumsum(series.mean(1).numpy())])
     step = (before[origins + pred_len] - before[origins]) / pred_len
     step -= (before[origins] - before[origins - look_back]) / look_back
     apart = min(BLOCKS, 1 + len(origins) // (look_back + pred_len))  # windows of other rows than one another's
