@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.ops.running_sum import running_sum
 from forecast.ops.window_sums import WindowSums
 
 Naive = Literal["last", "mean", "season"]
@@ -55,7 +56,7 @@ def drift_share(
     windows, 1 - 1 / t^2 is kept (James and Stein 1961, "Estimation with Quadratic Loss"), t being its size in standard
     errors: nothing where it is no larger than one. 1 where the windows are too few to say.
     """
-    before = np.concatenate([[0.0], np.cumsum(series.mean(1).numpy())])
+    before = np.concatenate([[0.0], running_sum(series.mean(1).reshape(1, 1, -1, 1)).flatten().numpy()])
     step = (before[origins + pred_len] - before[origins]) / pred_len
     step -= (before[origins] - before[origins - look_back]) / look_back
     apart = min(BLOCKS, 1 + len(origins) // (look_back + pred_len))  # windows of other rows than one another's

@@ -98,7 +98,11 @@ def trained(data, device, world):
     strategy = SimpleNamespace(root_device=device, reduce=lambda sums, reduce_op: sums * world)
     trainer = {"strategy": strategy, "overfit_batches": 0, "global_rank": 0, "world_size": world, "datamodule": batches}
     module._trainer = batches.trainer = SimpleNamespace(
-        **trainer, gradient_clip_val=None, precision="32-true", accumulate_grad_batches=1, num_training_batches=1
+        **trainer,
+        gradient_clip_val=None,
+        precision="32-true",
+        accumulate_grad_batches=1,
+        num_training_batches=len(data.windows("train")),
     )
     logged = []
     module.log = lambda name, value, **_: logged.append(value.detach())
