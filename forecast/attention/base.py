@@ -53,6 +53,7 @@ class Mechanism(nn.Module):
 
         cross: queries and keys come from two sequences. cached: the model decodes row by row.
         """
+        # what overrides `last_rows` can decode: a flag beside it could say otherwise
         if cached and cls.last_rows is Mechanism.last_rows:
             return "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
         return ""

@@ -84,6 +84,7 @@ class FixedAttention(FactorizedAttention):
         return torch.unflatten(q.flatten(2, 3) @ columns.transpose(-2, -1), 2, q.shape[2:4])
 
     def _column_values(self, weights: Tensor, v: Tensor, length: int) -> Tensor:
+        # `_summaries` cuts the last axis, so the steps go there and back
         columns = self._summaries(v.transpose(3, 4), length).transpose(3, 4).flatten(2, 3)
         return torch.unflatten(weights.flatten(2, 3) @ columns, 2, weights.shape[2:4])
 

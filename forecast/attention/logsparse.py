@@ -89,8 +89,11 @@ class LogSparseAttention(PatternAttention):
         # beyond the prefix all rows see the same distances: a column of scores is q times a shifted k, step by step
         shifts = self.offsets(length)
         if not self.causal:
+            # 0 once only: else a step would see itself twice
             shifts = [-shift for shift in shifts[:0:-1]] + shifts
+        # float32: sums grow shift by shift, and half precision would round each of them
         q = q.to(torch.promote_types(q.dtype, torch.float32)) / math.sqrt(q.shape[-1])
+        # all rows have shift 0, so no row of the softmax is empty
         weights = self._weigh(ShiftedScores.apply(q, k, shifts), q)  # type: ignore[no-untyped-call]
         rest = ShiftedSum.apply(weights, v, shifts)[:, :, prefix:].to(v.dtype)  # type: ignore[no-untyped-call]
         return torch.cat((first, rest), 2)
@@ -132,11 +135,13 @@ class ShiftedSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """The gradients of weights and v."""
         weights, v = ctx.saved_tensors
+        # a weight without a value behind it changes nothing: no gradient
         return products(grad, v, ctx.shifts, nothing=0.0), scattered(weights, grad, ctx.shifts).to(v.dtype), None
 
 
 def products(x: Tensor, y: Tensor, shifts: list[int], *, nothing: float) -> Tensor:
     """Inner product of x_i and y_(i - shift) per shift: (B, H, L, E), (B, H, L, E) -> (B, H, L, S)."""
+    # shifts first in memory: a column is then written as one run, and moved last as a view
     columns = x.new_full((len(shifts), *x.shape[:3]), nothing)
     for b, h in pieces(x):
         for column, shift in zip(columns[:, b, h], shifts, strict=True):
@@ -155,6 +160,7 @@ def gathered(weights: Tensor, x: Tensor, shifts: list[int]) -> Tensor:
     for b, h in pieces(x):
         for weight, shift in zip(weights[b, h].unbind(-1), shifts, strict=True):
             first, last = overlap(x.shape[2], shift)
+            # no product is stored: it would be as large as x for each shift
             total[b, h, first:last].addcmul_(weight[:, :, first:last, None], x[b, h, first - shift : last - shift])
     return total
 

@@ -27,6 +27,7 @@ def n_active(length: int, factor: int) -> int:
 
     factor * ceil(ln length), in [1, length].
     """
+    # the logarithm of one step is 0
     return max(1, min(factor * math.ceil(math.log(length)), length))
 
 
@@ -86,10 +87,12 @@ class ProbAttention(Mechanism):
 
     def _activate(self, active: Tensor, context: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """The context of `_inactive` with attention in its active rows (B, H, U): (B, H, Q, V)."""
+        # by the number of the row in the sequence, not by its place among the active ones
         allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
         rate = self.dropout if self.training else 0.0
         attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=rate)
         if self.causal:
+            # in place: the running sums are used by nothing else, and their backward pass does not need them
             return put_rows(context, active, attended)
         # not causal all inactive rows are one mean, which is written out once, beside the active ones
         return put_rows_beside(context, active, attended, length=q.shape[2])
@@ -110,6 +113,7 @@ class ProbAttention(Mechanism):
         # the keys no later than the query: (Q, U), or (H, Q, U)
         rows = torch.arange(n_queries, device=q.device).unsqueeze(1)
         counted = (sample.unsqueeze(1) if self.per_head else sample) <= rows
+        # a row that sampled no key of its past gets -inf and is chosen last
         return scores.masked_fill(~counted, -math.inf).amax(-1) - self.average(scores, counted, n_keys)
 
     def _inactive(self, v: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ Mask = npt.NDArray[np.bool_]
 def softmax(scores: Array) -> Array:
     """Along the last axis; a row of nothing but -inf becomes zeros."""
     highest = scores.max(-1, keepdims=True)
+    # for a row of nothing but -inf: -inf less -inf would be NaN
     exp = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
     total = exp.sum(-1, keepdims=True)
     weights: Array = np.divide(exp, total, out=np.zeros_like(exp), where=total > 0)

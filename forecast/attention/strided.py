@@ -48,6 +48,7 @@ class StridedAttention(FactorizedAttention):
         return distance < window, distance % window == 0
 
     def _columns(self, n_blocks: int, length: int) -> Tensor:
+        # a set for each place in a block: the steps at that place in all blocks
         window = self.block_size(length)
         return torch.arange(n_blocks * window).view(1, n_blocks, window).transpose(1, 2)
 

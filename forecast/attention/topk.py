@@ -48,6 +48,7 @@ class TopKAttention(Mechanism):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, Q, K)
         if allowed is not None:
             scores = scores.masked_fill(~allowed, -math.inf)
+        # topk raises beyond the number of keys; a row that sees fewer than k gets the threshold -inf and keeps all
         if self.k < k.shape[2]:
             with torch.no_grad():  # the threshold is a constant to the gradient
                 threshold = scores.topk(self.k, dim=-1).values[..., -1:]

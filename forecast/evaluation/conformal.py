@@ -20,6 +20,7 @@ GRID = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0)
 
 def blocks_needed(level: float) -> int:
     """The least number of exchangeable scores that bound the next one with a probability of `level` per cent."""
+    # rounded first: 99.9 / (100 - 99.9) comes out just above 999, and ceil would ask for one more
     return math.ceil(round(level / (100.0 - level), 9))
 
 
@@ -31,9 +32,11 @@ def conformal_margins(scores: Float[Tensor, "N P T"], level: float) -> Float[Ten
     """
     ordered = scores.sort(dim=0).values  # NaN comes last
     counts = (~torch.isnan(scores)).sum(0)
+    # as in `blocks_needed`: round-off must not lift a whole rank to the next
     ranks = ((counts + 1).double() * level / 100.0 - 1e-9).ceil().long()
     places = (torch.minimum(ranks, counts) - 1).clamp_min(0)
     margins = ordered.gather(0, places.unsqueeze(0)).squeeze(0)
+    # -inf marks a column without any score, for the last line
     largest = torch.nan_to_num(margins, nan=-math.inf).amax(0, keepdim=True)
     margins = torch.where(torch.isnan(margins), largest, margins)
     return torch.where(torch.isinf(margins), 0.0, margins)
@@ -57,6 +60,7 @@ class Unrest:
         """The mean absolute differences of windows."""
         some = past[:, -self.rows :, list(self.targets)]
         period = self.period if some.shape[1] > self.period else 1
+        # one row has no difference: zeros of its dtype and device
         return (some[:, period:] - some[:, :-period]).abs().mean(1) if some.shape[1] > 1 else some[:, 0] * 0
 
     def factors(self, past: Float[Tensor, "B L C"]) -> Float[Tensor, "B 1 T"]:
@@ -66,6 +70,7 @@ class Unrest:
     def factors_of(self, sizes: Float[Tensor, "B T"]) -> Float[Tensor, "B 1 T"]:
         """The same from the `sizes` of windows."""
         typical = self.typical.to(sizes)
+        # a column that never moved says nothing of a window: factor 1
         share = torch.where(typical > 0, sizes / torch.where(typical > 0, typical, 1.0), 1.0)
         return (0.5 + 0.5 * share).unsqueeze(1)
 
@@ -116,6 +121,7 @@ class Calibration:
     ) -> tuple[Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The intervals of a model at `levels`, calibrated: each holds the point forecast and those of lower levels."""
         margins = self.margins.permute(1, 2, 0).to(point) * self.unrest.factors(past).unsqueeze(-1)
+        # levels ascend, but margins of few scores need not: running extremes nest the intervals
         low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values
         high = torch.maximum(upper + margins, point.unsqueeze(-1)).cummax(-1).values
         return low, high

@@ -54,6 +54,7 @@ class AttentionLayer(nn.Module):
     @property
     def independent_rows(self) -> bool:
         """Whether a row of the result depends on no other row of x."""
+        # a projection that looks back reads earlier rows, and another merge mixes steps
         return self.mechanism.independent_rows and not self.projection.lookback and self.merge is merge_heads
 
     def new_cache(self, capacity: int) -> LayerCache:
@@ -85,6 +86,7 @@ class AttentionLayer(nn.Module):
         self, x: Float[Tensor, "B M D"], memory: Float[Tensor, "B K D"], cache: MemoryCache
     ) -> Float[Tensor, "B M D"]:
         """The next M rows of cross-attention, (B, M, D); the memory (B, K, D) is projected in the first call alone."""
+        # the queries come in parts and may look back on earlier ones; the memory is whole from the first call on
         q = self.projection.queries(cache.inputs.join(x))[:, :, -x.shape[1] :]
         if cache.keys_values is None:
             cache.keys_values = self.projection.keys_values(memory)

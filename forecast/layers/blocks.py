@@ -97,6 +97,7 @@ class DecoderLayer(nn.Module):
 
         After the self-attention no row needs another, so rows that nobody reads are left out there.
         """
+        # where rows of the cross-attention are not independent, as in ProbSparse, all are made and cut afterwards
         first = x.shape[1] - last if last is not None and self.cross_attention.independent_rows else 0
         attended = self._with_attention(
             x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded), first=first
@@ -123,6 +124,7 @@ class DecoderLayer(nn.Module):
     def _with_attention(
         self, x: Tensor, attend: Callable[[Tensor], Tensor], cross: Callable[[Tensor], Tensor], *, first: int = 0
     ) -> Tensor:
+        # the attention still reads all rows: the last ones attend to those before
         x = self.norm1(x[:, first:] + self.dropout(attend(x)[:, first:]))
         x = self.norm2(x + self.dropout(cross(x)))
         normed: Tensor = self.norm3(x + self.feed_forward(x))
@@ -159,6 +161,7 @@ class DecoderStack(CachedStack):
         self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
     ) -> Float[Tensor, "B R D"]:
         """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows."""
+        # no rows are left out before the last layer: the self-attention of the next reads them all
         *before, final = self
         for layer in before:
             x = layer(x, encoded)

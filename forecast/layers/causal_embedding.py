@@ -45,11 +45,13 @@ class CausalDataEmbedding(DataEmbedding):
 
         x (B, M, C) in scaled units, known (B, M, F). Raises ValueError beyond the longest sequence.
         """
+        # taken before `join`, which counts the new rows
         first, max_len = cache.length, len(self.get_buffer("positions"))
         if first + x.shape[1] > max_len:
             raise ValueError(
                 f"the embedding has positions for {max_len} steps: {x.shape[1]} steps after {first} are too many"
             )
+        # the stored rows only give the convolution its past: their own results came in an earlier call
         return self._sum(self.values(cache.join(x))[:, -x.shape[1] :], known, first=first)
 
 

@@ -26,6 +26,7 @@ class CircularConv(nn.Conv1d):
             x = x.to(dtype)  # once, and not the three copies
         beside = neighbours(x)
         with recomputed(beside, lambda: neighbours(x)):
+            # (D, C, 3) -> (D, 3 C), in the order of `neighbours`: all columns of a step together
             return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)
 
 

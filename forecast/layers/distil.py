@@ -26,6 +26,7 @@ class Distil(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B M D"]:
         """(B, L, D) -> (B, M, D), M = ceil(L / 2)."""
         convolved = self.conv(x)
+        # all steps as one batch: the same statistics as of (B, D, L), and the sequence need not be turned
         activated = self.activation(self.norm(convolved.flatten(0, 1))).view_as(convolved)
         return pooled(activated)
 

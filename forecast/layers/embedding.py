@@ -24,6 +24,7 @@ def sinusoid_table(length: int, d_model: int) -> Float[Tensor, "L D"]:
     frequency = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float32) * (-math.log(10000.0) / d_model))
     table = torch.zeros(length, d_model)
     table[:, 0::2] = torch.sin(position * frequency)
+    # of an odd width there is one cosine fewer than sines
     table[:, 1::2] = torch.cos(position * frequency[: d_model // 2])
     return table
 

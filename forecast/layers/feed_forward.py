@@ -29,6 +29,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
         wide = self.widen(x)
+        # the same elements in both calls below: the backward pass makes `hidden` again
         drop = drop_alike(wide, self.dropout.p, training=self.training, inplace=self.inplace)
         hidden = drop(self.activation(wide))
         with recomputed(hidden, lambda: drop(self.activation(wide.detach()))):

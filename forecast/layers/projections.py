@@ -55,6 +55,7 @@ class StandardProjection(Projection):
 
     def __init__(self, *, d_model: int, n_heads: int) -> None:
         super().__init__(d_model=d_model, n_heads=n_heads)
+        # rows for queries, keys, values: the weights of checkpoints depend on the order
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
 
     def forward(
@@ -91,6 +92,7 @@ class CausalConv(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
         """(B, L, n_inputs) -> (B, L, n_outputs)."""
+        # zeros before the first step alone: padding at both ends would show a step the ones after it
         convolved: Tensor = self.conv(F.pad(x.transpose(1, 2), (self.before, 0)))
         return convolved.transpose(1, 2)
 
@@ -155,6 +157,7 @@ class SingleHeadProjection(Projection):
         super().__init__(d_model=d_model, n_heads=1)
         self.ignored_heads = n_heads if n_heads != 1 else None
         self.query = nn.Linear(d_model, d_model)
+        # the epsilon of the author's code
         self.norm = nn.LayerNorm(d_model, eps=1e-12)
         self.gates = _Gates(d_model) if gates else None
         self.dropout = Dropout(dropout)

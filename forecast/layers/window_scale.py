@@ -22,6 +22,7 @@ def window_statistics(past: Float[Tensor, "B L C"]) -> Place:
     EPSILON is added to the variance, so that a constant column is divided by something.
     """
     mean = past.mean(1, keepdim=True)
+    # divided by L, not L - 1, which is 0 for a window of one step
     variance = past.var(1, keepdim=True, unbiased=False)
     return mean, torch.sqrt(variance + EPSILON)
 

@@ -32,11 +32,13 @@ def drop_alike(
     """A `drop` that takes the same elements out of each tensor of `like`'s size; where torch draws, others at each."""
     if not training or p == 0.0:
         return lambda x: x
+    # where all are dropped the scale would be 1 / 0
     if p == 1.0 or not eager_on_cpu(like):
         return lambda x: F.dropout(x, p, inplace=inplace)
     places, scale = dropped_places(like.numel(), p), 1.0 / (1.0 - p)
 
     def alike(x: Tensor) -> Tensor:
+        # in place only where memory has the order in which the places are counted
         dropped: Tensor = DropPlaces.apply(x, places, scale, inplace and x.is_contiguous())  # type: ignore[no-untyped-call]
         return dropped
 
@@ -55,6 +57,7 @@ def dropped_places(count: int, p: float) -> Int[Tensor, " N"]:
     batches, last = [], -1
     while last < count:
         gaps = generator.standard_exponential(enough)
+        # log1p, because 1 - p would lose the digits of a small p
         gaps /= -math.log1p(-p)
         # a gap beyond the end may be beyond int64, too
         places = last + np.cumsum(np.minimum(gaps, count).astype(np.int64) + 1)
@@ -87,6 +90,7 @@ class DropPlaces(torch.autograd.Function):
 
 def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:
     """A new contiguous tensor of x's shape."""
+    # a product keeps the strides of x: a turned x would have its places counted in another order
     scaled = (x * scale).contiguous()
     scaled.view(-1).index_fill_(0, places, 0.0)
     return scaled

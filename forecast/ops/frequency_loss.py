@@ -27,6 +27,7 @@ class FrequencyLoss(nn.Module):
     def forward(self, forecast: Float[Tensor, "B R N"], truth: Float[Tensor, "B R N"]) -> Float[Tensor, ""]:
         """Forecast and truth (B, R, N), scaled units -> a scalar."""
         difference = forecast - truth
+        # float32, because torch has no Fourier transform of bfloat16
         coefficients = torch.fft.rfft(difference.float(), dim=1, norm="ortho").abs().mean()
         loss: Tensor = self.share * coefficients + (1 - self.share) * difference.square().mean()
         return loss

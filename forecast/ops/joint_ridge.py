@@ -53,15 +53,18 @@ def joint_map(system: JointSystem, *, strength: float, effect_strength: float) -
     variances = system.regressors.diagonal()
     ridge = torch.cat(
         [
+            # a variance is a difference of large sums: round-off can make that of a constant column negative
             part.mean().clamp_min(0.0) * share * torch.ones_like(part)
             for part, share in ((variances[:look_back], strength), (variances[look_back:], effect_strength))
         ]
     )
+    # cholesky_ex reports a failure as a number: too small a strength is an answer here, not an error
     factor, failed = torch.linalg.cholesky_ex(system.regressors + torch.diag(ridge + system.tiny))
     if failed:
         return None
     solved = torch.cholesky_solve(system.across.T, factor).T
     weight, effect = solved[:, :look_back], solved[:, look_back:]
+    # from the past less its level back to the past itself; each row sums to one, so a shift of the column is kept
     weight = system.forecast + weight - weight.sum(1, keepdim=True) * system.level
     end = look_back + pred_len
     return LinearMap(weight, mean[look_back:end] - weight @ mean[:look_back] - effect @ mean[end:], effect)
@@ -73,4 +76,5 @@ def joint_squared_error(sums: WindowSums, linear: LinearMap) -> float:
     assert effect is not None
     residual = torch.cat([-weight, torch.eye(len(weight), dtype=weight.dtype), -effect], 1)  # a window's, less the bias
     squares = ((residual @ sums.gram) * residual).sum() + bias @ (sums.n * bias - 2 * (residual @ sums.total))
+    # large sums nearly cancel for a good map: round-off can leave less than nothing
     return max(0.0, float(squares)) / (sums.n * len(weight))

@@ -109,6 +109,7 @@ def maps_by_strength(
         if failed:
             continue  # rows that hardly differ: a stronger one is solvable
         weight = torch.cholesky_solve(across.T, factor).T
+        # from the past less its level back to the past itself
         weight = forecast + weight - weight.sum(1, keepdim=True) * level
         maps[strength] = LinearMap(weight, mean[n_rows:] - weight @ mean[:n_rows])
     return maps
@@ -122,6 +123,7 @@ def mean_squared_error(sums: WindowSums, linear: LinearMap) -> float:
     gram, total, n = sums.gram, sums.total, sums.n
     squares = gram.diagonal()[future].sum() + ((weight @ gram[past, past] - 2 * gram[future, past]) * weight).sum()
     squares += bias @ (2 * (weight @ total[past] - total[future]) + n * bias)
+    # large sums nearly cancel for a good map: round-off can leave less than nothing
     return max(0.0, float(squares)) / (n * n_steps)
 
 
@@ -131,6 +133,7 @@ def mean_map(maps: Sequence[LinearMap], shares: Sequence[float]) -> LinearMap:
     weight = maps[0].weight.new_zeros(len(maps[0].weight), longest)
     bias = torch.zeros_like(maps[0].bias)
     for linear, share in zip(maps, shares, strict=True):
+        # aligned at the end: all look-backs end where the forecast begins
         weight[:, longest - linear.weight.shape[1] :] += share / sum(shares) * linear.weight
         bias += share / sum(shares) * linear.bias
     effects = [

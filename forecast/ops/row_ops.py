@@ -21,6 +21,7 @@ def put_rows(
     A head names a row once, and no two rows of x share memory. x as it was must not be needed any more, not by a
     backward pass either.
     """
+    # index_put_ converts nothing, and under autocast values can come in another dtype
     return x.index_put_(places(rows), values.to(x.dtype))
 
 

@@ -31,6 +31,7 @@ class RunningSum(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, counts: Tensor | None) -> Tensor:
         """(B, H, L, V), what the sums are divided by (L, 1) -> (B, H, L, V)."""
         ctx.counts = counts
+        # a copy: the sums are made in place, and x belongs to the caller
         total = sum_forwards(x.clone())
         return total if counts is None else total.div_(counts)
 
@@ -38,6 +39,7 @@ class RunningSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         """A step is part of all later sums."""
+        # a copy or a quotient: autograd may give the same gradient to others
         return sum_backwards(grad.clone() if ctx.counts is None else grad / ctx.counts), None
 
 
@@ -49,6 +51,7 @@ def sum_forwards(total: Tensor) -> Tensor:
     """
     length = total.shape[2]
     block = 1
+    # in place is safe: the steps that a level reads are never among those that it writes
     while 2 * block <= length:  # the last step of each pair of blocks gets the sum of both
         total[:, :, 2 * block - 1 :: 2 * block] += total[:, :, block - 1 : length - block : 2 * block]
         block *= 2
@@ -64,6 +67,7 @@ def sum_backwards(total: Tensor) -> Tensor:
     length = total.shape[2]
     block = 1
     while 2 * block <= length:
+        # blocks are counted from the end: an incomplete one stands first
         first = length % (2 * block)
         total[:, :, first : length - block : 2 * block] += total[:, :, first + block :: 2 * block]
         block *= 2

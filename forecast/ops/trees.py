@@ -56,6 +56,7 @@ class TreeSum(nn.Module):
 
         One tree after the other: what a row gets does not depend on how many there are, as in a sum over trees.
         """
+        # the sums on the way to the last are dropped as they come
         return deque(self.after_each(features), maxlen=1).pop()
 
     def after_each(self, features: Float[Tensor, "M F"]) -> Iterator[Float[Tensor, "M"]]:
@@ -105,6 +106,7 @@ class TreeSum(nn.Module):
         """
         count, nodes = self.get_buffer("feature").shape
         size, like = features.shape[0], self.get_buffer("feature")
+        # feature after feature, so that the rows of one question lie side by side
         read, column = features.T.flatten(), torch.arange(size, dtype=like.dtype, device=like.device)
         for first in range(0, count, TREES_AT_ONCE):
             tables = [self.get_buffer(name)[first : first + TREES_AT_ONCE] for name in TABLES]
@@ -114,6 +116,7 @@ class TreeSum(nn.Module):
             node, columns = root.expand(-1, size).flatten(), column.expand(len(root), -1).flatten()
             for _ in range(self.depth):
                 feature_values = read.index_select(0, begin.index_select(0, node) + columns)
+                # no branch: a way that has ended stays at its leaf, since no value is above an infinite threshold
                 node = left.index_select(0, node) + (feature_values > threshold.index_select(0, node))
             yield value.index_select(0, node).view(len(root), size)
 
@@ -146,7 +149,9 @@ def grow(
             max_depth=depth,
             min_samples_leaf=min(40, max(5, len(rows) // 50)),
             learning_rate=learning_rate,
+            # the number of trees is chosen on validation windows; early stopping would split off train rows
             early_stopping=False,
+            # the bins of very many rows are found on a random sample of them
             random_state=SEED,
         )
         with threadpool_limits(free_threads(), user_api="openmp"):  # their number changes no bit
@@ -190,6 +195,7 @@ def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSu
 
     useful (G,): the numbers, among all features, of those that it has seen.
     """
+    # private: scikit-learn has no public way to the nodes. Tests compare the sums with its own predictions
     trees = [iteration[0].nodes for iteration in model._predictors]
     tree_sum = TreeSum(count=len(trees), nodes=nodes, depth=depth)
     for tree, feature, threshold, child, value in zip(

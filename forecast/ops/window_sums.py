@@ -48,6 +48,7 @@ def runs(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """First and length of each run of consecutive numbers in (W,), ascending."""
     if not len(starts):
         return
+    # a neighbour at distance 2 on either side, so that both ends are edges
     edges = np.flatnonzero(np.diff(starts, prepend=starts[0] - 2, append=starts[-1] + 2) != 1)
     for begin, end in itertools.pairwise(edges):
         yield int(starts[begin]), int(end - begin)
@@ -61,6 +62,7 @@ def _dense_gram(rows: Tensor, length: int) -> Tensor:
 
 def running_total(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[Tensor, "D"]:
     """The sum of n = `count` consecutive windows: (n + D - 1, T) -> (D,)."""
+    # over all windows the row at place d is the run of `count` rows from d on: a difference of two sums
     before = torch.cat([rows.new_zeros(1), running_sum(rows.sum(1).reshape(1, 1, -1, 1)).flatten()])
     total: Tensor = before[count:] - before[:length]
     return total
@@ -68,12 +70,15 @@ def running_total(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[
 
 def running_gram(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[Tensor, "D D"]:
     """The Gram matrix of n = `count` consecutive windows: (n + D - 1, T) -> (D, D), for many windows or columns."""
+    # time last in memory, because each product below reads runs of steps
     columns = rows.T.contiguous()
+    # the transform is circular: at this length no product wraps around to the front
     size = 1 << (len(rows) - 1).bit_length()
     spectrum, first = torch.fft.rfft(columns, size), torch.fft.rfft(columns[:, :count], size)
     gram = rows.new_zeros(length, length)
     gram[0] = torch.fft.irfft((first.conj() * spectrum).sum(0), size)[:length]
     for i in range(1, length):  # the upper triangle
+        # each row needs the one before; out= writes it without a copy
         gone, come = i - 1, i - 1 + count
         torch.sub(
             gram[gone, gone:-1] + columns[:, come] @ columns[:, come : length - 1 + count],

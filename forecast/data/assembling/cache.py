@@ -92,6 +92,7 @@ class Unfinished:
     def add(self, values: FloatArray, measured: np.ndarray | None) -> None:
         """Appends rows; measured: None for all."""
         with (self.folder / _VALUES).open("ab") as file:
+            # little-endian on every machine: another one may read the folder
             np.ascontiguousarray(values, dtype="<f8").tofile(file)
         with (self.folder / _MEASURED).open("ab") as file:
             (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)

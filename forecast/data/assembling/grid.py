@@ -43,6 +43,7 @@ class Grid:
         """How many steps after `first` each time lies; -1 for one between steps."""
         if self.unit is not None:
             since = times - self.first
+            # whole numbers one apart: none lies between
             if self.unit == 1:
                 return since
             steps = since // self.unit
@@ -50,6 +51,7 @@ class Grid:
             return steps
         assert self.stamps is not None
         steps = np.searchsorted(self.stamps, times)
+        # searchsorted puts a time after the last stamp beyond the array
         steps[self.stamps[np.minimum(steps, len(self.stamps) - 1)] != times] = -1
         return steps
 
@@ -86,6 +88,7 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     if rows.moved is not None:
         _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
     grid = _steps(rows) if stepped else _calendar(rows, trained_on)
+    # block by block: the rows may be mapped from a disk, and be more than memory holds
     for first, block in rows.blocks():
         positions = grid.positions(block.times)
         if (positions < 0).any():
@@ -101,12 +104,14 @@ def _steps(rows: SortedRows) -> Grid:
     unit = 0
     for _, block in rows.blocks():
         unit = int(np.gcd.reduce(np.unique(_inside(block, np.diff(block.times))), initial=unit))
+    # no distance is known where each series has one row
     return Grid(STEP_FREQ, int(rows.times.min()), unit or 1, stepped=True)
 
 
 def _inside(rows: SortedRows, distances: IntArray) -> IntArray:
     """Those of the distances (N - 1,) between rows of which both are of one series."""
     between = np.zeros(len(distances) + 1, dtype=bool)
+    # series without rows at the end begin behind the last row
     between[rows.offsets[1:-1][rows.offsets[1:-1] < len(between)]] = True
     return distances[~between[1:]]
 
@@ -127,6 +132,7 @@ def _calendar(rows: SortedRows, trained_on: str | None) -> Grid:
         else:
             vote = infer_frequency(stamps) or grid_frequency(stamps)
         if vote is not None:
+            # a row is a vote, and the longest series with a frequency, which votes first, places its grid
             votes[vote] += len(stamps)
             anchors.setdefault(vote, int(rows.times[rows.offsets[series]]))
     if votes:
@@ -161,6 +167,7 @@ def _without_votes(rows: SortedRows) -> Grid:
 def _voters(rows: SortedRows) -> list[int]:
     """Series of three rows and more: the longest, and some evenly spread."""
     enough = np.flatnonzero(rows.lengths >= 3)
+    # stable: which of equally long series vote depends on their order alone
     longest = enough[np.argsort(-rows.lengths[enough], kind="stable")[: _VOTERS // 2]]
     spread = enough[np.linspace(0, max(len(enough) - 1, 0), num=min(len(enough), _VOTERS // 2)).astype(int)]
     return list(dict.fromkeys([*longest.tolist(), *spread.tolist()]))
@@ -177,9 +184,12 @@ def _grid_of(freq: str, anchor: int, times: IntArray) -> Grid:
     """The grid of a frequency through the time `anchor`, from the first of the times (N,) to the last."""
     first, last = int(times.min()), int(times.max())
     offset = to_offset(freq)
+    # in pandas 3 a Day is no Tick and has no nanos
     if isinstance(offset, (Tick, Day)):
         unit = offset.n * _DAY if isinstance(offset, Day) else int(offset.nanos)
+        # rounded up, so that the grid begins at the first time or less than a step before it
         return Grid(freq, anchor - -(-(anchor - first) // unit) * unit, unit)
+    # from the anchor both ways: counted from `first`, steps of several months could miss the anchor
     middle = pd.Timestamp(anchor)
     before = len(pd.date_range(pd.Timestamp(first), middle, freq=freq)) + 1
     parts = [
@@ -219,8 +229,10 @@ def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> U
 def _coarser(rows: SortedRows, positions: IntArray, grid: Grid) -> Iterator[tuple[int, str]]:
     """Series that lie on the grid, but regularly have only some of its steps, and the frequency of each."""
     held = np.flatnonzero(rows.lengths > 0)
+    # series without rows left out: reduceat takes an empty part for its first element
     lasts = rows.offsets[1:][held] - 1
     distances = np.diff(positions, append=positions[-1:])
+    # the distance behind a last row leads into another series: too large for the minimum, then 0 for the maximum
     distances[lasts] = distances.max(initial=0) + 1  # none
     shortest = np.minimum.reduceat(distances, rows.offsets[held])
     distances[lasts] = 0

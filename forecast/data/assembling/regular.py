@@ -51,6 +51,7 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
     first, last = _ends(rows, whole)
     held = first <= last
     positions = grid.positions(rows.times)
+    # row 0 stands in for series that hold nothing; their lengths become 0
     steps, ends = positions[np.where(held, first, 0)], positions[np.where(held, last, 0)]
     lengths = np.where(held, ends - steps + 1, 0)
     counts = np.where(held, last - first + 1, 0)
@@ -104,6 +105,7 @@ def _ends(rows: SortedRows, whole: Flags | None) -> tuple[IntArray, IntArray]:
     if whole is None:
         return starts, stops - 1
     there = np.flatnonzero(whole)
+    # how many whole rows are before each row: with `there` the first one at or after it
     before = np.concatenate([[0], np.cumsum(whole)])
     held = before[stops] > before[starts]
     first, last = starts.copy(), starts - 1
@@ -114,6 +116,7 @@ def _ends(rows: SortedRows, whole: Flags | None) -> tuple[IntArray, IntArray]:
 def _counts(cells: IntArray, first: IntArray, last: IntArray) -> IntArray:
     """The sum of the cells (N,) of each series, from its first to its last row."""
     before = np.concatenate([[0], np.cumsum(cells)])
+    # of a series that holds nothing the last row is before the first
     counts: IntArray = before[np.maximum(last + 1, first)] - before[first]
     return counts
 
@@ -151,6 +154,7 @@ def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArra
     """
     numbers = np.arange(len(values))
     for column, gone in zip(values.T, unknown.T, strict=True):
+        # the nearest known rows; no series reaches into another, since each begins and ends with a known cell
         cells = np.flatnonzero(gone)
         before = np.maximum.accumulate(np.where(gone, 0, numbers))[cells]
         if when is None:
@@ -164,6 +168,7 @@ def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArra
 def _longest_run(flags: Flags) -> int:
     """The most flags (N,) that are set in succession."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    # edges come in pairs, a begin and an end: False stands at both sides
     return int((edges[1::2] - edges[::2]).max(initial=0))
 
 

@@ -69,6 +69,7 @@ def time_words(time: int, *, stepped: bool) -> str:
 
 def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> FloatArray:
     """The values (N, C) themselves, NaN where one is missing; UserError for one that is too large or infinite."""
+    # false for NaN, which stands for a missing value
     bad = np.abs(values) > LARGEST
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -187,6 +188,7 @@ def in_order(rows: PanelRows, how: Duplicates | None, name: str) -> SortedRows:
     if not _is_sorted(rows):
         rows = _taken(rows, _order(rows))
     inside = rows.series[1:] == rows.series[:-1]
+    # moved first: two rows near one step of the grid then have one time
     times, moved = (rows.times, None) if rows.stepped else on_grid(rows.times, np.diff(rows.times)[inside])
     rows = rows if moved is None else replace(rows, times=times)
     again = np.concatenate([[False], inside & (rows.times[1:] == rows.times[:-1])])
@@ -251,6 +253,7 @@ def _order(rows: PanelRows) -> IntArray:
     unit = max(int(np.gcd.reduce(times - times[0])), 1)
     steps = (times - times.min()) // unit
     span = int(steps.max()) + 1
+    # series and time as one number, where int64 holds it
     if span * len(rows.ids) >= np.iinfo(np.int64).max:
         return np.lexsort((times, rows.series))
     return np.argsort(rows.series * span + steps, kind="stable")  # one sort in place of two
@@ -276,8 +279,10 @@ def _made_one(values: FloatArray, starts: IntArray, how: Duplicates | Aggregate)
     """The mean, the sum or the last value of the rows from each start to the next; a missing value counts in none."""
     known = ~np.isnan(values)
     if how == "last":
+        # numbers of rows, -1 for a missing cell: their maximum is the last known one
         rows = np.maximum.reduceat(np.where(known, np.arange(len(values))[:, None], -1), starts)
         return np.where(rows < starts[:, None], np.nan, np.take_along_axis(values, np.maximum(rows, 0), axis=0))
+    # 0 for NaN, which would spread to the whole sum
     sums = np.add.reduceat(np.where(known, values, 0), starts)
     counts = np.add.reduceat(known.astype(np.int64), starts)
     aggregates = sums / np.maximum(counts, 1) if how == "mean" else sums
