@@ -4,23 +4,76 @@ import argparse
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
+
+from typing_extensions import TypedDict
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.description import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.record import FORMAT, Record
+from forecast.checkpoint.record import FORMAT, Record, RefitRecord
 from forecast.config.trust import as_typed
 from forecast.documents import DocumentError, read_json
 from forecast.evaluation.scored_intervals import name_of
 from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import Figure, Metrics, block_of
+from forecast.run_folder.shapes import DataRecord, Figure, Gaps, Imported, Metrics, block_of
 from forecast.text.overrides import typed
 from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
 SHOWN = 8  # columns that are named, and rows of the scaler's table
 SPLIT_NAMES = {"val": "validation", "test": "test"}
+
+
+class CardData(DataRecord):
+    """What the card says of the data; gaps have an entry of their own."""
+
+    features: str
+
+
+class CardIntervals(TypedDict):
+    """On what the intervals are calibrated."""
+
+    levels: list[float]
+    windows: int
+    blocks: int
+    parts: int
+
+
+class CardScale(TypedDict):
+    """Of a column."""
+
+    mean: float
+    std: float
+
+
+class Card(TypedDict):
+    """What a checkpoint and the metrics.json of its run tell, in plain values."""
+
+    file: str
+    format: int
+    bytes: int
+    model: str
+    parameters: int | None
+    sizes: dict[str, object]
+    attention: dict[str, str]
+    seed: int | None
+    seq_len: int | None
+    label_len: int | None
+    pred_len: int | None
+    epoch: int
+    step: int
+    is_best: bool
+    imported: Imported | None
+    best_step: int | None
+    refit: RefitRecord | None
+    data: CardData
+    gaps: Gaps | None
+    scaler: dict[str, CardScale]
+    intervals: CardIntervals | None
+    metrics: dict[str, dict[str, Figure]]
+    versions: Mapping[str, str]
+    next: list[str]
 
 
 def main(arguments: argparse.Namespace) -> Answer:
@@ -30,30 +83,32 @@ def main(arguments: argparse.Namespace) -> Answer:
     return Answer(card)
 
 
-def make_card(checkpoint: Checkpoint) -> dict[str, object]:
-    """What a checkpoint and the metrics.json of its run tell, in plain values."""
+def make_card(checkpoint: Checkpoint) -> Card:
+    """The card of a checkpoint."""
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
-    means = record.column_scale
+    means, lengths = record.column_scale, sizes(checkpoint, config.model.target)
     scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
     return {
         "file": str(checkpoint.path),
         "format": FORMAT,
         "bytes": checkpoint.path.stat().st_size,
-        "model": record.choices["model"],
+        "model": str(record.choices["model"]),
         "parameters": record.parameters,
         "sizes": {k: v for k, v in config.model.node.items() if k[0] != "_" and not isinstance(v, dict)},
         "attention": slot_names(record.choices),
-        **sizes(checkpoint, config.model.target),
+        "seed": lengths["seed"],
+        "seq_len": lengths["seq_len"],
+        "label_len": lengths["label_len"],
+        "pred_len": lengths["pred_len"],
         "epoch": checkpoint.epoch,
         "step": checkpoint.step,
         "is_best": checkpoint.is_best,
         "imported": record.imported,
         "best_step": record.best_step,
         "refit": refit,
-        "data": {
-            "features": checkpoint.features,
-            **{key: value for key, value in data.items() if key != "gaps"},
-        },
+        "data": cast(
+            CardData, {"features": checkpoint.features} | {key: value for key, value in data.items() if key != "gaps"}
+        ),
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
         "intervals": intervals_of(record),
@@ -65,10 +120,16 @@ def make_card(checkpoint: Checkpoint) -> dict[str, object]:
     }
 
 
-def intervals_of(record: Record) -> dict[str, object] | None:
+def intervals_of(record: Record) -> CardIntervals | None:
     """What its intervals are calibrated on; None of a checkpoint without."""
-    kept = ("levels", "windows", "blocks", "parts")
-    return record.calibration and {key: value for key, value in record.calibration.items() if key in kept}
+    if (saved := record.calibration) is None:
+        return None
+    return {
+        "levels": saved["levels"],
+        "windows": saved["windows"],
+        "blocks": saved["blocks"],
+        "parts": saved["parts"],
+    }
 
 
 def run_metrics(path: Path) -> dict[str, dict[str, Figure]]:
@@ -104,7 +165,7 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     return commands[:2] if checkpoint.record.imported or going_on.name == "refit.ckpt" else commands
 
 
-def lines(card: dict[str, Any]) -> Iterator[str]:
+def lines(card: Card) -> Iterator[str]:
     """The card in at most about forty lines."""
     data = card["data"]
     yield f"{card['file']}: format {card['format']}, {card['bytes'] / 1e6:.1f} MB"
@@ -167,12 +228,12 @@ def named(names: list[str]) -> str:
     return f"{len(names)}: {listed(names[:SHOWN])}{more}" if names else "none"
 
 
-def number(value: int | None) -> str:
+def number(value: float | None) -> str:
     """A number with its thousands apart."""
     return "?" if value is None else f"{value:,}"
 
 
-def best(card: dict[str, Any]) -> str:
+def best(card: Card) -> str:
     """Whether it is the best checkpoint of its run."""
     if card["imported"]:
         return f"imported from {label(card['imported']['file'])}"

@@ -2,15 +2,17 @@
 
 import csv
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, SeedSpread
 from forecast.comparison.tables import baselines, heading
+from forecast.data.values.cells import FloatArray
 from forecast.documents import DocumentError
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
@@ -18,10 +20,22 @@ from forecast.run_folder import FORECASTS, STEP_ERRORS, Run, read_windows
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
+Dash = str | tuple[float, Sequence[float]]
+DASHES: tuple[Dash, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
 MARKERS = "osD"
-BASELINE: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 2.5}
-TRUTH: dict[str, object] = {"color": "#000000", "linewidth": 1.6}
+
+
+class Style(TypedDict, total=False):
+    """How a line is drawn."""
+
+    color: str
+    linestyle: Dash
+    linewidth: float
+    marker: str
+
+
+BASELINE: Style = {"color": "#8c8c8c", "linewidth": 2.5}
+TRUTH: Style = {"color": "#000000", "linewidth": 1.6}
 MAX_COLUMNS = 2
 # A baseline further off than this many times the worst row would squeeze the rows together.
 FAR = 1.5
@@ -52,7 +66,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
     for number, key in enumerate(baselines(rows), start=1):
         baseline = rows[0].first("baselines", key, "scaled", "mse")
         if baseline is not None and baseline <= FAR * _mse(rows[0]).mean:
-            style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[1]}
+            style: Style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[1]}
             axes.axvline(baseline, label=f"{drawn_name(baseline_name(key))} {baseline:.3f}", **style)
     axes.set_yticks(range(len(rows)), [drawn_name(row.name) for row in rows], parse_math=False)
     axes.set_ylim(-0.6, len(rows) - 0.4)
@@ -127,18 +141,18 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
         return None
     origins = [shared[i] for i in sorted({0, len(shared) // 2, len(shared) - 1})]
     target = rows[0].first("target")  # of older runs not known: then it is the last column, as in published files
-    names = list(reversed(saved[0][1][origins[0]]["columns"]))
+    names = list(reversed(saved[0][1][origins[0]].columns))
     columns = sorted(names, key=lambda name: name != target)[:MAX_COLUMNS]
     figure = blank_figure(max(4.8 * len(origins), 9.0), 1.6 + 2.6 * len(columns), title)
     panels = figure.subplots(len(columns), len(origins), squeeze=False, sharex="col")
     for line, column in enumerate(columns):
         for place, origin in enumerate(origins):
             axes, first = panels[line, place], saved[0][1][origin]
-            axes.plot(first["times"], first["truth"][:, first["columns"].index(column)], label="truth", **TRUTH)
+            axes.plot(first.times, first.truth[:, first.columns.index(column)], label="truth", **TRUTH)
             for number, (name, windows) in enumerate(saved):
                 window = windows[origin]
-                values = window["forecast"][:, window["columns"].index(column)]
-                axes.plot(window["times"], values, label=drawn_name(name), **_style(number, marker=False))
+                values = window.forecast[:, window.columns.index(column)]
+                axes.plot(window.times, values, label=drawn_name(name), **_style(number, marker=False))
             show_dates(axes)
             lighten(axes)
             if not line:
@@ -148,8 +162,17 @@ def forecasts_figure(rows: Sequence[Row], title: str) -> Figure | None:
     return figure
 
 
-def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
-    """First forecast time -> the window's times, truth and forecast (P, T); empty where it has none to read."""
+class SavedWindow(NamedTuple):
+    """The forecast part of a window that an evaluation has saved: times (P,), truth and forecast (P, T)."""
+
+    times: npt.NDArray[np.datetime64]
+    truth: FloatArray
+    forecast: FloatArray
+    columns: list[str]
+
+
+def _forecasts(run: Run) -> dict[pd.Timestamp, SavedWindow]:
+    """The saved windows by their first forecast time; empty where it has none to read."""
     try:
         content = read_windows(run.path / FORECASTS)
     except DocumentError:
@@ -157,7 +180,7 @@ def _forecasts(run: Run) -> dict[Any, dict[str, Any]]:
     past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
     windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
     return {
-        pd.Timestamp(times[past]): {"times": times[past:], "truth": truth, "forecast": forecast, "columns": columns}
+        pd.Timestamp(times[past]): SavedWindow(times[past:], truth, forecast, columns)
         for times, truth, forecast in windows
     }
 
@@ -172,10 +195,11 @@ def step_errors(run: Run, column: str) -> list[float]:
         return []
 
 
-def _style(number: int, *, marker: bool) -> dict[str, Any]:
+def _style(number: int, *, marker: bool) -> Style:
     turn, colour = divmod(number, len(COLOURS))
-    line = {"linestyle": DASHES[turn % len(DASHES)], "linewidth": 1.3}
-    return {"color": COLOURS[colour], **({"marker": MARKERS[turn % len(MARKERS)]} if marker else line)}
+    if marker:
+        return {"color": COLOURS[colour], "marker": MARKERS[turn % len(MARKERS)]}
+    return {"color": COLOURS[colour], "linestyle": DASHES[turn % len(DASHES)], "linewidth": 1.3}
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

@@ -1,8 +1,9 @@
 """Gradient boosted trees on what a window says of each step, as a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -76,7 +77,7 @@ class BoostedTrees(FittedModel):
         look_back: Positive | None = None,
         seasons: Sequence[Positive] | None = None,
         skip: Literal["ridge", "none"] = "ridge",
-        skip_options: Mapping[str, Any] | None = None,
+        skip_options: Mapping[str, object] | None = None,
         error: Error = "squared",
         trees: Annotated[int, between(1, 10**5)] = 300,
         leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
@@ -85,7 +86,7 @@ class BoostedTrees(FittedModel):
         fitted: Annotated[int, at_least(0)] | None = None,
     ) -> None:
         super().__init__(window)
-        self.given: dict[str, Any] = {"look_back": look_back, "seasons": seasons}
+        self.given_look_back, self.given_seasons = look_back, seasons
         self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
         usable = sorted({season for season in self.seasons if 1 <= season <= self.rows})
         if fitted is not None and self.seasons != usable:
@@ -94,14 +95,15 @@ class BoostedTrees(FittedModel):
                 f"1 to the {self.rows} rows that a window reads"
             )
         self.changing = [i for i in range(len(window.covariates)) if i not in window.facts]
-        self.growth: dict[str, Any] = {"leaves": leaves, "depth": depth, "learning_rate": learning_rate, "error": error}
+        self.grow = partial(grow, leaves=leaves, depth=depth, learning_rate=learning_rate, error=error)
         self.most, self.error = trees, error
         self.trees = TreeSum(count=fitted or 0, nodes=2 * leaves - 1, depth=depth)
         self.skip: Ridge | None = None
         if skip == "ridge":
             targets = tuple(range(window.n_targets))
             plain = replace(window, n_columns=window.n_targets, targets=targets, observed=(), outputs=1)
-            self.skip = Ridge(window=plain, **(skip_options or {}))
+            make: Callable[..., Ridge] = Ridge
+            self.skip = make(window=plain, **(skip_options or {}))
 
     @torch.inference_mode()
     def check_weights(self) -> None:
@@ -145,7 +147,7 @@ class BoostedTrees(FittedModel):
 
         Raises ValueError for those that are given, where no train window reads so many rows.
         """
-        given, look_back = self.given["seasons"], self.given["look_back"]
+        given, look_back = self.given_seasons, self.given_look_back
         seasons = (
             [season for season in {*rows.seasons, rows.period or 0} if season >= LEAST_SEASON]
             if given is None
@@ -173,7 +175,7 @@ class BoostedTrees(FittedModel):
         if not count or not len(windows.numbers):
             return self.trees.first(0)
         sample = self.sample(windows, GROWN_ON)
-        return grow(sample.features, sample.target, count=count, **self.growth)
+        return self.grow(sample.features, sample.target, count=count)
 
     @torch.inference_mode()
     def sample(self, windows: WholeWindows, most: int) -> Sample:

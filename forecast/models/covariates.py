@@ -2,18 +2,18 @@
 
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from forecast.models.base import WholeWindows, WindowShape
 from forecast.ops.joint_ridge import joint_map, joint_squared_error, joint_system
-from forecast.ops.ridge import LinearMap
+from forecast.ops.ridge import LinearMap, Naive
 from forecast.ops.window_sums import WindowSums
 
 log = logging.getLogger(__name__)
@@ -98,14 +98,22 @@ def joint_sums(
     return [functools.reduce(WindowSums.plus, of_one) for of_one in zip(*by_piece, strict=True)]
 
 
+class JointShape(TypedDict):
+    """The keywords of `joint_system`."""
+
+    look_back: int
+    pred_len: int
+    naive: Naive
+    period: int | None
+
+
 def joint_candidate(
-    sums: Sequence[WindowSums], shape: Mapping[str, Any], *, strengths: Sequence[float]
+    sums: Sequence[WindowSums], shape: JointShape, *, strengths: Sequence[float]
 ) -> Iterator[tuple[LinearMap, float, LinearMap | None]]:
     """The map whose two strengths err least on the val windows, with that error; none where no strength is enough.
 
     sums: of the train and the val windows, and of more windows, to which a second map is fitted at these strengths;
-    without them it is None. shape: the keywords of `joint_system`, look_back, pred_len, naive and period. First one
-    strength for all regressors is chosen, then that of the covariates alone.
+    without them it is None. First one strength for all regressors is chosen, then that of the covariates alone.
     """
     train, val, *more = sums
     system = joint_system(train, **shape)

@@ -1,8 +1,8 @@
 """The Informer of normalised windows, on top of a forecast that is fitted at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from forecast.models.informer import Informer
 from forecast.models.naive import SeasonalNaive
 from forecast.models.ridge import Ridge
 
-SKIPS: Mapping[str, type[FittedModel]] = {"ridge": Ridge, "seasonal": SeasonalNaive}
+SKIPS: Mapping[str, Callable[..., FittedModel]] = {"ridge": Ridge, "seasonal": SeasonalNaive}
 
 
 class InformerPlus(ForecastModel):
@@ -63,7 +63,7 @@ class InformerPlus(ForecastModel):
         tokens: Literal["conv", "patch"],
         patch_len: Positive,
         skip: Literal["ridge", "seasonal", "none"],
-        skip_options: Mapping[str, Any] | None = None,
+        skip_options: Mapping[str, object] | None = None,
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,

@@ -1,15 +1,26 @@
 """A weighted mean of models that were trained on the same rows, as one model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from forecast.bounds import CalendarEncoding, Positive
 from forecast.models.base import FittedModel, ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
+
+
+class Member(TypedDict):
+    """A member as the config of a fitted ensemble names it."""
+
+    model: Callable[..., ForecastModel]
+    window: Mapping[str, object]
+    seeds: int
+    columns: list[int]
+    known: list[int]
 
 
 class WeightedEnsemble(FittedModel):
@@ -33,13 +44,14 @@ class WeightedEnsemble(FittedModel):
         window: WindowShape,
         runs: Sequence[str] = (),
         embedding: CalendarEncoding = "timeF",
-        members: Sequence[Mapping[str, Any]] = (),
+        members: Sequence[Mapping[str, object]] = (),
         blocks: Positive = 1,
     ) -> None:
         super().__init__(window)
-        self.members = nn.ModuleList(as_member(**member) for member in members)
-        self.columns = [list(member["columns"]) for member in members]
-        self.known = [list(member["known"]) for member in members]
+        found = cast(Sequence[Member], members)
+        self.members = nn.ModuleList(as_member(**member) for member in found)
+        self.columns = [list(member["columns"]) for member in found]
+        self.known = [list(member["known"]) for member in found]
         for key, numbers, count in (("columns", self.columns, window.n_columns), ("known", self.known, window.n_known)):
             if wrong := [number for some in numbers for number in some if number not in range(count)]:
                 raise ValueError(f"model.members: {key} has {wrong[0]!r}, and there are the numbers 0 to {count - 1}")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from torch import Tensor
@@ -33,13 +32,14 @@ def check_callbacks(callbacks: Iterable[Callback], saved: object) -> None:
             check_paths(callback, state, entry)
 
 
-def check_paths(callback: ModelCheckpoint, state: dict[str, Any], entry: str) -> None:
+def check_paths(callback: ModelCheckpoint, state: dict[str, object], entry: str) -> None:
     """Raises UserError for a path that Lightning would delete though the callback cannot have written it.
 
     Lightning deletes what begins with the callback's folder, `..` or not, and whatever has an address.
     """
     folder = str(callback.dirpath or "")
-    for path in (*(state.get(key) for key in PATHS), *state.get("best_k_models", ())):
+    kept = state.get("best_k_models")
+    for path in (*(state.get(key) for key in PATHS), *(kept if isinstance(kept, dict) else ())):
         if not path:
             continue
         place = Path(str(path))

@@ -71,8 +71,9 @@ def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, object, tuple
     """A list that fills, inside the block, with each call of a mechanism: its name, itself, queries and keys."""
     inputs: list[tuple[str, object, tuple[Tensor, Tensor]]] = []
 
-    def record(name: str, mechanism: nn.Module, arguments: Any) -> None:
-        inputs.append((name.removeprefix("model.").removesuffix(".mechanism"), mechanism, arguments[:2]))
+    def record(name: str, mechanism: nn.Module, arguments: tuple[Tensor, ...]) -> None:
+        q, k, *_ = arguments
+        inputs.append((name.removeprefix("model.").removesuffix(".mechanism"), mechanism, (q, k)))
 
     mechanisms = [(name, part) for name, part in module.named_modules() if isinstance(part, Mechanism)]
     hooks = [part.register_forward_pre_hook(partial(record, name)) for name, part in mechanisms]

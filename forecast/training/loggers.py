@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
@@ -55,6 +55,14 @@ def make_logger(config: RunConfig, folder: Path) -> Logger | Literal[False]:
     return config.logger.build(Logger, save_dir=str(folder))
 
 
+@runtime_checkable
+class WandbRun(Protocol):
+    """What is used of a run of Weights & Biases, an extra that need not be installed."""
+
+    def finish(self, exit_code: int | None = None) -> None:
+        """Ends it."""
+
+
 @contextmanager
 def finished_wandb_run() -> Iterator[None]:
     """Ends a run of Weights & Biases that begins in this block: the next training of a sweep would go on with it."""
@@ -70,9 +78,10 @@ def finished_wandb_run() -> Iterator[None]:
             run.finish(exit_code=status)
 
 
-def _wandb_run() -> Any:
+def _wandb_run() -> WandbRun | None:
     """The one run that a process can have; None without one."""
-    return getattr(sys.modules.get("wandb"), "run", None)
+    run: WandbRun | None = getattr(sys.modules.get("wandb"), "run", None)
+    return run
 
 
 @rank_zero_only

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import cast
 
 import lightning.pytorch as pl
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, Record
 from forecast.data.windows import Batch
 from forecast.errors import UserError
@@ -160,7 +161,7 @@ class ForecastModule(pl.LightningModule):
         if scheduler is not self.plateau:
             super().lr_scheduler_step(scheduler, metric)
 
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, checkpoint: Entries) -> None:
         """Restores the step of the best validation.
 
         Raises UserError for states, of optimizer or callbacks, that no training has written.

@@ -2,13 +2,13 @@
 
 import logging
 import random
-from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from forecast.checkpoint.archive import Entries
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class RandomStates(Callback):
 
     def __init__(self, *, seed: int) -> None:
         self.seed = seed
-        self.resumed: dict[str, object] | None = None
+        self.resumed: Entries | None = None
 
     def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Lets the processes draw differently; the first one draws as a single one would."""
@@ -43,12 +43,12 @@ class RandomStates(Callback):
         """Adds the states of all processes, by rank. Every process calls this, one writes."""
         states = [get_states(trainer.strategy.root_device)]
         if trainer.world_size > 1:
-            everyone: list[Any] = [None] * trainer.world_size
+            everyone: list[Entries] = [{}] * trainer.world_size
             torch.distributed.all_gather_object(everyone, states[0])
             states = everyone
         checkpoint[STATES] = states
 
-    def on_load_checkpoint(self, trainer: pl.Trainer, _module: object, checkpoint: dict[str, Any]) -> None:
+    def on_load_checkpoint(self, trainer: pl.Trainer, _module: object, checkpoint: Entries) -> None:
         """Keeps this process's states for the first batch."""
         states = checkpoint.get(STATES)
         if states is None:
@@ -74,7 +74,7 @@ def get_states(device: torch.device) -> dict[str, object]:
     }
 
 
-def set_states(states: dict[str, object]) -> None:
+def set_states(states: Entries) -> None:
     """Undoes every draw since `get_states`. A state of a GPU is left out where there is none.
 
     Raises UserError for states that are of no generator; the file that they come from may be anybody's.
@@ -90,7 +90,7 @@ def set_states(states: dict[str, object]) -> None:
         ) from error
 
 
-def _set(states: dict[str, Any]) -> None:
+def _set(states: Entries) -> None:
     version, words, gauss = states["python"]
     random.setstate((version, tuple(words), gauss))
     name, keys, position, has_gauss, cached = states["numpy"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import pooch
 import safetensors.torch
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict, final
 
 import forecast
 from forecast.apps.export.program import (
@@ -44,7 +46,47 @@ TOLERANCE = 1e-5
 BATCHES = (1, 2, 7)
 
 
-def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[str, object]:
+class FileEntry(TypedDict):
+    """What config.json says of a file beside it."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
+class WeightsEntry(FileEntry):
+    """Of the weights."""
+
+    tensors: int
+
+
+@final
+class ProgramEntry(FileEntry):
+    """Of the program. windows: how many it takes, None for any number."""
+
+    kind: str
+    device: str
+    windows: int | None
+    largest_difference_scaled: float
+    compared_on_windows: list[int]
+    warning: str
+
+
+@final
+class NoProgram(TypedDict):
+    """Why there is none."""
+
+    refused: str
+
+
+class Description(TypedDict):
+    """Config.json, of which the entries on the two files are named here."""
+
+    weights: WeightsEntry
+    program: ProgramEntry | NoProgram
+
+
+def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> Description:
     """Writes the folder and returns its config.json.
 
     batch: how many windows the program takes, None for any number. Of a model that cannot become a program, weights and
@@ -55,16 +97,17 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> dict[s
         model = checkpoint.model()
         weights = {name: tensor.detach().contiguous().clone() for name, tensor in model.state_dict().items()}
         (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
-        description = description_of(checkpoint, batch)
-        description["weights"] = file_entry(unfinished / WEIGHTS) | {"tensors": len(weights)}
+        of_weights: WeightsEntry = {**file_entry(unfinished / WEIGHTS), "tensors": len(weights)}
+        program: ProgramEntry | NoProgram
         try:
-            description["program"] = write_program(checkpoint, unfinished / PROGRAM, batch=batch)
+            program = write_program(checkpoint, unfinished / PROGRAM, batch=batch)
         except UserError as refusal:
             (unfinished / PROGRAM).unlink(missing_ok=True)
-            description["program"] = {"refused": str(refusal)}
+            program = {"refused": str(refusal)}
+        description = {**description_of(checkpoint, batch), "weights": of_weights, "program": program}
         text = json.dumps(description, indent=2, ensure_ascii=False)
         (unfinished / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
-    return description
+    return cast(Description, description)
 
 
 @contextmanager
@@ -92,7 +135,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> dict[str, object]:
+def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> ProgramEntry:
     """Writes the program and returns what config.json says of it.
 
     Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
@@ -118,7 +161,8 @@ def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> d
             f"the program's forecasts are {difference:.1e} away from the model's, scaled units; {TOLERANCE:.0e} is "
             "allowed. Use the weights."
         )
-    return file_entry(path) | {
+    return {
+        **file_entry(path),
         "kind": "torch.export.save; torch.export.load(...).module() runs it",
         "device": "cpu",
         "windows": batch,  # null: any number
@@ -216,6 +260,6 @@ def second_output(spread: Spread, shape: list[str | int]) -> dict[str, object]:
     }
 
 
-def file_entry(path: Path) -> dict[str, object]:
+def file_entry(path: Path) -> FileEntry:
     """What config.json says of a file beside it."""
     return {"file": path.name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}

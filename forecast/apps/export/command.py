@@ -2,9 +2,8 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from forecast.apps.export.bundle import export
+from forecast.apps.export.bundle import Description, export
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.text.terminal import say
@@ -18,13 +17,13 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"No {arguments.out}/model.pt2: {refused}")
 
 
-def print_summary(out: Path, description: dict[str, Any]) -> str:
+def print_summary(out: Path, description: Description) -> str:
     """Prints what was written; returns why there is no program, if there is none."""
     weights, program = description["weights"], description["program"]
     say(f"{out}/config.json")
     say(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
     if "refused" in program:
-        return str(program["refused"])
+        return program["refused"]
     sizes = ", ".join(map(str, program["compared_on_windows"]))
     number = "any number of" if program["windows"] is None else program["windows"]
     say(

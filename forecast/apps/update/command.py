@@ -154,18 +154,18 @@ def next_state(given: Given) -> State:
     ends, text = forecast(given.loaded, given.source, given.settings, continued, levels)
     issued = as_issued(checkpoint, whole, ends, beside, levels)
     ends_at = np.where(continued.taken, whole.steps + whole.lengths, 0)
-    time = {"time": whole.end(int(ends_at.argmax()))}
+    time = whole.end(int(ends_at.argmax()))
     if before is None:
         issued = issued.of(issued.watched).and_then(issued, watch=True)
         totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
-        log = [{**time, **first_line(levels, continued)}]
+        log = [first_line(time, levels, continued)]
     else:
-        line, totals, over = next_line(checkpoint, before, continued)
+        line, totals, over = next_line(time, checkpoint, before, continued)
         last = first_row(whole, before.issued) + issued.values.shape[1] - 1
         open_still = (last >= whole.offsets[1:][before.issued.series]) | (before.issued.watched & (not over))
         fresh = issued.of(continued.new[issued.series] > 0)
         issued = before.issued.of(open_still).and_then(fresh, watch=over)
-        log = [*before.log, {**time, **line}]
+        log = [*before.log, line]
     needed = (checkpoint.model().look_back, beside.period, issued.values.shape[1] + int(continued.new.max()))
     kept = max(min(KEPT, KEPT_OF_ALL // len(whole)), *needed)
     seen = whole.tail(kept)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from forecast.apps.update.continued import Continued, rows_a_day
-from forecast.apps.update.state import Issued, State
+from forecast.apps.update.state import Figures, Issued, Line, SeriesLine, State, Sums, WatchedDay
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -37,15 +38,19 @@ class Compared:
             values=self.values.sum(keepdims=True), mae=means[0][0], baseline_mae=means[1][0], coverage=means[2]
         )
 
-    def line(self, series: int, levels: tuple[float, ...]) -> dict[str, object]:
+    def line(self, series: int, levels: tuple[float, ...]) -> Figures:
         """Of one series, for the log; None of no value."""
 
         def number(value: np.floating) -> float | None:
             return float(value) if np.isfinite(value) else None
 
         coverage = {name_of(level): number(self.coverage[k, series]) for k, level in enumerate(levels)}
-        errors = {"mae": number(self.mae[series]), "baseline_mae": number(self.baseline_mae[series])}
-        return {"values": int(self.values[series]), **errors, "coverage": coverage}
+        return {
+            "values": int(self.values[series]),
+            "mae": number(self.mae[series]),
+            "baseline_mae": number(self.baseline_mae[series]),
+            "coverage": coverage,
+        }
 
 
 def first_row(whole: PanelFrame, issued: Issued) -> IntArray:
@@ -83,22 +88,21 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
     )
 
 
-def no_figures(levels: tuple[float, ...]) -> dict[str, object]:
+def no_figures(levels: tuple[float, ...]) -> Figures:
     """Of no value."""
     return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
 
 
-def first_line(levels: tuple[float, ...], continued: Continued) -> dict[str, object]:
+def first_line(time: str, levels: tuple[float, ...], continued: Continued) -> Line:
     """The line of the first update, before which nothing was forecast."""
-    line = {"rows": None, **no_figures(levels), "day": None, "totals": {}, "alarms": []}
-    return (
-        line if continued.whole.id_column is None else {**line, "series": with_refused({}, continued.refused, levels)}
-    )
+    nothing = {**no_figures(levels), "day": None, "totals": {}, "alarms": []}
+    line = cast(Line, {"time": time, "rows": None, **nothing})
+    if continued.whole.id_column is not None:
+        line["series"] = with_refused({}, continued.refused, levels)
+    return line
 
 
-def next_line(
-    checkpoint: Checkpoint, before: State, continued: Continued
-) -> tuple[dict[str, object], FloatArray, bool]:
+def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Continued) -> tuple[Line, FloatArray, bool]:
     """A line of the log, the sums of the charts (1 + S, charts), whether those watched have been met by a day of rows.
 
     All steps count whose truth has come with the last new rows, however long ago they were forecast: absolute errors in
@@ -113,7 +117,7 @@ def next_line(
     new = come >= (end - continued.new[issued.series])[:, None]
     since = compared(checkpoint, whole, issued, there & new, len(levels))
     count = int(continued.new[: len(before.seen)].sum())
-    line: dict[str, object] = {"rows": count, **since.together.line(0, levels), "day": None}
+    line = cast(Line, {"time": time, "rows": count, **since.together.line(0, levels), "day": None})
     totals = np.concatenate([before.totals, np.full((1 + len(whole) - len(before.totals), len(CHARTS)), np.nan)])
     length = np.minimum(end - rows, steps)
     met = length >= min(rows_a_day(whole.freq), steps)
@@ -130,35 +134,38 @@ def next_line(
             day = Day(steps=day_steps, mae=of_day.mae, baseline_mae=of_day.baseline_mae, coverage=coverage)
             totals = watched(totals, expected.scores(day, level))
             if np.isfinite(totals[0]).any():
-                line["day"] = expected.beside(day, level)
-    of_series = {} if whole.id_column is None else series_lines(before, continued, totals, since)
-    return {**line, **of_totals(totals[0]), **of_series}, totals, over
+                line["day"] = cast(WatchedDay, expected.beside(day, level))
+    sums = of_totals(totals[0])
+    line["totals"], line["alarms"] = sums["totals"], sums["alarms"]
+    if whole.id_column is not None:
+        line["series"] = series_lines(before, continued, totals, since)
+    return line, totals, over
 
 
-def of_totals(totals: FloatArray) -> dict[str, object]:
+def of_totals(totals: FloatArray) -> Sums:
     """The sums of the charts after a day by their names, and those above their limits."""
     named = {name: float(total) for name, total in zip(CHARTS, totals, strict=True) if np.isfinite(total)}
-    return {"totals": named, "alarms": alarms(named)}
+    return cast(Sums, {"totals": named, "alarms": alarms(named)})
 
 
-def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> Mapping[str, object]:
+def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> dict[str, SeriesLine]:
     """The lines of series, by their ids, of which something else is to be said than before."""
     whole = continued.whole
     limits = np.array([chart.limit for chart in CHARTS.values()])
     former = np.concatenate([before.totals, np.full((len(totals) - len(before.totals), len(CHARTS)), np.nan)])
     changed = ((former > limits) != (totals > limits)).any(axis=1)[1:]
     news = {*before.refused} ^ continued.refused.keys()
-    lines = {
-        str(whole.ids[s]): {"rows": int(continued.new[s]), **since.line(s, before.levels), **of_totals(totals[1 + s])}
-        for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist()
-    }
-    return {"series": with_refused(lines, {name: continued.refused.get(name) for name in news}, before.levels)}
+    lines = {}
+    for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist():
+        figures = {**since.line(s, before.levels), **of_totals(totals[1 + s])}
+        lines[str(whole.ids[s])] = cast(SeriesLine, {"rows": int(continued.new[s]), **figures})
+    return with_refused(lines, {name: continued.refused.get(name) for name in news}, before.levels)
 
 
 def with_refused(
-    lines: Mapping[str, Mapping[str, object]], refused: Mapping[str, str | None], levels: tuple[float, ...]
-) -> dict[str, dict[str, object]]:
+    lines: Mapping[str, SeriesLine], refused: Mapping[str, str | None], levels: tuple[float, ...]
+) -> dict[str, SeriesLine]:
     """The lines of series with why their rows were refused, None: they are no longer; in the order of their ids."""
-    nothing = {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []}
+    nothing = cast(SeriesLine, {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []})
     names = sorted({*lines, *refused})
-    return {name: {**nothing, **lines.get(name, {}), "refused": refused.get(name)} for name in names}
+    return {name: {**lines.get(name, nothing), "refused": refused.get(name)} for name in names}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -69,16 +69,26 @@ class WatchedDay(TypedDict):
     expected_coverage: NotRequired[NotNegative]
 
 
-class SeriesLine(TypedDict):
-    """What a line of the log says of one of many series. refused: why its rows were, None: they were not."""
+class Figures(TypedDict):
+    """How forecasts of so many values did; None: of no value. coverage: by level."""
 
-    rows: Count | None
     values: Count
     mae: NotNegative | None
     baseline_mae: NotNegative | None
     coverage: dict[str, NotNegative | None]
+
+
+class Sums(TypedDict):
+    """The sums of the charts after a day, and those above their limits."""
+
     totals: dict[Chart, NotNegative]
     alarms: list[Chart]
+
+
+class SeriesLine(Figures, Sums):
+    """What a line of the log says of one of many series. refused: why its rows were, None: they were not."""
+
+    rows: Count | None
     refused: NotRequired[str | None]
 
 
@@ -141,7 +151,7 @@ class State:
     """After an update. checkpoint: its SHA-256. seen: the last rows of S series.
 
     totals (1 + S, charts): the sums of the charts, of all series and of each; NaN before any day. refused: the ids of
-    series whose rows were. log: a line an update, the numbers of `update.next_state`. latest: the text of the newest
+    series whose rows were. log: a line an update. latest: the text of the newest
     forecast.
     """
 
@@ -152,7 +162,7 @@ class State:
     issued: Issued
     totals: FloatArray
     refused: list[str]
-    log: list[dict[str, Any]]
+    log: list[Line]
     latest: str
 
     @property
@@ -225,7 +235,7 @@ def read_state(folder: Path) -> State | None:
         ) from error
 
 
-def _state_of(arrays: dict[str, Any], path: str) -> State:
+def _state_of(arrays: dict[str, np.ndarray], path: str) -> State:
     """Raises ValueError where its parts do not belong together."""
     meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
     (n, length, targets), k = arrays["issued_values"].shape, len(meta["levels"])
@@ -296,7 +306,7 @@ def _state_of(arrays: dict[str, Any], path: str) -> State:
         issued=Issued(**issued),
         totals=totals,
         refused=ids_of(arrays["refused"].tobytes()).tolist() if "refused" in arrays else [],
-        log=[dict(line) for line in meta["log"]],
+        log=meta["log"],
         latest=arrays["latest"].tobytes().decode(),
     )
 
@@ -321,17 +331,18 @@ def _is_log(log: Sequence[Line], levels: list[str]) -> bool:
     return True
 
 
-def so_far(log: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def so_far(log: Sequence[Line]) -> Iterator[dict[str, float | None]]:
     """For each line of a log the figures over all lines up to it, each value counting alike; None before any truth."""
     count, sums = 0, dict[str, float]()
     for line in log:
         count += line["values"]
-        for name, value in figures(line).items() if line["values"] else ():
-            sums[name] = sums.get(name, 0.0) + value * line["values"]
+        for name, value in figures(line).items():
+            if line["values"] and value is not None:
+                sums[name] = sums.get(name, 0.0) + value * line["values"]
         yield {name: sums[name] / count if name in sums else None for name in figures(line)}
 
 
-def figures(line: dict[str, Any]) -> dict[str, Any]:
+def figures(line: Figures) -> dict[str, float | None]:
     """MAE, that of the baseline and the coverage of each level, as log.csv calls them."""
     coverage = {f"coverage_{level}": share for level, share in line["coverage"].items()}
     return {"mae": line["mae"], "baseline_mae": line["baseline_mae"], **coverage}
@@ -343,7 +354,7 @@ def log_text(state: State) -> str:
     Of many series, the line of all has no id; below it are those of which there is news, and why rows were refused.
     """
     names, many = list(figures(state.log[0])), state.seen.id_column is not None
-    charts = [name for name in ("errors", "coverage", "baseline") if state.levels or name != "coverage"]
+    charts: list[Chart] = ["errors", "coverage", "baseline"] if state.levels else ["errors", "baseline"]
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     sums = [f"{name}_cusum" for name in charts]
@@ -351,10 +362,11 @@ def log_text(state: State) -> str:
     writer.writerow(["time", "id", *header, "refused"] if many else ["time", *header])
     for line, running in zip(state.log, so_far(state.log), strict=True):
         nothing = dict.fromkeys(running)
-        for name, own in {"": line, **line.get("series", {})}.items():
-            cells = [*figures(own).values(), *(nothing if name else running).values()]
-            cells += [own["totals"].get(chart) for chart in charts]
-            written = ["" if value is None else f"{value:.5g}" for value in cells]
+        of_all: dict[str, SeriesLine] = {"": line}
+        for name, own in {**of_all, **line.get("series", {})}.items():
+            numbers = [*figures(own).values(), *(nothing if name else running).values()]
+            numbers += [own["totals"].get(chart) for chart in charts]
+            written = ["" if value is None else f"{value:.5g}" for value in numbers]
             rows = "" if own["rows"] is None else own["rows"]
             cells = [rows, own["values"], *written, " ".join(own["alarms"])]
             ends = [as_cell(name)], [as_cell(own.get("refused") or "")]
