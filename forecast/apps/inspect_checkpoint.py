@@ -47,7 +47,7 @@ class CardScale(TypedDict):
     std: float
 
 
-class Card(TypedDict):
+class CheckpointCard(TypedDict):
     """What a checkpoint and the metrics.json of its run tell, in plain values."""
 
     file: str
@@ -83,7 +83,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     return Answer(card)
 
 
-def make_card(checkpoint: Checkpoint) -> Card:
+def make_card(checkpoint: Checkpoint) -> CheckpointCard:
     """The card of a checkpoint."""
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
     means, lengths = record.column_scale, sizes(checkpoint, config.model.target)
@@ -165,7 +165,7 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     return commands[:2] if checkpoint.record.imported or going_on.name == "refit.ckpt" else commands
 
 
-def lines(card: Card) -> Iterator[str]:
+def lines(card: CheckpointCard) -> Iterator[str]:
     """The card in at most about forty lines."""
     data = card["data"]
     yield f"{card['file']}: format {card['format']}, {card['bytes'] / 1e6:.1f} MB"
@@ -233,7 +233,7 @@ def number(value: float | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def best(card: Card) -> str:
+def best(card: CheckpointCard) -> str:
     """Whether it is the best checkpoint of its run."""
     if card["imported"]:
         return f"imported from {label(card['imported']['file'])}"

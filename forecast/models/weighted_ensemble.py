@@ -48,10 +48,10 @@ class WeightedEnsemble(FittedModel):
         blocks: Positive = 1,
     ) -> None:
         super().__init__(window)
-        found = cast(Sequence[Member], members)
-        self.members = nn.ModuleList(as_member(**member) for member in found)
-        self.columns = [list(member["columns"]) for member in found]
-        self.known = [list(member["known"]) for member in found]
+        configured = cast(Sequence[Member], members)
+        self.members = nn.ModuleList(as_member(**member) for member in configured)
+        self.columns = [list(member["columns"]) for member in configured]
+        self.known = [list(member["known"]) for member in configured]
         for key, numbers, count in (("columns", self.columns, window.n_columns), ("known", self.known, window.n_known)):
             if wrong := [number for some in numbers for number in some if number not in range(count)]:
                 raise ValueError(f"model.members: {key} has {wrong[0]!r}, and there are the numbers 0 to {count - 1}")

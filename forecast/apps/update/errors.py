@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from forecast.apps.update.continued import Continued, rows_a_day
-from forecast.apps.update.state import Figures, Issued, Line, SeriesLine, State, Sums, WatchedDay
+from forecast.apps.update.state import Issued, Line, LineFigures, SeriesLine, State, Sums, WatchedDay
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -38,7 +38,7 @@ class Compared:
             values=self.values.sum(keepdims=True), mae=means[0][0], baseline_mae=means[1][0], coverage=means[2]
         )
 
-    def line(self, series: int, levels: tuple[float, ...]) -> Figures:
+    def line(self, series: int, levels: tuple[float, ...]) -> LineFigures:
         """Of one series, for the log; None of no value."""
 
         def number(value: np.floating) -> float | None:
@@ -88,7 +88,7 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
     )
 
 
-def no_figures(levels: tuple[float, ...]) -> Figures:
+def no_figures(levels: tuple[float, ...]) -> LineFigures:
     """Of no value."""
     return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
 

@@ -69,7 +69,7 @@ class WatchedDay(TypedDict):
     expected_coverage: NotRequired[NotNegative]
 
 
-class Figures(TypedDict):
+class LineFigures(TypedDict):
     """How forecasts of so many values did; None: of no value. coverage: by level."""
 
     values: Count
@@ -85,7 +85,7 @@ class Sums(TypedDict):
     alarms: list[Chart]
 
 
-class SeriesLine(Figures, Sums):
+class SeriesLine(LineFigures, Sums):
     """What a line of the log says of one of many series. refused: why its rows were, None: they were not."""
 
     rows: Count | None
@@ -342,7 +342,7 @@ def so_far(log: Sequence[Line]) -> Iterator[dict[str, float | None]]:
         yield {name: sums[name] / count if name in sums else None for name in figures(line)}
 
 
-def figures(line: Figures) -> dict[str, float | None]:
+def figures(line: LineFigures) -> dict[str, float | None]:
     """MAE, that of the baseline and the coverage of each level, as log.csv calls them."""
     coverage = {f"coverage_{level}": share for level, share in line["coverage"].items()}
     return {"mae": line["mae"], "baseline_mae": line["baseline_mae"], **coverage}
