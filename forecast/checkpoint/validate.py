@@ -4,9 +4,9 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pandas as pd
 import torch
@@ -272,7 +272,7 @@ def check_data(data: Entries, where: str, *, encoding: object) -> None:
     _check_time(data["trained_until"], f"{where}.trained_until")
     require(is_frequency(data["freq"]), f"{where}.freq", f"is {label(data['freq'])!r}, no frequency of rows")
     require(encoding in get_args(CalendarEncoding), f"{RECORD}.config.model.embedding", f"is {encoding!r}")
-    calendar = [*feature_names(data["freq"], encoding)]
+    calendar = [*feature_names(data["freq"], cast(CalendarEncoding, encoding))]
     fits = data["known"][: len(calendar)] == calendar
     others = [name for name in data["known"][len(calendar) :] if name != "padded"]
     fits = fits and len(others) == len([name for name in covariates if name != "padded"])
@@ -312,6 +312,6 @@ def _check_time(text: str, where: str) -> None:
     require(is_time, where, f"is {text!r}, which is no time of a series")
 
 
-def parts_of(node: dict[object, object] | list[object]) -> Iterable[tuple[object, object]]:
+def parts_of(node: Collection[object]) -> Iterable[tuple[object, object]]:
     """Of a mapping its items, of a list its places and elements."""
     return node.items() if isinstance(node, dict) else enumerate(node)

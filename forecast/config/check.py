@@ -155,7 +155,7 @@ def _check_value(path: str, value: object, annotation: object, problems: Problem
     elif matches(value, annotation) is False:
         near = closest(value, map(str, literals_of(annotation))) if isinstance(value, str) else ""
         problems.add(path, value, f"must be {expected(annotation)}.{near}".removesuffix("."))
-    elif limit and rules.are_numbers(value) and not limit.holds(value):
+    elif limit and isinstance(value, int | float) and rules.are_numbers(value) and not limit.holds(value):
         problems.add(path, value, limit.message)
     elif isinstance(value, list):
         element = Annotated[object, limit] if limit else object

@@ -51,7 +51,7 @@ class Ridge(FittedModel):
     shrunk towards (the last value, the mean, the last season) each give one map, at the strength that errs least on the
     val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess
     is how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
-    chosen among. That mean is a linear map itself. Of its intercept a map keeps what `drift_share` finds in its windows.
+    chosen among. That mean is a linear map itself. Of its intercept a map keeps what `drift_share` says.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
