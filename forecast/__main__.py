@@ -34,6 +34,7 @@ CONFIGURED = {
     "update": "keep a forecast up, and say when the model has grown old; for cron",
 }
 PLAIN = {
+    "attend": "what a checkpoint's attentions look at in one window: arrays and a picture",
     "auto": "from a file to the best forecast that there is time for, with the reasons",
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
     "check-leakage": "show that a checkpoint's forecasts owe nothing to the future",
@@ -47,7 +48,7 @@ PLAIN = {
 STUDIES = {"reproduce": "run published tables, and set ours beside theirs (in a checkout)"}
 COMMANDS = CONFIGURED | PLAIN | STUDIES
 # They build what a config or a checkpoint names.
-WITH_TRUST = (*CONFIGURED, "check-leakage", "export", "inspect-checkpoint")
+WITH_TRUST = (*CONFIGURED, "attend", "check-leakage", "export", "inspect-checkpoint")
 WITH_JSON = (
     *("evaluate", "backtest", "tune", "predict", "update", "auto", "merge"),
     *("check-data", "inspect-checkpoint", "report"),

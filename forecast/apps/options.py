@@ -9,6 +9,29 @@ from forecast.apps.import_informer2020.options import add_import_options
 CHECKPOINT = "RUN/checkpoints/best.ckpt"
 
 
+def attend(parser: argparse.ArgumentParser) -> None:
+    """A checkpoint, a window, and what of it is drawn."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """\
+DIR/attention.npz   of the window every map: SLOT/LAYER (columns or 1, heads, queries, keys), whose rows sum to one,
+                    and SLOT/LAYER/queries and keys, the first and the last time that each stands for
+DIR/attention.png   a panel for each slot: a row a query, a column a key
+
+  forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00' --slot cross --head 0"""
+    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
+    window_help = "the number of a window, from 0, or the last time that it knows; default: the last window"
+    parser.add_argument("--window", metavar="N|TIME", help=window_help)
+    parser.add_argument("--split", default="test", help="whose windows are counted: train, val or test (default)")
+    slot_help = "which slot is drawn: encoder, decoder or cross; default: each that the model has"
+    parser.add_argument("--slot", metavar="SLOT", help=slot_help)
+    layer_help = "which layer of the slot is drawn, from 0; default: its last"
+    parser.add_argument("--layer", metavar="N", type=natural, help=layer_help)
+    parser.add_argument("--head", metavar="N", type=natural, help="which head is drawn, from 0; default: the mean")
+    parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
+    parser.add_argument("--to", metavar="DIR", type=Path, help="where to write; default: RUN")
+    parser.add_argument("--overwrite", action="store_true", help="replaces files there that are of another command")
+
+
 def check_data(parser: argparse.ArgumentParser) -> None:
     """A file, and what of its layout is not to be found."""
     parser.epilog = "The exit status is 0 when the file can be trained on with the printed commands, else 1."
@@ -116,6 +139,7 @@ def report(parser: argparse.ArgumentParser) -> None:
 
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "attend": attend,
     "auto": auto,
     "check-data": check_data,
     "check-leakage": check_leakage,
@@ -158,6 +182,13 @@ def positive(text: str) -> int:
     """A whole number from 1 on."""
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
     return int(text)
 
 

@@ -106,9 +106,7 @@ def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarr
     """
     figure = blank_figure(7.5, 6.4, title)
     axes = figure.add_subplot()
-    # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
-    image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
-    figure.colorbar(image, ax=axes, label="weight (root scale)", pad=0.06)
+    draw_weights(figure, axes, weights)
     axes.set_xlabel("key step")
     axes.set_ylabel("query step")
     for axis in (axes.xaxis, axes.yaxis):
@@ -120,6 +118,13 @@ def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarr
         axes.plot(np.full(len(active), 1.02), active, transform=side, clip_on=False, label=label, **style)
         figure.legend(loc="outside lower center", frameon=False)
     return figure
+
+
+def draw_weights(figure: Figure, axes: Axes, weights: Float[np.ndarray, "Q K"]) -> None:
+    """The heat map itself, with its scale."""
+    # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
+    image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
+    figure.colorbar(image, ax=axes, label="weight (root scale)", pad=0.06)
 
 
 def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:

@@ -1,0 +1,201 @@
+"""What a checkpoint's attentions look at in one window: every weight as arrays, and a picture over time."""
+
+import argparse
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
+from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.attention.maps import Place, attention_weights
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.data.prepare import Prepared
+from forecast.data.windows import Windows
+from forecast.errors import UserError, closest
+from forecast.evaluation.evaluate import exact_float32, longest_look_back
+from forecast.files import save_arrays, together
+from forecast.models.base import ForecastModel
+from forecast.models.time_spans import time_spans
+from forecast.report.attention import Panel, maps_figure
+from forecast.report.drawn import step_numbers
+from forecast.report.figures import save
+from forecast.run_folder import run_of
+from forecast.text.terminal import listed, say
+
+ARRAYS, PICTURE = "attention.npz", "attention.png"
+ORIGIN = "known_until"  # an array of each attention.npz
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Writes the maps of one window and a picture of them. Raises UserError for what is not there."""
+    checkpoint = load_checkpoint(arguments.checkpoint)
+    folder = folder_of(checkpoint, arguments.to, overwrite=arguments.overwrite)
+    device = find_device("auto")
+    model = checkpoint.model().to(device)
+    with ExitStack() as stack:
+        try:
+            maps = stack.enter_context(attention_weights(model))
+        except ValueError as error:
+            raise UserError(f"ckpt_path={checkpoint.path}: {error}. Choose a checkpoint of another model.") from error
+        data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
+        windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
+        number = window_number(data, windows, arguments.window, split=arguments.split)
+        batch, reads = windows.__getitems__([number]).to(device), model.look_back
+        with torch.no_grad(), exact_float32():
+            model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
+    places = chosen_places([*maps], slot=arguments.slot, layer=arguments.layer)
+    check_head(maps, places, arguments.head)
+    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number))
+    origin = in_words(arrays[ORIGIN])[0]
+    heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
+    mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
+    figure = maps_figure(
+        [panel_of(arrays, place, head=arguments.head) for place in places],
+        title=f"{checkpoint.record.choices['model']}, {arguments.split} window {number}, known until {origin}: "
+        f"{heads}{mean}",
+    )
+    try:
+        with together(folder) as beside:
+            save_arrays(beside(ARRAYS), arrays)
+            save(figure, beside(PICTURE))
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}."
+        raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
+    say(f"{folder / ARRAYS}: {arguments.split} window {number}, known until {origin}; {named(maps)}")
+    say(f"{folder / PICTURE}: {named(places)}; {heads}{mean}")
+
+
+def named(places: Iterable[Place]) -> str:
+    """Layers in words."""
+    return listed(f"{slot}/{layer}" for slot, layer in places)
+
+
+def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Path:
+    """Where to write. UserError for a folder that is not there, and where files of somebody else would be replaced."""
+    if to is None and checkpoint.path.absolute().parent.name != "checkpoints":
+        raise UserError(f"ckpt_path={checkpoint.path} lies in no RUN/checkpoints. Say where to write: --to DIR")
+    folder = to or run_of(checkpoint.path)
+    if not folder.is_dir():
+        raise UserError(f"--to={folder}: there is no such folder. Make it, or choose another one: --to DIR")
+    outputs = [folder / ARRAYS, folder / PICTURE]
+    keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
+    ours = False
+    with suppress(OSError, ValueError, EOFError), np.load(folder / ARRAYS) as before:
+        ours = ORIGIN in before
+    fix = "choose another folder with --to DIR, or say --overwrite"
+    keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
+    return folder
+
+
+def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str) -> int:
+    """The number of the window that was named by its number or the last time that it knows; without a name the last.
+
+    Raises UserError for a window that is not there, and for a time that several series have.
+    """
+    count = len(windows)
+    every = np.arange(count)
+    if wanted is None:
+        return count - 1
+    if wanted.isdecimal():
+        if int(wanted) >= count:
+            raise UserError(
+                f"--window={wanted}: {data.frame.name} has {count} {split} windows, 0 to {count - 1}. Choose one."
+            )
+        return int(wanted)
+    if data.frame.without_calendar:
+        raise UserError(f"--window={wanted}: these rows have no times. Choose a number from 0 to {count - 1}.")
+    times = data.times_of(windows.origins_of(every).numpy() - 1, windows.series_of(every).numpy()).tz_localize(None)
+    span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
+    try:
+        hits = np.flatnonzero(times == pd.Timestamp(wanted).tz_localize(None))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"--window={wanted}: neither a number from 0 to {count - 1} nor a time; {span}.") from error
+    if len(hits) == 0:
+        raise UserError(f"--window={wanted}: {span}. Choose one of them, or a number from 0 to {count - 1}.")
+    if len(hits) > 1:
+        numbers = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
+        raise UserError(f"--window={wanted}: several windows are known until then. Choose one by its number: {numbers}")
+    return int(hits[0])
+
+
+def chosen_places(places: list[Place], *, slot: str | None, layer: int | None) -> list[Place]:
+    """What is drawn: the named layer, or the last, of the named slot, or of each that has it. UserError for neither."""
+    counts = {name: sum(place[0] == name for place in places) for name, _ in places}
+    if slot is not None and slot not in counts:
+        raise UserError(f"--slot={slot}: this model has {listed(counts)}.{closest(slot, counts)}")
+    slots = [slot] if slot is not None else list(counts)
+    drawn = [(name, counts[name] - 1 if layer is None else layer) for name in slots]
+    drawn = [place for place in drawn if place in places]
+    if not drawn:
+        there = listed(f"{name} {numbers_below(counts[name])}" for name in slots)
+        raise UserError(f"--layer={layer}: the layers of this model are {there}. Choose one of them.")
+    return drawn
+
+
+def check_head(maps: dict[Place, Tensor], places: list[Place], head: int | None) -> None:
+    """UserError for a head that one of the layers has not."""
+    least = min(maps[place].shape[1] for place in places)
+    if head is not None and head >= least:
+        raise UserError(
+            f"--head={head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
+        )
+
+
+def numbers_below(count: int) -> str:
+    """The numbers from 0 in words."""
+    return "0" if count == 1 else f"0 to {count - 1}"
+
+
+def times_of(data: Prepared, windows: Windows, split: str, number: int) -> pd.DatetimeIndex:
+    """The times of a window's rows, from the first that the model reads to the last that it forecasts."""
+    times = pd.DatetimeIndex(data.shown(split, [number])[1][0])
+    more = windows.look_back - data.seq_len  # members of an ensemble may read further back
+    before = pd.date_range(end=times[0], periods=more + 1, freq=data.frame.freq)[:more]
+    return pd.DatetimeIndex(before.append(times))
+
+
+def as_arrays(
+    model: ForecastModel, data: Prepared, maps: dict[Place, Tensor], times: pd.DatetimeIndex
+) -> dict[str, np.ndarray]:
+    """The maps with the times of their queries and keys, as attention.npz has them.
+
+    SLOT/LAYER (N, H, Q, K), N = 1 or the columns that are sequences of their own, whose names are SLOT/LAYER/columns;
+    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each, or the numbers of rows without a calendar.
+    """
+    steps = step_numbers(times)
+    stamps, origin = times.to_numpy() if steps is None else steps, len(times) - data.pred_len
+    arrays = {ORIGIN: stamps[[origin - 1]]}
+    spans = time_spans(model)
+    for place, weights in maps.items():
+        name = f"{place[0]}/{place[1]}"
+        arrays[name] = weights.float().cpu().numpy()
+        if place in spans:
+            queries, keys = spans[place]
+            arrays[f"{name}/queries"] = stamps[queries[-weights.shape[2] :] + origin]
+            arrays[f"{name}/keys"] = stamps[keys + origin]
+        names = [data.target_names, list(data.frame.columns[: data.n_columns])]
+        if len(weights) > 1 and (own := [some for some in names if len(some) == len(weights)]):
+            arrays[f"{name}/columns"] = np.array(own[0])
+    return arrays
+
+
+def in_words(stamps: np.ndarray) -> list[str]:
+    """Times (N,) without the seconds where there are none, or steps by their numbers."""
+    if stamps.dtype.kind != "M":
+        return [f"step {number}" for number in stamps]
+    return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]
+
+
+def panel_of(arrays: dict[str, np.ndarray], place: Place, *, head: int | None) -> Panel:
+    """A layer as it is drawn: the mean of its columns, and of its heads unless one is named."""
+    name = f"{place[0]}/{place[1]}"
+    weights = arrays[name].mean(0)
+    axes = [
+        in_words(arrays[f"{name}/{part}"][:, 0]) if f"{name}/{part}" in arrays else None for part in ("queries", "keys")
+    ]
+    return Panel(name, weights.mean(0) if head is None else weights[head], *axes)

@@ -1,0 +1,48 @@
+"""A picture of attention maps over time."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator
+
+from forecast.report.figures import blank_figure, draw_weights
+
+MOST_TICKS = 6
+
+
+class Panel(NamedTuple):
+    """A map (Q, K) and where each query and key begins, in words; None: they are counted from 0."""
+
+    name: str
+    weights: Float[np.ndarray, "Q K"]
+    queries: Sequence[str] | None
+    keys: Sequence[str] | None
+
+
+def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
+    """A heat map beside the other: a row a query, a column a key."""
+    figure = blank_figure(6.4 * len(panels), 5.6, title)
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        draw_weights(figure, axes, panel.weights)
+        axes.set_title(panel.name, fontsize="medium", parse_math=False)
+        axes.set_xlabel("key")
+        axes.set_ylabel("query")
+        for axis, names in ((axes.xaxis, panel.keys), (axes.yaxis, panel.queries)):
+            name_ticks(axis, names)
+        for text in axes.get_xticklabels():
+            text.set(rotation=30, ha="right")
+    return figure
+
+
+def name_ticks(axis: Axis, names: Sequence[str] | None) -> None:
+    """A few ticks by their names, or by their numbers."""
+    if names is None:
+        axis.set_major_locator(MaxNLocator(integer=True))
+        return
+    places = np.unique(np.linspace(0, len(names) - 1, MOST_TICKS).round().astype(int))
+    axis.set_major_locator(FixedLocator(places.tolist()))
+    axis.set_ticklabels([names[place] for place in places])

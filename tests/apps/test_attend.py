@@ -1,0 +1,190 @@
+"""forecast attend: the maps of one window as arrays, with times, and as a picture."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from checkpoints import DEMO, LENGTHS, write_untrained
+from own_modules import own  # noqa: F401 - a fixture
+from script import call_script
+
+from forecast.apps.attend import ARRAYS, PICTURE
+from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.record import RECORD
+
+PLACES = ["encoder/0", "encoder/1", "decoder/0", "cross/0"]
+
+
+@pytest.fixture(scope="module")
+def informer(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("run"), "model=informer", "model.decoder_layers=1")
+
+
+def written(run, *overrides):
+    (run / "checkpoints").mkdir(exist_ok=True)
+    return write_untrained(run / "checkpoints/best.ckpt", *DEMO, *LENGTHS, *overrides)
+
+
+def attend(capsys, path, *more):
+    status, printed, message = call_script(capsys, "attend", f"ckpt_path={path}", *more)
+    assert (status, message) == (0, ""), message
+    return printed
+
+
+def refused(capsys, path, *more):
+    status, printed, message = call_script(capsys, "attend", path, *more)
+    assert (status, printed) == (1, "") and message.count("\n") == 1
+    return message
+
+
+def arrays_of(folder):
+    with np.load(folder / ARRAYS) as arrays:
+        return dict(arrays)
+
+
+def test_it_writes_every_map_with_the_times_of_queries_and_keys(informer, capsys):
+    run = informer.parents[1]
+    printed = attend(capsys, informer)
+    arrays = arrays_of(run)
+    assert [name for name in arrays if name.count("/") == 1] == PLACES
+    assert f"{run / ARRAYS}: test window " in printed and "; encoder/0, encoder/1, decoder/0, cross/0\n" in printed
+    assert f"{run / PICTURE}: encoder/1, decoder/0, cross/0; mean of the heads\n" in printed
+    assert (run / PICTURE).read_bytes().startswith(b"\x89PNG")
+    hour = np.timedelta64(1, "h")
+    for name in PLACES:
+        weights, queries, keys = (arrays[f"{name}{part}"] for part in ("", "/queries", "/keys"))
+        assert weights.shape == (1, 2, len(queries), len(keys))
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+    origin = arrays["known_until"][0]
+    steps = arrays["encoder/0/keys"]
+    assert (steps[:, 0] == steps[:, 1]).all() and steps[-1, 1] == origin and len(steps) == 22
+    assert steps[0, 0] == origin - 21 * hour
+    assert [list((pair - origin) // hour) for pair in arrays["cross/0/keys"][[0, -1]]] == [[-21, -20], [-2, 0]]
+    assert list((arrays["cross/0/queries"][:, 0] - origin) // hour) == [1, 2, 3, 4, 5]
+
+
+def test_a_window_is_named_by_its_number_or_the_last_time_that_it_knows(informer, capsys, tmp_path):
+    maps = {}
+    attend(capsys, informer, "--window", "3", "--to", tmp_path)
+    by_number = arrays_of(tmp_path)
+    time = str(pd.Timestamp(by_number["known_until"][0]))
+    for name in (time, time.removesuffix(":00")):
+        printed = attend(capsys, informer, "--window", name, "--to", tmp_path)
+        assert "test window 3, known until" in printed
+        maps = arrays_of(tmp_path)
+        assert all(np.array_equal(by_number[name], maps[name]) for name in PLACES)
+    attend(capsys, informer, "--window", "4", "--to", tmp_path)
+    assert not np.array_equal(arrays_of(tmp_path)["cross/0"], maps["cross/0"])
+
+
+def test_slot_layer_and_head_choose_what_is_drawn(informer, capsys, tmp_path, monkeypatch):
+    drawn = []
+    from forecast.apps import attend as command
+
+    draw = command.maps_figure
+    monkeypatch.setattr(command, "maps_figure", lambda panels, title: drawn.append(panels) or draw(panels, title=title))
+    for choice in ([], ["--layer", 0], ["--slot", "encoder", "--layer", 0, "--head", 1], ["--layer", 1]):
+        attend(capsys, informer, "--to", tmp_path, *choice)
+    assert [[panel.name for panel in panels] for panels in drawn] == [
+        ["encoder/1", "decoder/0", "cross/0"],
+        ["encoder/0", "decoder/0", "cross/0"],
+        ["encoder/0"],
+        ["encoder/1"],
+    ]
+    weights = arrays_of(tmp_path)["encoder/0"][0]
+    np.testing.assert_array_equal(drawn[1][0].weights, weights.mean(0))
+    np.testing.assert_array_equal(drawn[2][0].weights, weights[1])
+    assert len(drawn[2][0].keys) == 22
+
+
+def test_columns_that_are_sequences_of_their_own_have_their_names(capsys, tmp_path):
+    path = written(tmp_path, "model=patchtst", "model.patch_len=5", "model.stride=3")
+    assert attend(capsys, path).endswith("; mean of the heads, mean of the columns\n")
+    arrays = arrays_of(tmp_path)
+    assert list(arrays["encoder/0/columns"]) == load_checkpoint(path).data["columns"]
+    assert len(arrays["encoder/0"]) == len(arrays["encoder/0/columns"])
+    assert (arrays["encoder/0/keys"][0, 1] - arrays["encoder/0/keys"][0, 0]) == np.timedelta64(4, "h")
+
+
+@pytest.mark.parametrize(
+    "choice, text",
+    [
+        (["--window", "99999"], "--window=99999: demo has 136 test windows, 0 to 135. Choose one."),
+        (["--window", "noon"], "--window=noon: neither a number from 0 to "),
+        (["--window", "2031-01-01"], "--window=2031-01-01: the test windows are known until times from 20"),
+        (["--slot", "encodr"], "--slot=encodr: this model has encoder, decoder, cross. Did you mean 'encoder'?"),
+        (["--layer", "2"], "--layer=2: the layers of this model are encoder 0 to 1, decoder 0, cross 0. Choose"),
+        (["--slot", "cross", "--layer", "1"], "--layer=1: the layers of this model are cross 0. Choose one of them."),
+        (["--head", "2"], "--head=2: the heads are 0 to 1. Choose one, or leave it out for the mean."),
+        (["--split", "tset"], "split=tset: demo has the splits train, val, test, new. Did you mean 'test'?"),
+        (["--to", "nowhere"], "--to=nowhere: there is no such folder. Make it, or choose another one: --to DIR"),
+    ],
+    ids=str,
+)
+def test_what_is_not_there_is_refused_with_what_is(informer, capsys, choice, text):
+    assert text in refused(capsys, informer, *choice)
+
+
+@pytest.mark.parametrize("model, name", [("nlinear", "NLinear"), ("ridge", "Ridge")])
+def test_a_model_without_attention_is_refused(capsys, tmp_path, model, name):
+    path = written(tmp_path, f"model={model}")
+    text = f"{name} has no attention: none of its parts is a mechanism of forecast.attention. Choose a checkpoint of"
+    assert text in refused(capsys, path)
+    assert not (tmp_path / ARRAYS).exists()
+
+
+def test_a_class_of_somebodys_own_without_our_mechanisms_is_refused(own, capsys, tmp_path):  # noqa: F811
+    path = written(tmp_path, "model=nlinear")
+    content = torch.load(path, weights_only=True)
+    content[RECORD]["config"]["model"] = {"_target_": "my_package.models.Drift"}
+    content["state_dict"] = {"model.drift": torch.zeros(5)}
+    torch.save(content, path)
+    assert "Drift has no attention: none of" in refused(capsys, path, "--trust", "my_package.models")
+
+
+def test_a_time_that_several_series_have_is_refused_with_the_numbers(capsys, tmp_path):
+    days = pd.date_range("2024-01-01", periods=97)
+    tables = [pd.DataFrame({"shop": f"s{i}", "date": days, "sold": np.sin(np.arange(97.0) * i)}) for i in (1, 2, 3)]
+    pd.concat(tables).to_csv(tmp_path / "shops.csv", index=False)
+    data = ["data=csv", f"data.path={tmp_path}/shops.csv", "data.target=null", "data.id_column=shop"]
+    (tmp_path / "checkpoints").mkdir()
+    lengths = ["seq_len=11", "label_len=5", "pred_len=3"]
+    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
+    attend(capsys, path, "--window", "0")
+    time = str(pd.Timestamp(arrays_of(tmp_path)["known_until"][0]))
+    message = refused(capsys, path, "--window", time)
+    assert "several windows are known until then. Choose one by its number: 0, " in message
+    second = message.split("number: ")[1].split(", ")[1]
+    first = arrays_of(tmp_path)
+    attend(capsys, path, "--window", second)
+    assert arrays_of(tmp_path)["known_until"] == first["known_until"]
+    assert not np.array_equal(arrays_of(tmp_path)["cross/0"], first["cross/0"])
+
+
+def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_path):
+    pd.DataFrame({"load": np.sin(np.arange(211.0))}).to_csv(tmp_path / "steps.csv", index=False)
+    data = ["data=csv", f"data.path={tmp_path}/steps.csv", "data.target=null", "data.time_column=null"]
+    (tmp_path / "checkpoints").mkdir()
+    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, "data.freq=steps", *LENGTHS, "model=transformer")
+    assert "known until step 206; " in attend(capsys, path)
+    arrays = arrays_of(tmp_path)
+    assert arrays["cross/0/queries"].tolist() == [[step, step] for step in range(207, 212)]
+    assert "these rows have no times. Choose a number from 0 to " in refused(capsys, path, "--window", "noon")
+
+
+def test_nothing_of_somebody_else_is_overwritten(informer, capsys, tmp_path):
+    (tmp_path / PICTURE).write_text("a drawing of mine")
+    text = f"--to={tmp_path}: {tmp_path / PICTURE} is there and is not a file of forecast attend. Nothing is overwrit"
+    assert text in refused(capsys, informer, "--to", tmp_path)
+    assert (tmp_path / PICTURE).read_text() == "a drawing of mine"
+    attend(capsys, informer, "--to", tmp_path, "--overwrite")
+    attend(capsys, informer, "--to", tmp_path)  # both are its own now
+    np.savez(tmp_path / ARRAYS, other=np.zeros(3))
+    assert "attention.npz is there and is not" in refused(capsys, informer, "--to", tmp_path)
+
+
+def test_a_checkpoint_outside_a_run_needs_a_folder(informer, capsys, tmp_path):
+    alone = tmp_path / "alone.ckpt"
+    alone.write_bytes(informer.read_bytes())
+    assert "lies in no RUN/checkpoints. Say where to write: --to DIR" in refused(capsys, alone)
+    attend(capsys, alone, "--to", tmp_path)
