@@ -16,13 +16,13 @@ from forecast.attention.maps import Place, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
+from forecast.documents import Array, DocumentError, read_arrays
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import save_arrays, together
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
 from forecast.report.attention import Panel, maps_figure
-from forecast.report.drawn import step_numbers
 from forecast.report.figures import save
 from forecast.run_folder import run_of
 from forecast.text.terminal import listed, say
@@ -49,13 +49,24 @@ def main(arguments: argparse.Namespace) -> None:
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
     places = chosen_places([*maps], slot=arguments.slot, layer=arguments.layer)
-    check_head(maps, places, arguments.head)
+    least = min(maps[place].shape[1] for place in places)
+    if arguments.head is not None and arguments.head >= least:
+        raise UserError(
+            f"--head={arguments.head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
+        )
     arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number))
     origin = in_words(arrays[ORIGIN])[0]
     heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
     mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
+    panels = []
+    for place in places:
+        name = named([place])
+        times = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
+        axes = [None if spans is None else in_words(spans[:, 0]) for spans in times]
+        weights = arrays[name].mean(0)
+        panels.append(Panel(name, weights.mean(0) if arguments.head is None else weights[arguments.head], *axes))
     figure = maps_figure(
-        [panel_of(arrays, place, head=arguments.head) for place in places],
+        panels,
         title=f"{checkpoint.record.choices['model']}, {arguments.split} window {number}, known until {origin}: "
         f"{heads}{mean}",
     )
@@ -85,8 +96,8 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     outputs = [folder / ARRAYS, folder / PICTURE]
     keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
-    with suppress(OSError, ValueError, EOFError), np.load(folder / ARRAYS) as before:
-        ours = ORIGIN in before
+    with suppress(DocumentError):
+        ours = read_arrays(folder / ARRAYS, {ORIGIN: Array("iM", 1)}, most=4000) is not None
     fix = "choose another folder with --to DIR, or say --overwrite"
     keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder
@@ -137,38 +148,30 @@ def chosen_places(places: list[Place], *, slot: str | None, layer: int | None) -
     return drawn
 
 
-def check_head(maps: dict[Place, Tensor], places: list[Place], head: int | None) -> None:
-    """UserError for a head that one of the layers has not."""
-    least = min(maps[place].shape[1] for place in places)
-    if head is not None and head >= least:
-        raise UserError(
-            f"--head={head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
-        )
-
-
 def numbers_below(count: int) -> str:
     """The numbers from 0 in words."""
     return "0" if count == 1 else f"0 to {count - 1}"
 
 
-def times_of(data: Prepared, windows: Windows, split: str, number: int) -> pd.DatetimeIndex:
-    """The times of a window's rows, from the first that the model reads to the last that it forecasts."""
-    times = pd.DatetimeIndex(data.shown(split, [number])[1][0])
+def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.ndarray:
+    """Of each row of a window, from the first that the model reads: its time, or its number in the file."""
+    frame, times = data.frame, pd.DatetimeIndex(data.shown(split, [number])[1][0])
     more = windows.look_back - data.seq_len  # members of an ensemble may read further back
-    before = pd.date_range(end=times[0], periods=more + 1, freq=data.frame.freq)[:more]
-    return pd.DatetimeIndex(before.append(times))
+    before = pd.date_range(end=times[0], periods=more + 1, freq=frame.freq)[:more]
+    stamps = before.append(times).to_numpy().astype("datetime64[ns]")
+    first, unit = frame.numbers
+    return first + unit * (stamps.astype(np.int64) // 1_000_000) if frame.without_calendar else stamps
 
 
 def as_arrays(
-    model: ForecastModel, data: Prepared, maps: dict[Place, Tensor], times: pd.DatetimeIndex
+    model: ForecastModel, data: Prepared, maps: dict[Place, Tensor], stamps: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The maps with the times of their queries and keys, as attention.npz has them.
 
     SLOT/LAYER (N, H, Q, K), N = 1 or the columns that are sequences of their own, whose names are SLOT/LAYER/columns;
-    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each, or the numbers of rows without a calendar.
+    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each. stamps: of the window's rows.
     """
-    steps = step_numbers(times)
-    stamps, origin = times.to_numpy() if steps is None else steps, len(times) - data.pred_len
+    origin = len(stamps) - data.pred_len
     arrays = {ORIGIN: stamps[[origin - 1]]}
     spans = time_spans(model)
     for place, weights in maps.items():
@@ -189,13 +192,3 @@ def in_words(stamps: np.ndarray) -> list[str]:
     if stamps.dtype.kind != "M":
         return [f"step {number}" for number in stamps]
     return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]
-
-
-def panel_of(arrays: dict[str, np.ndarray], place: Place, *, head: int | None) -> Panel:
-    """A layer as it is drawn: the mean of its columns, and of its heads unless one is named."""
-    name = f"{place[0]}/{place[1]}"
-    weights = arrays[name].mean(0)
-    axes = [
-        in_words(arrays[f"{name}/{part}"][:, 0]) if f"{name}/{part}" in arrays else None for part in ("queries", "keys")
-    ]
-    return Panel(name, weights.mean(0) if head is None else weights[head], *axes)

@@ -18,6 +18,8 @@ from forecast.attention.prob_scrambled import ScrambledProbAttention
 Place = tuple[str, int]  # a slot, and the number of a layer in it
 METHODS = ("forward", "last_rows")  # by which a mechanism is called; inside the block each instance has its own
 
+MEMBERS = re.compile(r"^(?:members\.\d+\.)*")  # of an ensemble, perhaps of ensembles
+
 
 @contextmanager
 def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B H Q K"]]]:
@@ -43,7 +45,8 @@ def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B
     maps: dict[Place, Tensor] = {}
     counts: Counter[str] = Counter()
     for name, mechanism in mechanisms:
-        slot = slot_of(name, mechanism)
+        members, *_ = MEMBERS.findall(name)
+        slot = members + ("cross" if "cross_attention" in name else "decoder" if mechanism.causal else "encoder")
         watch(mechanism, partial(maps.__setitem__, (slot, counts[slot])))
         counts[slot] += 1
     try:
@@ -53,20 +56,17 @@ def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B
             del vars(mechanism)[method]
 
 
-def slot_of(name: str, mechanism: Mechanism) -> str:
-    """The slot of a mechanism by its name in the model."""
-    members = re.match(r"(members\.\d+\.)*", name)
-    assert members is not None
-    kind = "cross" if "cross_attention" in name else "decoder" if mechanism.causal else "encoder"
-    return f"{members[0]}{kind}"
-
-
 def watch(mechanism: Mechanism, keep: Callable[[Tensor], None]) -> None:
     """Has a mechanism hand its weights (B, H, Q, K) to `keep` at each call, decoding with a cache those of all rows."""
     latest: list[Tensor] = []  # the keys of the call before, and its map
 
     def called(method: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, **sizes: int) -> Tensor:
-        rows = weights_of(partial(method, q, k, **sizes), mechanism, v)
+        identity = torch.eye(v.shape[2], dtype=v.dtype, device=v.device).expand(*v.shape[:2], -1, -1)
+        # forked: the call with the values draws the same numbers
+        with torch.no_grad(), torch.random.fork_rng([v.device] if v.device.type == "cuda" else []):
+            rows = method(q, k, identity, **sizes)
+        if isinstance(mechanism, ScrambledProbAttention):
+            rows = rows.transpose(1, 2).reshape(rows.shape)
         # decoding with a cache: self-attention has more keys than rows, cross-attention the same keys again
         if latest and (latest[0] is k if not sizes else k.shape[2] > q.shape[2]):
             rows = torch.cat([F.pad(latest[1], (0, k.shape[2] - latest[1].shape[3])), rows], dim=2)
@@ -76,16 +76,3 @@ def watch(mechanism: Mechanism, keep: Callable[[Tensor], None]) -> None:
 
     for name in METHODS:
         vars(mechanism)[name] = partial(called, getattr(mechanism, name))
-
-
-@torch.no_grad()
-def weights_of(
-    attend: Callable[[Tensor], Tensor], mechanism: Mechanism, v: Float[Tensor, "B H K V"]
-) -> Float[Tensor, "B H Q K"]:
-    """What a mechanism makes of the identity in place of the values v; the next call draws the same numbers."""
-    identity = torch.eye(v.shape[2], dtype=v.dtype, device=v.device).expand(*v.shape[:2], -1, -1)
-    with torch.random.fork_rng([v.device] if v.device.type == "cuda" else []):
-        weights = attend(identity)
-    if isinstance(mechanism, ScrambledProbAttention):
-        return weights.transpose(1, 2).reshape(weights.shape)
-    return weights

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
@@ -32,17 +31,12 @@ def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
         axes.set_xlabel("key")
         axes.set_ylabel("query")
         for axis, names in ((axes.xaxis, panel.keys), (axes.yaxis, panel.queries)):
-            name_ticks(axis, names)
+            if names is None:
+                axis.set_major_locator(MaxNLocator(integer=True))
+                continue
+            places = np.unique(np.linspace(0, len(names) - 1, MOST_TICKS).round().astype(int)).tolist()
+            axis.set_major_locator(FixedLocator(places))
+            axis.set_ticklabels([names[place] for place in places])
         for text in axes.get_xticklabels():
             text.set(rotation=30, ha="right")
     return figure
-
-
-def name_ticks(axis: Axis, names: Sequence[str] | None) -> None:
-    """A few ticks by their names, or by their numbers."""
-    if names is None:
-        axis.set_major_locator(MaxNLocator(integer=True))
-        return
-    places = np.unique(np.linspace(0, len(names) - 1, MOST_TICKS).round().astype(int))
-    axis.set_major_locator(FixedLocator(places.tolist()))
-    axis.set_ticklabels([names[place] for place in places])

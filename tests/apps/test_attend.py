@@ -162,13 +162,14 @@ def test_a_time_that_several_series_have_is_refused_with_the_numbers(capsys, tmp
 
 
 def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_path):
-    pd.DataFrame({"load": np.sin(np.arange(211.0))}).to_csv(tmp_path / "steps.csv", index=False)
-    data = ["data=csv", f"data.path={tmp_path}/steps.csv", "data.target=null", "data.time_column=null"]
+    table = pd.DataFrame({"date": 7 + 4 * np.arange(211), "load": np.sin(np.arange(211.0))})
+    table.to_csv(tmp_path / "steps.csv", index=False)
+    data = ["data=csv", f"data.path={tmp_path}/steps.csv", "data.target=load"]
     (tmp_path / "checkpoints").mkdir()
-    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, "data.freq=steps", *LENGTHS, "model=transformer")
-    assert "known until step 206; " in attend(capsys, path)
+    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, *LENGTHS, "model=transformer")
+    assert "known until step 827; " in attend(capsys, path)
     arrays = arrays_of(tmp_path)
-    assert arrays["cross/0/queries"].tolist() == [[step, step] for step in range(207, 212)]
+    assert arrays["cross/0/queries"].tolist() == [[step, step] for step in range(831, 851, 4)]
     assert "these rows have no times. Choose a number from 0 to " in refused(capsys, path, "--window", "noon")
 
 
