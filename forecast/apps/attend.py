@@ -158,9 +158,11 @@ def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.nd
     frame, times = data.frame, pd.DatetimeIndex(data.shown(split, [number])[1][0])
     more = windows.look_back - data.seq_len  # members of an ensemble may read further back
     before = pd.date_range(end=times[0], periods=more + 1, freq=frame.freq)[:more]
-    stamps = before.append(times).to_numpy().astype("datetime64[ns]")
-    first, unit = frame.numbers
-    return first + unit * (stamps.astype(np.int64) // 1_000_000) if frame.without_calendar else stamps
+    stamps: np.ndarray = before.append(times).to_numpy().astype("datetime64[ns]")
+    if frame.without_calendar:
+        first, unit = frame.numbers
+        stamps = first + unit * (stamps.astype(np.int64) // 1_000_000)
+    return stamps
 
 
 def as_arrays(
