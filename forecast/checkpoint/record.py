@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import cast
 
 from torch import Tensor
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 import forecast
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.recorded_rows import RecordedRows
 from forecast.data.saved_scale import SavedScale, ScaleState
 from forecast.errors import UserError
-from forecast.evaluation.conformal import CalibrationState
 from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
@@ -68,6 +67,20 @@ class SeriesRecord:
         """As a checkpoint holds it."""
         named = {"id_column": self.id_column, "time_column": self.time_column, "pad": self.pad}
         return cast(SeriesState, {"scale": self.scale.state(), "rows": self.rows.state(), **named})
+
+
+class CalibrationState(TypedDict):
+    """Margins (K, P, T) by which intervals of these levels were widened, and on how many windows they rest."""
+
+    levels: list[float]
+    margins: Tensor
+    typical: Tensor
+    rows: int
+    period: int
+    windows: int
+    blocks: int
+    parts: int
+    targets: NotRequired[list[str]]
 
 
 class RefitRecord(TypedDict):

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, SeedSpread
 from forecast.comparison.tables import baselines, heading
-from forecast.data.values.cells import FloatArray
 from forecast.documents import DocumentError
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
@@ -166,8 +165,8 @@ class SavedWindow(NamedTuple):
     """The forecast part of a window that an evaluation has saved: times (P,), truth and forecast (P, T)."""
 
     times: npt.NDArray[np.datetime64]
-    truth: FloatArray
-    forecast: FloatArray
+    truth: npt.NDArray[np.float64]
+    forecast: npt.NDArray[np.float64]
     columns: list[str]
 
 

@@ -1,13 +1,13 @@
 """Conformal intervals: how far forecasts of the validation windows missed says how far the next ones may."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel
@@ -75,20 +75,6 @@ class Unrest:
         return (0.5 + 0.5 * share).unsqueeze(1)
 
 
-class CalibrationState(TypedDict):
-    """A `Calibration` as a checkpoint holds it. parts: 2 where it is crossed, else 1; targets: the names of columns."""
-
-    levels: list[float]
-    margins: Tensor
-    typical: Tensor
-    rows: int
-    period: int
-    windows: int
-    blocks: int
-    parts: int
-    targets: NotRequired[list[str]]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
     """By how much the intervals of a model are widened at each level.
@@ -106,7 +92,7 @@ class Calibration:
     blocks: int
     crossed: bool
 
-    def state(self) -> CalibrationState:
+    def state(self) -> dict[str, object]:
         """Plain values, for a checkpoint."""
         return {
             "levels": list(self.levels),
@@ -120,16 +106,11 @@ class Calibration:
         }
 
     @classmethod
-    def from_state(cls, state: CalibrationState, targets: Sequence[int]) -> "Calibration":
+    def from_state(cls, state: Mapping[str, Any], targets: Sequence[int]) -> "Calibration":
         """The calibration whose `state` this is. targets: the numbers of the target columns."""
-        return cls(
-            levels=tuple(map(float, state["levels"])),
-            margins=state["margins"],
-            unrest=Unrest(rows=state["rows"], period=state["period"], targets=tuple(targets), typical=state["typical"]),
-            windows=state["windows"],
-            blocks=state["blocks"],
-            crossed=state["parts"] > 1,
-        )
+        unrest = Unrest(targets=tuple(targets), **{key: state[key] for key in ("rows", "period", "typical")})
+        kept = {key: state[key] for key in ("margins", "windows", "blocks")}
+        return cls(levels=tuple(map(float, state["levels"])), unrest=unrest, crossed=state["parts"] > 1, **kept)
 
     def widened(
         self,

@@ -16,6 +16,7 @@ TREES = [
     "model=boosted_trees",
     "model.trees=5",
     "model.leaves=5",
+    "model.skip=none",
     "data=demo",
     "data.rows=700",
     "seq_len=30",
