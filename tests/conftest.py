@@ -136,7 +136,7 @@ def one_thread():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_pictures(request):
-    """A picture of forecasts has one panel and, for each set of names and numbers of windows, is drawn once.
+    """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
 
     Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
     reliability curve, a fourth of what a ridge takes.
@@ -158,9 +158,10 @@ def small_pictures(request):
 
     def draw_once(**shown):
         found = {name: v for name, v in shown.items() if isinstance(v, np.ndarray)}
-        arrays = {name: (len(v), v.shape[-1] > 1, np.isnan(v).any()) for name, v in found.items()}
+        arrays = {name: (*v.shape[:-1], v.shape[-1] > 1, np.isnan(v).any()) for name, v in found.items()}
         others = [name for name in shown["columns"] if plain(name) is not True]
-        key = str([arrays, others, plain(shown.get("title", "")), shown.get("baseline_name")])
+        there = sorted(name for name, value in shown.items() if value is not None)
+        key = str([there, arrays, others, plain(shown.get("title", "")), shown.get("baseline_name")])
         if key not in drawn:
             drawn[key] = draw(**{**shown, "max_columns": 1})
         return drawn[key]

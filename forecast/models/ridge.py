@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.bounds import Bound, Positive, at_least
+from forecast.bounds import Bound, Positive, at_least, between
 from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
 from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
 from forecast.ops.ridge import (
@@ -51,12 +51,12 @@ class Ridge(FittedModel):
     shrunk towards (the last value, the mean, the last season) each give one map, at the strength that errs least on the
     val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess
     is how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
-    chosen among. That mean is a linear map itself. Of its intercept a map keeps what `drift_share` says.
+    chosen among. That mean is a linear map itself. Of its intercept a map keeps the share `drift`.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
     target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared. tolerance:
-    0 takes the best map alone.
+    0 takes the best map alone. drift: from 0 to 1; None: what `drift_share` finds in the windows.
 
     With covariates a map also reads the regressors that `CovariateRegressors` makes of them, whose ridge has a strength
     of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
@@ -74,11 +74,12 @@ class Ridge(FittedModel):
         strength: Annotated[float, ABOVE_ZERO] | None = None,
         columns: Literal["shared", "each"] | None = None,
         tolerance: Annotated[float, at_least(0)] = 0.1,
+        drift: Annotated[float, between(0, 1)] | None = None,
     ) -> None:
         super().__init__(window)
         self.rows = look_back or window.seq_len
         self.options: dict[str, Any] = {"look_back": look_back, "naive": naive, "strength": strength}
-        self.options |= {"columns": columns, "tolerance": tolerance}
+        self.options |= {"columns": columns, "tolerance": tolerance, "drift": drift}
         maps = 1 if columns == "shared" else window.n_targets
         self.weight = nn.Parameter(torch.zeros(maps, window.pred_len, self.rows))
         self.bias = nn.Parameter(torch.zeros(maps, window.pred_len))
@@ -192,8 +193,9 @@ class Ridge(FittedModel):
             if together:
                 of_parts.append(tuple(functools.reduce(WindowSums.plus, of) for of in zip(*of_parts, strict=True)))
             for part_candidates, of_part, series in zip(candidates, of_parts, together_with, strict=True):
+                sizes, given = {"look_back": look_back, "pred_len": pred_len}, self.options["drift"]
                 drifts = [
-                    drift_share(series, of.origins("train", look_back), look_back=look_back, pred_len=pred_len)
+                    drift_share(series, of.origins("train", look_back), **sizes) if given is None else given
                     for of, split in fitted
                     if split == "train"
                 ]

@@ -199,7 +199,9 @@ def goes_on(folder):
     """The command where no step takes any time."""
     options = {**ASKED, "file": ASKED["FILE"], "output": str(folder)}
     arguments = argparse.Namespace(**options)
-    task = SimpleNamespace(notes=[], words=[], future=None, is_panel=False, of=lambda settings, roles=True: [])
+    task = SimpleNamespace(
+        notes=[], words=[], future=None, is_panel=False, is_told_ahead=False, of=lambda settings, roles=True: []
+    )
     done = Ended(value={"windows": 100, "weights": [0.25] * 4, "mean": 0.4, "best_member": 0.5, "alone": None})
     with (
         mock.patch.object(auto, "find_task", lambda _: task),
