@@ -18,7 +18,7 @@ from forecast.ops.ridge import (
     STRENGTHS,
     LinearMap,
     Naive,
-    drift_share,
+    intercept_share,
     maps_by_strength,
     mean_map,
     mean_squared_error,
@@ -51,12 +51,13 @@ class Ridge(FittedModel):
     shrunk towards (the last value, the mean, the last season) each give one map, at the strength that errs least on the
     val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess
     is how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
-    chosen among. That mean is a linear map itself. Of its intercept a map keeps the share `drift`.
+    chosen among. That mean is a linear map itself. Of its intercept a map keeps a share.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
     target; None joins the two for every target by the same rule, with more than MOST_COLUMNS targets shared. tolerance:
-    0 takes the best map alone. drift: from 0 to 1; None: what `drift_share` finds in the windows.
+    0 takes the best map alone. intercept: the share of it that is kept, from 0 to 1; None: as `intercept_share` finds
+    in the windows, and all of it with covariates.
 
     With covariates a map also reads the regressors that `CovariateRegressors` makes of them, whose ridge has a strength
     of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
@@ -74,12 +75,12 @@ class Ridge(FittedModel):
         strength: Annotated[float, ABOVE_ZERO] | None = None,
         columns: Literal["shared", "each"] | None = None,
         tolerance: Annotated[float, at_least(0)] = 0.1,
-        drift: Annotated[float, between(0, 1)] | None = None,
+        intercept: Annotated[float, between(0, 1)] | None = None,
     ) -> None:
         super().__init__(window)
         self.rows = look_back or window.seq_len
         self.options: dict[str, Any] = {"look_back": look_back, "naive": naive, "strength": strength}
-        self.options |= {"columns": columns, "tolerance": tolerance, "drift": drift}
+        self.options |= {"columns": columns, "tolerance": tolerance, "intercept": intercept}
         maps = 1 if columns == "shared" else window.n_targets
         self.weight = nn.Parameter(torch.zeros(maps, window.pred_len, self.rows))
         self.bias = nn.Parameter(torch.zeros(maps, window.pred_len))
@@ -186,20 +187,21 @@ class Ridge(FittedModel):
         look_backs = self.look_backs(rows)
         fitted = [(rows, "train"), (rows, "val"), *([] if whole is None else [(whole, "train")])]
         sums = [[self.sums(of, split, part, look_backs) for of, split in fitted] for part in parts]
-        together_with, pred_len = [*parts, *[rows.series] * together], self.window.pred_len
+        together_with = [*parts, *[rows.series] * together]
         candidates: list[list[Candidate]] = [[] for _ in together_with]
         for look_back in look_backs:
             of_parts = [tuple(next(window_sums) for window_sums in of_part) for of_part in sums]
             if together:
                 of_parts.append(tuple(functools.reduce(WindowSums.plus, of) for of in zip(*of_parts, strict=True)))
             for part_candidates, of_part, series in zip(candidates, of_parts, together_with, strict=True):
-                sizes, given = {"look_back": look_back, "pred_len": pred_len}, self.options["drift"]
-                drifts = [
-                    drift_share(series, of.origins("train", look_back), **sizes) if given is None else given
-                    for of, split in fitted
-                    if split == "train"
-                ]
-                part_candidates.extend(self.maps(look_back, *of_part, period=rows.period, drifts=drifts))
+                own = []
+                for some, (of, split) in zip(of_part, fitted, strict=True):
+                    share = self.options["intercept"]
+                    if share is None and split == "train":
+                        sizes = {"look_back": look_back, "pred_len": self.window.pred_len}
+                        share = intercept_share(series, of.origins(split, look_back), **sizes)
+                    own.append(some if share is None else some._replace(intercept=share))
+                part_candidates.extend(self.maps(look_back, *own, period=rows.period))
         return candidates
 
     def sums(
@@ -218,27 +220,18 @@ class Ridge(FittedModel):
             yield total
 
     def maps(
-        self,
-        look_back: int,
-        train: WindowSums,
-        val: WindowSums,
-        whole: WindowSums | None = None,
-        *,
-        period: int | None,
-        drifts: Sequence[float],
+        self, look_back: int, train: WindowSums, val: WindowSums, whole: WindowSums | None = None, *, period: int | None
     ) -> Iterator[Candidate]:
-        """For each naive forecast the map whose strength errs least on the val windows. drifts: of train, of whole."""
+        """For each naive forecast the map whose strength errs least on the val windows."""
         naive, strength = self.options["naive"], self.options["strength"]
         strengths = STRENGTHS if strength is None else (strength,)
         for name in naives(look_back, period):
             if naive in (None, name):
                 shape: Any = {"look_back": look_back, "naive": name, "period": period or 1}
-                maps = maps_by_strength(train, **shape, strengths=strengths, drift=drifts[0])
+                maps = maps_by_strength(train, **shape, strengths=strengths)
                 errors = {strength: mean_squared_error(val, linear) for strength, linear in maps.items()}
                 for best in sorted(errors, key=errors.__getitem__)[:1]:
-                    again = (
-                        {} if whole is None else maps_by_strength(whole, **shape, strengths=[best], drift=drifts[-1])
-                    )
+                    again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])
                     yield Candidate(maps[best], errors[best], None if whole is None else again.get(best, maps[best]))
 
     def with_covariates(
@@ -255,15 +248,16 @@ class Ridge(FittedModel):
             joint_sums(of(split, max(look_backs[0], regressors.rows)), regressors, look_backs[0], shared=shared)
             for of, split in fitted
         ]
-        naive, strength = self.options["naive"], self.options["strength"]
+        naive, strength, share = self.options["naive"], self.options["strength"], self.options["intercept"]
         for of_target in zip(*by_split, strict=True):
+            own = [sums._replace(intercept=1.0 if share is None else share) for sums in of_target]
             yield [
                 Candidate(*candidate)
                 for look_back in look_backs
                 for name in naives(look_back, rows.period)
                 if naive in (None, name)
                 for candidate in joint_candidate(
-                    [sums.last(look_back + pred_len + regressors.count) for sums in of_target],
+                    [sums.last(look_back + pred_len + regressors.count) for sums in own],
                     {"look_back": look_back, "pred_len": pred_len, "naive": name, "period": rows.period},
                     strengths=STRENGTHS if strength is None else (strength,),
                 )

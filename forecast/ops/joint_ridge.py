@@ -28,12 +28,17 @@ class JointSystem(NamedTuple):
 
 
 def joint_system(sums: WindowSums, *, look_back: int, pred_len: int, naive: Naive, period: int | None) -> JointSystem:
-    """Of least squares over windows [past L | future P | regressors M] with these `sums`, less a naive forecast."""
+    """Of least squares over windows [past L | future P | regressors M] with these `sums`, less a naive forecast.
+
+    The share of the intercept is of the column's own step: the regressors are always less their means.
+    """
     n, past, future = sums.n, slice(0, look_back), slice(look_back, look_back + pred_len)
     more = slice(look_back + pred_len, None)
     forecast, level = naive_forecast(naive, look_back, pred_len, period or 1)
-    mean = sums.total / n
-    covariance = sums.gram / n - torch.outer(mean, mean)
+    share = torch.ones_like(sums.total)
+    share[: look_back + pred_len] = sums.intercept
+    mean = share * sums.total / n
+    covariance = sums.covariance(mean)
     # Rows of the past, and what the naive forecast leaves of the future: first as rows of one matrix, then as columns.
     left = covariance[future] - forecast @ covariance[past]
     weighed = covariance[past] - level @ covariance[past]

@@ -15,7 +15,7 @@ from forecast.ops.window_sums import WindowSums
 Naive = Literal["last", "mean", "season"]
 # As shares of the regressors' mean variance. The maps that are near in strength are near in error, so decades will do.
 STRENGTHS = tuple(10.0**k for k in range(-4, 3))
-BLOCKS = 8  # of train windows, by which a drift is told from chance
+BLOCKS = 8  # of train windows, by which an intercept is told from chance
 
 
 class LinearMap(NamedTuple):
@@ -46,7 +46,7 @@ def naive_forecast(
     return forecast, level
 
 
-def drift_share(
+def intercept_share(
     series: Float[Tensor, "N T"], origins: npt.NDArray[np.int64], *, look_back: int, pred_len: int
 ) -> float:
     """How much of its intercept a map fitted to the windows at `origins` (W,) is to keep: from 0 to 1.
@@ -56,15 +56,15 @@ def drift_share(
     windows, 1 - 1 / t^2 is kept (James and Stein 1961, "Estimation with Quadratic Loss"), t being its size in standard
     errors: nothing where it is no larger than one. 1 where the windows are too few to say.
     """
-    before = np.concatenate([[0.0], running_sum(series.mean(1).reshape(1, 1, -1, 1)).flatten().numpy()])
-    step = (before[origins + pred_len] - before[origins]) / pred_len
-    step -= (before[origins] - before[origins - look_back]) / look_back
     apart = min(BLOCKS, 1 + len(origins) // (look_back + pred_len))  # windows of other rows than one another's
     if apart < 2 or len(origins) < BLOCKS:
         return 1.0
+    before = np.concatenate([[0.0], running_sum(series.mean(1).reshape(1, 1, -1, 1)).flatten().numpy()])
+    step = (before[origins + pred_len] - before[origins]) / pred_len
+    step -= (before[origins] - before[origins - look_back]) / look_back
     blocks = np.array([block.mean() for block in np.array_split(step, BLOCKS)])
-    drift, unsure = float(blocks.mean()), float(blocks.var(ddof=1)) / apart
-    return 1 - unsure / drift**2 if drift**2 > unsure else 0.0
+    mean, variance = float(blocks.mean()), float(blocks.var(ddof=1)) / apart
+    return 1 - variance / mean**2 if mean**2 > variance else 0.0
 
 
 def ridge_maps(
@@ -75,26 +75,19 @@ def ridge_maps(
 
 
 def maps_by_strength(
-    sums: WindowSums,
-    look_back: int,
-    *,
-    naive: Naive,
-    period: int = 1,
-    strengths: Sequence[float] = STRENGTHS,
-    drift: float = 1.0,
+    sums: WindowSums, look_back: int, *, naive: Naive, period: int = 1, strengths: Sequence[float] = STRENGTHS
 ) -> dict[float, LinearMap]:
     """One map a strength: least squares over the windows of `sums`, shrunk towards a naive forecast.
 
     The regressors are the `look_back` rows before the last P of a window less their level, the regressands those P less
-    the naive forecast, both less their means; strength times the mean variance of a regressor is the ridge. drift: the
-    share of those means, and so of the intercept, as `drift_share` has it. A column that is shifted is forecast the
-    same, shifted. A strength that is too small for these windows has no map.
+    the naive forecast, both less the share `sums.intercept` of their means; strength times the mean variance of a
+    regressor is the ridge. A column that is shifted is forecast the same, shifted. A strength that is too small for
+    these windows has no map.
     """
     n_rows, n = look_back, sums.n
     forecast, level = naive_forecast(naive, n_rows, len(sums.total) - n_rows, period)
-    mean = sums.total / n
-    covariance = sums.gram / n - drift * (2 - drift) * torch.outer(mean, mean)  # about drift times the mean
-    mean = drift * mean
+    mean = sums.intercept * sums.total / n
+    covariance = sums.covariance(mean)
     past, across = covariance[:n_rows, :n_rows], covariance[n_rows:, :n_rows]
     weighed = past @ level
     regressors = past - weighed - weighed[:, None] + level @ weighed  # (L, L): of x - level'x

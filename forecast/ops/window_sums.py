@@ -14,19 +14,28 @@ from forecast.ops.running_sum import running_sum
 
 
 class WindowSums(NamedTuple):
-    """Sums over windows z of D rows: gram (D, D) of z z', total (D,) of z, and their number n."""
+    """Sums over windows z of D rows: gram (D, D) of z z', total (D,) of z, and their number n.
+
+    intercept: the share of its intercept that a map fitted to them keeps, from 0 to 1.
+    """
 
     gram: Tensor
     total: Tensor
     n: int
+    intercept: float = 1.0
 
     def last(self, length: int) -> "WindowSums":
         """Of the last rows alone of the same windows."""
-        return WindowSums(self.gram[-length:, -length:], self.total[-length:], self.n)
+        return self._replace(gram=self.gram[-length:, -length:], total=self.total[-length:])
 
     def plus(self, other: "WindowSums") -> "WindowSums":
         """Of the windows of both."""
         return WindowSums(self.gram + other.gram, self.total + other.total, self.n + other.n)
+
+    def covariance(self, centre: Tensor) -> Tensor:
+        """(D, D), about a point (D,): about the mean where that is the centre, to the bit."""
+        mean = self.total / self.n
+        return self.gram / self.n - torch.outer(mean, mean) + torch.outer(mean - centre, mean - centre)
 
 
 def window_sums(series: Float[Tensor, "N T"], starts: npt.NDArray[np.int64], length: int) -> WindowSums:

@@ -39,7 +39,7 @@ TRAIN = "forecast train"
 WORDS = {
     "closed_form_nlinear": [
         *("model=ridge", "model.look_back={}", "model.naive=last", "model.strength=0.001", "model.columns=shared"),
-        *("model.tolerance=0", "model.drift=1"),
+        *("model.tolerance=0", "model.intercept=1"),
     ],
 }
 COVARIATES = ("data.known=", "data.static", "data.holidays=")  # with any the ridge has a map for each target

@@ -10,7 +10,7 @@ from models.fitting import fitting_rows
 from forecast.models.base import WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive
 from forecast.models.ridge import Ridge
-from forecast.ops.ridge import drift_share, maps_by_strength, mean_squared_error
+from forecast.ops.ridge import intercept_share, maps_by_strength, mean_squared_error
 from forecast.ops.window_sums import window_sums
 
 B, C, L, P, N, TRAIN, VAL = 2, 5, 11, 7, 331, 211, 281
@@ -256,13 +256,13 @@ def test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose():
         window_sums(series, origins_of(name, 9) - 9, 9 + P)
         for origins_of, name in ((origins, "train"), (origins, "val"), (whole(series).origins, "train"))
     )
-    of, of_every = (
-        drift_share(series, origins_of("train", 9), look_back=9, pred_len=P)
-        for origins_of in (origins, whole(series).origins)
+    train, every = (
+        sums._replace(intercept=intercept_share(series, origins_of("train", 9), look_back=9, pred_len=P))
+        for sums, origins_of in ((train, origins), (every, whole(series).origins))
     )
-    maps = maps_by_strength(train, 9, naive="last", drift=of)
+    maps = maps_by_strength(train, 9, naive="last")
     best = min(maps, key=lambda strength: mean_squared_error(val, maps[strength]))
-    expected = maps_by_strength(every, 9, naive="last", strengths=[best], drift=of_every)[best]
+    expected = maps_by_strength(every, 9, naive="last", strengths=[best])[best]
     torch.testing.assert_close(model.weight[0].double(), expected.weight, rtol=0, atol=1e-6)
     torch.testing.assert_close(model.bias[0].double(), expected.bias, rtol=0, atol=1e-6)
 

@@ -87,13 +87,15 @@ def test_many_regressors_become_means_of_steps(covariates, pred_len):
     assert changed.any() and not changed[:, :of_past].any()
 
 
-@pytest.mark.parametrize("naive, period", [("last", None), ("mean", None), ("season", 3)])
-def test_its_map_is_the_ridge_over_all_windows(naive, period):
+@pytest.mark.parametrize("naive, period, share", [("last", None, 1.0), ("mean", None, 0.4), ("season", 3, 0.0)])
+def test_its_map_is_the_ridge_over_all_windows(naive, period, share):
+    """share: of the intercept; the regressors of the covariates are always less their means."""
     shape = window(targets=(0,))
     regressors, known = CovariateRegressors(shape), known_features(shape, N)
     series = torch.randn(N, 1, generator=GENERATOR, dtype=torch.float64).cumsum(0)
     windows = rows(series, known).windows("train", L)
     (sums,) = joint_sums(windows, regressors, L, shared=False)
+    sums = sums._replace(intercept=share)
     system = joint_system(sums, look_back=L, pred_len=P, naive=naive, period=period)
     found = joint_map(system, strength=0.1, effect_strength=0.3)
 
@@ -102,14 +104,12 @@ def test_its_map_is_the_ridge_over_all_windows(naive, period):
     forecast, level = naive_forecast(naive, L, P, period or 1)
     x = past[..., 0].double()
     left, right = x - (x @ level)[:, None], target[..., 0].double() - x @ forecast.T
-    joined = torch.cat([left, numbers], 1)
-    joined = joined - joined.mean(0)
+    right = right - share * right.mean(0)
+    joined = torch.cat([left - share * left.mean(0), numbers - numbers.mean(0)], 1)
     variances = joined.square().mean(0)
     ridge = torch.cat([(0.1 * variances[:L].mean()).expand(L), (0.3 * variances[L:].mean()).expand(regressors.count)])
-    solved = torch.linalg.solve(
-        joined.T @ joined / len(x) + torch.diag(ridge), joined.T @ (right - right.mean(0)) / len(x)
-    )
-    residual = right - right.mean(0) - joined @ solved
+    solved = torch.linalg.solve(joined.T @ joined / len(x) + torch.diag(ridge), joined.T @ right / len(x))
+    residual = right - joined @ solved
     torch.testing.assert_close(found.effect, solved[L:].T, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(joint_squared_error(sums, found), residual.square().mean().item(), rtol=1e-5, atol=0)
     mine = x @ found.weight.T + numbers @ found.effect.T + found.bias

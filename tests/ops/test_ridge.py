@@ -6,8 +6,7 @@ import torch
 
 from forecast.ops.ridge import (
     LinearMap,
-    drift_share,
-    maps_by_strength,
+    intercept_share,
     mean_map,
     mean_squared_error,
     naive_forecast,
@@ -39,23 +38,23 @@ def test_a_naive_forecast_as_a_map(naive):
 
 
 @pytest.mark.parametrize("naive", NAIVES)
-@pytest.mark.parametrize("strength, drift", [(1e-4, 1.0), (0.3, 1.0), (100.0, 1.0), (0.3, 0.0), (0.3, 0.4)])
-def test_it_is_least_squares_with_extra_rows_for_the_ridge(naive, strength, drift):
+@pytest.mark.parametrize("strength, share", [(1e-4, 1.0), (0.3, 1.0), (100.0, 1.0), (0.3, 0.0), (0.3, 0.4)])
+def test_it_is_least_squares_with_extra_rows_for_the_ridge(naive, strength, share):
     forecast, level = naive_forecast(naive, L, P, PERIOD)
     x, y = PAST - (PAST @ level)[:, None], FUTURE - PAST @ forecast.T
-    x_mean, y_mean = drift * x.mean(0), drift * y.mean(0)
+    x_mean, y_mean = share * x.mean(0), share * y.mean(0)
     x, y = x - x_mean, y - y_mean
     ridge = strength * x.square().mean()
     stacked = torch.cat([x / len(x) ** 0.5, ridge.sqrt() * torch.eye(L)])
     expected = torch.linalg.lstsq(stacked, torch.cat([y / len(x) ** 0.5, torch.zeros(L, P)]), driver="gelsd").solution.T
-    linear = maps_by_strength(SUMS, L, naive=naive, period=PERIOD, strengths=[strength], drift=drift)[strength]
+    (linear,) = ridge_maps(SUMS._replace(intercept=share), L, naive=naive, period=PERIOD, strengths=[strength])
     out = forecast @ PAST[29] + expected @ (PAST[29] - level @ PAST[29] - x_mean) + y_mean
     torch.testing.assert_close(linear.weight @ PAST[29] + linear.bias, out, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("naive", NAIVES)
-def test_without_a_drift_there_is_no_intercept(naive):
-    for linear in maps_by_strength(SUMS, L, naive=naive, period=PERIOD, drift=0.0).values():
+def test_of_a_share_of_nothing_there_is_no_intercept(naive):
+    for linear in ridge_maps(SUMS._replace(intercept=0.0), L, naive=naive, period=PERIOD):
         assert not linear.bias.any()
 
 
@@ -63,11 +62,11 @@ def test_a_trend_is_kept_and_chance_is_not():
     """Of a random walk the share is that of a step no larger than its standard error; of a trend nearly all of it."""
     drawn = torch.randn(41, 2003, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     origins, lengths = np.arange(29, 1973), {"look_back": 29, "pred_len": 31}
-    walks = [drift_share(one.cumsum(0), origins, **lengths) for one in drawn]
-    trends = [drift_share(one + 0.05 * torch.arange(2003.0)[:, None], origins, **lengths) for one in drawn]
+    walks = [intercept_share(one.cumsum(0), origins, **lengths) for one in drawn]
+    trends = [intercept_share(one + 0.05 * torch.arange(2003.0)[:, None], origins, **lengths) for one in drawn]
     assert np.mean(walks) < 0.35 and np.median(walks) < 0.1
     assert min(trends) > 0.99
-    assert drift_share(drawn[0], origins[:43], **lengths) == 1.0  # one window and a half: nobody can say
+    assert intercept_share(drawn[0], origins[:43], **lengths) == 1.0  # one window and a half: nobody can say
 
 
 @pytest.mark.parametrize("naive", NAIVES)

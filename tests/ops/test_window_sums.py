@@ -20,7 +20,7 @@ def test_they_are_those_of_the_windows_one_by_one(starts, length):
     starts = np.array(starts, dtype=np.int64)
     windows = [SERIES[s : s + length, column] for s in starts for column in range(T)]
     stacked = torch.stack(windows) if windows else SERIES.new_empty(0, length)
-    gram, total, n = window_sums(SERIES, starts, length)
+    gram, total, n, _ = window_sums(SERIES, starts, length)
     torch.testing.assert_close(gram, stacked.T @ stacked, rtol=1e-11, atol=1e-9)
     torch.testing.assert_close(total, stacked.sum(0), rtol=1e-11, atol=1e-9)
     assert n == len(starts) * T

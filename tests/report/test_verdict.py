@@ -375,7 +375,7 @@ SAME_DATA = ["data=csv", "data.path='my file.csv'", "seq_len=96", "pred_len=24"]
         (
             "closed_form_nlinear",
             "ridge model.look_back=96 model.naive=last model.strength=0.001 model.columns=shared model.tolerance=0 "
-            "model.drift=1",
+            "model.intercept=1",
         ),
         ("ridge", "ridge model.columns=shared"),
         ("seasonal_naive", "seasonal_naive"),
