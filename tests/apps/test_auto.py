@@ -22,6 +22,7 @@ from forecast.apps.auto import steps
 from forecast.apps.auto.budget import check_folder
 from forecast.apps.auto.command import PRESETS, Auto
 from forecast.checkpoint.load import load_checkpoint
+from forecast.config.entry import composed
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import NothingShown
 from forecast.jobs import Ended
@@ -189,7 +190,7 @@ def test_what_cannot_be_done_is_one_sentence(csv, tmp_path, capsys, words, said)
     assert said in message and "Traceback" not in message
 
 
-def begun(csv, folder, horizon, *words):
+def begun(csv, folder, horizon, *words, preset="fast"):
     """A run that has found its task, and would train now."""
     check_folder(folder)
     keys = {
@@ -197,7 +198,7 @@ def begun(csv, folder, horizon, *words):
         "level": [80, 95],
         "settings": list(words),
         "metric": "mse",
-        "preset": "fast",
+        "preset": preset,
         "minutes": 20.0,
     }
     try:
@@ -252,6 +253,21 @@ def test_every_member_is_checked_for_leaks_unless_that_is_switched_off(csv, tmp_
     assert not any("leakage" in word for name in MEMBERS for word in run.overrides(name))
     off = begun(csv, tmp_path / "b", H, "checks.leakage=false")
     assert all("checks.leakage=false" in off.overrides(name) for name in MEMBERS)
+
+
+@pytest.mark.parametrize("preset", ["fast", "good", "best"])
+def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_advance(tmp_path, preset):
+    told = table().rename(columns={"heat": "warmth"})
+    told.to_csv(tmp_path / "told.csv", index=False)
+    later = pd.date_range(told["date"].iloc[-1], periods=H + 1, freq="h")[1:]
+    pd.DataFrame({"date": later, "warmth": 0.0}).to_csv(tmp_path / "later.csv", index=False)
+    words = ["data.known=[warmth]", "data.target=load", f"future={tmp_path / 'later.csv'}"]
+    run = begun(tmp_path / "told.csv", tmp_path / "out", H, *words, preset=preset)
+    configs = {name: composed(run.overrides(name)).config for name in run.names}
+    assert configs["informer_plus_ahead"].seq_len == 7 * 24 and configs["ridge"].seq_len != 7 * 24
+    assert configs["informer_plus_ahead"].seeds == 5
+    alone = [name for name, config in configs.items() if not config.data.get("known")]
+    assert alone == ["seasonal_naive", "last_value", "closed_form_nlinear"]
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

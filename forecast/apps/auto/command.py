@@ -48,7 +48,8 @@ STEPS = "forecast.apps.auto.steps"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
-SEASON_ALONE = ("seasonal_naive",)  # they take no columns with a role
+WITHOUT_ROLES = ("seasonal_naive", "last_value", "closed_form_nlinear")  # baselines, of the target's past alone
+LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
 def main(arguments: argparse.Namespace) -> Answer:
@@ -162,9 +163,9 @@ class Auto:
         if name in self.settings["networks"]:
             every |= {"callbacks.checkpoint.monitor": self.error, "data.batch_size": self.batch_size()}
             every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
-        chosen = {word.partition("=")[0] for word in self.task.words}
+        chosen = {word.partition("=")[0] for word in self.task.words} - LENGTHS
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
-        return self.task.of(settings, roles=name not in SEASON_ALONE)
+        return self.task.of(settings, roles=name not in WITHOUT_ROLES)
 
     def batch_size(self) -> int:
         """The fewer the windows the smaller the batches: known from the ridge's training."""
