@@ -166,6 +166,7 @@ class Prepared:
             hidden=len(self.hidden),
             facts=self._facts,
             masked=masked,
+            floor=self.scaler.floor,
             device=self.device,
             **sizes,
         )
@@ -173,10 +174,12 @@ class Prepared:
     def original(self, scaled: npt.NDArray[np.floating], series: IntArray | None = None) -> FloatArray:
         """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one, (..., T)."""
         if series is not None:
-            return self.scaler.original(scaled.astype(np.float64, copy=False), series, self.targets)
-        mean, std = self.target_scale
-        original: FloatArray = scaled * std[0] + mean[0]
-        return original
+            original = self.scaler.original(scaled.astype(np.float64, copy=False), series, self.targets)
+        else:
+            mean, std = self.target_scale
+            original = scaled * std[0] + mean[0]
+        floor = self.scaler.floor  # the last digit of float32 may be below it
+        return original if floor is None else np.maximum(original, floor[list(self.targets)])
 
     def shown(self, split: str, windows: Sequence[int]) -> tuple[FloatArray, np.ndarray]:
         """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
@@ -253,14 +256,16 @@ def prepare(
     hidden: tuple[str, ...] = (),
     pad: bool = False,
     fact_scale: FloatArray | None = None,
+    floor: FloatArray | None = None,
 ) -> Prepared:
     """Scales a frame whose gaps are filled and adds its calendar.
 
     No filled cell is drawn towards a row of a later split.
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
-    "season"; a checkpoint's scaler is used as it is, whatever the frame. covariates: the names of the frame's last
-    columns; the others as `Prepared` has them. UserError for values with which no model can compute.
+    "season"; a checkpoint's scaler is used as it is, whatever the frame. floor: of the scaler that is fitted, as
+    `Scales` has it. covariates: the names of the frame's last columns; the others as `Prepared` has them. UserError for
+    values with which no model can compute.
     """
     panel = frame.as_panel()
     rows = {name: split if isinstance(split, TargetRows) else TargetRows.of(split) for name, split in splits.items()}
@@ -275,6 +280,7 @@ def prepare(
             )
         except UserError as error:
             raise UserError(f"{panel.name}: {error}") from error
+        scaler = replace(scaler, floor=floor)
     data = Prepared(
         frame=panel,
         splits=rows,

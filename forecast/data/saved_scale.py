@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
+from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.differences import DifferencesState, SeasonalDifferences
 from forecast.data.panel import PanelFrame
@@ -32,13 +33,14 @@ class ScaleState(TypedDict):
     std: Tensor
     period: int | None
     naive: DifferencesState
+    floor: NotRequired[Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class SavedScale:
     """What a training scaled its series `ids` (S,) by; mean, std (S, C) float64, or (1, C): the same for all.
 
-    period: as `Scales` has it. naive: what MASE is scaled by, of each series over its train rows.
+    period, floor: as `Scales` has them. naive: what MASE is scaled by, of each series over its train rows.
     """
 
     how: How
@@ -47,17 +49,18 @@ class SavedScale:
     std: FloatArray
     naive: SeasonalDifferences
     period: int | None = None
+    floor: FloatArray | None = None
 
     @classmethod
     def of(cls, scaler: Scales, ids: npt.NDArray[np.str_], naive: SeasonalDifferences) -> "SavedScale":
         """Of a scaler of the series `ids` (S,)."""
         rows = slice(None) if scaler.how in EACH else slice(1)
-        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], naive, scaler.period)
+        return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], naive, scaler.period, scaler.floor)
 
     def state(self) -> ScaleState:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
         text = ids_text(self.ids)
-        return {
+        state: ScaleState = {
             "how": self.how,
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
             "mean": torch.from_numpy(self.mean.copy()),
@@ -65,6 +68,7 @@ class SavedScale:
             "period": self.period,
             "naive": self.naive.state(),
         }
+        return state if self.floor is None else {**state, "floor": torch.from_numpy(self.floor.copy())}
 
     @classmethod
     def from_state(cls, state: ScaleState, *, n_columns: int, n_targets: int) -> "SavedScale":
@@ -84,6 +88,9 @@ class SavedScale:
             raise ValueError("must hold finite means, and finite deviations above 0")
         if max(np.abs(mean).max(initial=0), std.max(initial=0)) > LARGEST:
             raise ValueError(f"holds a number beyond {LARGEST:g}, of which no error is finite")
+        floor = state["floor"].numpy() if "floor" in state else None
+        if floor is not None and not (floor.dtype == np.float64 and floor.shape == mean.shape[1:]):
+            raise ValueError(f"must hold a floor of {n_columns} numbers of float64")
         period = state["period"]
         if state["how"] == "season" and not (type(period) is int and period > 0):
             raise ValueError(f"has the period {period!r}, which must be a number of steps")
@@ -91,7 +98,7 @@ class SavedScale:
             naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
         except ValueError as error:
             raise ValueError(f"has naive errors, which {error}") from None
-        return cls(state["how"], ids, mean, std, naive, period)
+        return cls(state["how"], ids, mean, std, naive, period, floor)
 
     def alone(self, columns: tuple[str, ...]) -> Scaler:
         """That of the one series."""
@@ -129,7 +136,8 @@ class SavedScale:
         count = len(frame)
         if self.how not in EACH:
             mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
-            return Scales(self.how, mean, std, np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_))
+            none = np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_)
+            return Scales(self.how, mean, std, *none, floor=self.floor)
         places = self.places(frame.ids)
         mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
         if own.any():
@@ -142,7 +150,7 @@ class SavedScale:
             mean[own], std[own] = means[own], deviations[own]
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
-        return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period)
+        return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period, self.floor)
 
 
 class ScaleInParts:

@@ -46,7 +46,8 @@ class Scales:
     With how="season" std is the mean absolute difference from the value `period` steps before, by which MASE is scaled:
     errors of all series then weigh as in that; of a series that repeats itself exactly it stays the deviation. own: the
     series (S,) whose rows before the first forecast stand for train rows, of which they have none. constant (S, C):
-    where std is 1 since the rows are constant up to rounding.
+    where std is 1 since the rows are constant up to rounding. floor (C,): below what no value can be, original units,
+    -inf where there is no such bound; None: nowhere.
     """
 
     how: How
@@ -55,6 +56,7 @@ class Scales:
     own: Flags
     constant: Flags
     period: int | None = None
+    floor: FloatArray | None = None
 
     @classmethod
     def fit(

@@ -1,7 +1,7 @@
 """What `data=NAME` names: where a series comes from, which columns count, how its rows are split."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import pandas as pd
 from forecast.bounds import Bound, Positive, Sampling, Seed, Text
 from forecast.data import catalog
 from forecast.data.frame import SeriesFrame, read_frame
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
@@ -105,6 +106,7 @@ class Source(ABC):
     features: M forecasts all columns from all, S the target from itself, MS the target from all. target: a
     column's name, or None for the last one. season: steps in a season, None: that which the train rows repeat best.
     scaling: by the train rows of each series, by its seasonal differences there, by the train rows of all, or not.
+    floor: below what no target can be, or {target: number}: no forecast, and no interval, reaches below it.
     UserError for a target that the file does not have, when it is read.
     """
 
@@ -115,6 +117,7 @@ class Source(ABC):
     batch_size: Positive = 32
     season: Positive | None = None
     scaling: How = "series"
+    floor: float | Mapping[str, float] | None = None
 
     @abstractmethod
     def frame(self) -> SeriesFrame:
@@ -166,6 +169,34 @@ class Source(ABC):
         """The roles of the columns of `frame()`; None where no column has any."""
         del frame
         return None
+
+    def floor_of(self, frame: PanelFrame) -> FloatArray | None:
+        """`floor` for each column (C,), -inf where there is none; None: nowhere.
+
+        UserError for a column that is no target, and for a value below it.
+        """
+        if self.floor is None:
+            return None
+        targets = [frame.columns[i] for i in self.target_columns(frame)]
+        floors = self.floor if isinstance(self.floor, Mapping) else dict.fromkeys(targets, self.floor)
+        every = np.full(len(frame.columns), -np.inf)
+        for name, floor in floors.items():
+            if name not in targets:
+                raise UserError(
+                    f"data.floor: {frame.name} has no target '{name}'.{closest(name, targets)} Name one of "
+                    f"{listed(targets)}, or say data.floor=0 for all."
+                )
+            every[frame.columns.index(name)] = floor
+        below = np.argwhere(frame.values < every)
+        if len(below):
+            row, column = below[0]
+            series = int(np.searchsorted(frame.offsets, row, side="right")) - 1
+            time = frame.timestamps(series)[row - frame.offsets[series]]
+            raise UserError(
+                f"data.floor={every[column]:g}: {frame.named(series)} has {frame.values[row, column]:g} in column "
+                f"'{frame.columns[column]}' at {time}. Leave data.floor out, or choose a lower one."
+            )
+        return every
 
     def checksum_of(self, frame: Cells) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""

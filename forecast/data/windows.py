@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from forecast.data.panel import PanelFrame
 from forecast.data.split import WindowOrigins
-from forecast.data.values.cells import IntArray
+from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
@@ -27,7 +27,8 @@ class Batch(NamedTuple):
     past (B, L, C); past_known (B, L, F); future_known (B, P, F); target (B, P, T); future (B, P, C): all columns of the
     forecast steps, for models that learn each step from the true steps before it. series (B,): their numbers. measured
     (B, P, T): False where a target was made up; None: none was. learnt (B, L + P, C), for models that learn the steps
-    of the past too: False in what was made up and before a series begins; None: nowhere.
+    of the past too: False in what was made up and before a series begins; None: nowhere. floor (B, 1, T): below what no
+    target can be; None: nowhere.
     """
 
     past: Tensor
@@ -38,10 +39,17 @@ class Batch(NamedTuple):
     series: Tensor | None = None
     measured: Tensor | None = None
     learnt: Tensor | None = None
+    floor: Tensor | None = None
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; where it is there already, the very same tensors."""
         return Batch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
+
+    def bounded(self, forecasts: Tensor) -> Tensor:
+        """Forecasts (B, P, T), or ends of intervals (B, P, T, K), none below the floor."""
+        if self.floor is None:
+            return forecasts
+        return torch.maximum(forecasts, self.floor if forecasts.ndim == 3 else self.floor.unsqueeze(-1))
 
 
 def moved_if_it_fits(rows: Tensor, device: torch.device) -> Tensor:
@@ -107,6 +115,7 @@ class Windows(Dataset[Batch]):
         facts: Tensor | None = None,
         masked: bool = False,
         offset: int = 0,
+        floor: FloatArray | None = None,
         device: torch.device | None = None,
     ) -> None:
         """mean, std (S, C) float64. calendar (steps, F): the known features of each step, up to the last target's.
@@ -116,7 +125,8 @@ class Windows(Dataset[Batch]):
         served, None: all. look_back: rows of the past in a batch, None: seq_len. offset: rows between past and targets.
         padded: whether the calendar is followed by a feature that is 1 where a row was repeated. hidden: how many of
         the last columns are 0 at the forecast steps. facts (S, G): the last known features of each step of a series,
-        held once. masked: whether batches have `learnt`. device: where batches are wanted; they are gathered where
+        held once. masked: whether batches have `learnt`. floor: as `Scales` has it. device: where batches are wanted;
+        they are gathered where
         `kept` is.
         """
         self.home = torch.device("cpu") if kept is None else kept.device
@@ -127,7 +137,7 @@ class Windows(Dataset[Batch]):
         self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
         self._n_columns, self._n_ahead = n_columns, len(frame.columns) - n_columns
         self._length = self.look_back + offset + pred_len
-        self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
+        self._mean, self._std, self._calendar, self._kept, self._floor = mean, std, calendar, kept, floor
 
         def at_home(array: np.ndarray | None) -> Tensor | None:
             return None if array is None else _as_tensor(array).to(self.home)
@@ -225,7 +235,8 @@ class Windows(Dataset[Batch]):
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
         target = future if self._all else future[..., self._targets]
-        return Batch(both[:, past, :c], known[:, past], known[:, later], target, future, series, measured, learnt)
+        of_past, floor = (both[:, past, :c], known[:, past]), self._scaled_floor(series)
+        return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
 
     def in_batches(self, indices: Numbers, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once.
@@ -274,6 +285,14 @@ class Windows(Dataset[Batch]):
         if self._facts is not None:
             parts.append(self._facts[series][:, None].expand(-1, self._length, -1))
         return torch.cat(parts, dim=2)
+
+    def _scaled_floor(self, series: Tensor) -> Tensor | None:
+        """`Batch.floor` of windows of these series (B,)."""
+        if self._floor is None:
+            return None
+        mean, std = (part[series.cpu()] for part in (self._mean, self._std))
+        scaled = ((torch.from_numpy(self._floor) - mean) / std).float()[:, None, : self._n_columns]
+        return scaled.to(self.device)[..., self._targets]
 
     def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
         """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""

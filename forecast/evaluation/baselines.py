@@ -1,5 +1,7 @@
 """The forecasts that every model is compared with: last value, seasonal naive, and two linear maps fitted at once.
 
+Where most values of a target are 0, the mean of the last season too.
+
 Each is a model of the group `model` too, or what it computes. They see the targets' own past alone, the ridge the
 columns that are known in advance too; a look-back longer than seq_len reaches into earlier rows, of any split.
 """
@@ -8,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.data.guessing.advice import mostly_zero
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
 from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
-from forecast.models.naive import LastValue, SeasonalNaive
+from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean
 from forecast.models.ridge import Ridge
 from forecast.ops.ridge import LinearMap, ridge_maps
 
@@ -25,6 +29,7 @@ NLINEAR_STRENGTH = 1e-3
 # What a checkpoint keeps of the fitted ones, so that an evaluation needs no train rows, and what they are called.
 WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
+LOOKED_AT = 1_000_000  # rows, evenly spaced, that tell whether data are intermittent
 
 
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
@@ -62,6 +67,14 @@ def window_shape(data: Prepared) -> WindowShape:
 def season(data: Prepared) -> int | None:
     """Steps in a season: what is known of the data, else that which people expect of their frequency."""
     return data.season or seasonal_period(data.frame.freq)
+
+
+def is_intermittent(data: Prepared) -> bool:
+    """Whether most measured values of a target are 0."""
+    frame, rows = data.frame, slice(None, None, -(-len(data.frame.values) // LOOKED_AT))
+    values = np.asarray(frame.values[rows])[:, list(data.targets)]
+    held = True if frame.measured is None else np.asarray(frame.measured[rows])[:, list(data.targets)]
+    return any(map(mostly_zero, np.where(held, values, np.nan).T))
 
 
 def fitting_rows(data: Prepared) -> FittingRows:
@@ -116,6 +129,8 @@ def make_baselines(
     seasonal = SeasonalNaive(window=window, period=season(data))
     seasonal.offset = offset
     baselines: dict[str, ForecastModel] = {"last_value": LastValue(window=window), "seasonal_naive": seasonal}
+    if is_intermittent(data):
+        baselines["season_mean"] = SeasonMean(window=window, period=season(data))
     fitted = fitted or {}
     for key in (key for key in WEIGHTS if key in fitted):
         effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None

@@ -132,14 +132,27 @@ def own_interval(
 ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
     """The point forecast and the lower and upper ends that a model itself gives; the point where it gives none.
 
-    rows: of the past that it reads. levels (K,): per cent.
+    None is below the floor. rows: of the past that it reads. levels (K,): per cent.
     """
     inputs = (batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
     if isinstance(model, ForecastModel):
-        return model.interval(*inputs, levels)
-    point: Tensor = model(*inputs)
-    same = point.unsqueeze(-1).expand(*point.shape, len(levels))
-    return point, same, same
+        point, lower, upper = model.interval(*inputs, levels)
+    else:
+        point = model(*inputs)
+        lower = upper = point.unsqueeze(-1).expand(*point.shape, len(levels))
+    return batch.bounded(point), batch.bounded(lower), batch.bounded(upper)
+
+
+def calibrated_interval(
+    calibration: Calibration, model: nn.Module, batch: Batch, rows: int
+) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
+    """The point forecast of a model and its calibrated interval at each level, none below the floor.
+
+    rows: of the past that it reads.
+    """
+    point, lower, upper = own_interval(model, batch, rows, calibration.levels)
+    lower, upper = calibration.widened(batch.past[:, -rows:], point, lower, upper)
+    return point, batch.bounded(lower), batch.bounded(upper)
 
 
 def outside_of(

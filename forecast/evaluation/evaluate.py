@@ -246,9 +246,8 @@ def look_back_of(model: nn.Module, data: Prepared) -> int:
 
 
 def forecast_of(model: nn.Module, batch: Batch, rows: int) -> Tensor:
-    """The forecast (B, P, T) of a model that reads the last `rows` of the past."""
-    forecast: Tensor = model(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
-    return forecast
+    """The forecast (B, P, T) of a model that reads the last `rows` of the past, none below the floor."""
+    return batch.bounded(model(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known))
 
 
 def longest_look_back(forecasters: Iterable[nn.Module], data: Prepared) -> int:

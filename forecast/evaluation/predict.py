@@ -21,8 +21,8 @@ from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.data.writing import MOST_DIGITS, SeriesForecasts
 from forecast.errors import UserError
-from forecast.evaluation.conformal import own_interval
-from forecast.evaluation.evaluate import check_finite, exact_float32, in_chunks
+from forecast.evaluation.conformal import calibrated_interval
+from forecast.evaluation.evaluate import check_finite, exact_float32, forecast_of, in_chunks
 from forecast.evaluation.history import is_far
 from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.models.base import FittedModel, ForecastModel
@@ -44,6 +44,7 @@ class Continuation:
     a look-back may begin before its series, whose first row is then repeated, and the model is told so. future
     (S, P, K): what is known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of
     the series, scaled. intervals: which ends are further columns of the forecasts, after the targets.
+    floor: as `Scales` has it.
     """
 
     model: ForecastModel
@@ -58,6 +59,7 @@ class Continuation:
     future: FloatArray | None = None
     facts: Tensor | None = None
     intervals: Intervals | None = None
+    floor: FloatArray | None = None
 
     @property
     def needed(self) -> int:
@@ -121,6 +123,7 @@ class Continuation:
             look_back=max(self.seq_len, self.model.look_back),
             padded=self.pad,
             facts=self.facts,
+            floor=self.floor,
         )
 
     def blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
@@ -161,14 +164,14 @@ class Continuation:
             for batch in in_chunks(self._windows, places.numpy(), len(places), self.batch):
                 assert batch.series is not None
                 far.append(self._far(batch))
-                inputs = batch.past[:, read], batch.past_known[:, read], self._future(batch.series)
-                past, past_known, future_known = (part.to(self.device) for part in inputs)
-                forecast = with_ends(model, past, past_known, future_known, self.intervals).cpu()
+                ahead = {"past_known": batch.past_known[:, read], "future_known": self._future(batch.series)}
+                inputs = batch._replace(past=batch.past[:, read], **ahead)
+                forecast = with_ends(model, inputs.to(self.device), self.intervals).cpu()
                 finite = torch.isfinite(forecast).flatten(1).all(1)
                 if not finite.all():
                     row = int((~finite).int().argmax())
                     try:
-                        check_finite(forecast[row], inputs[0][row])
+                        check_finite(forecast[row], inputs.past[row])
                     except UserError as error:
                         raise UserError(f"{self.frame.named(int(batch.series[row]))}: {error}") from error
                 forecasts.append(forecast)
@@ -214,8 +217,10 @@ class Continuation:
         mean, std = (part[series][:, columns][:, None] for part in (self.scale.mean, self.scale.std))
         digits = MOST_DIGITS - np.ceil(np.log10(std))
         up, down = 10.0 ** np.maximum(0, digits), 10.0 ** np.maximum(0, -digits)  # whole: their product is exact
-        rounded: FloatArray = np.rint((scaled * std + mean) * up / down) * down / up + 0.0  # no -0.0
-        return rounded
+        rounded: FloatArray = np.rint((scaled * std + mean) * up / down) * down / up
+        if self.floor is not None:  # the last digit of float32 may be below it
+            rounded = np.maximum(rounded, self.floor[columns])
+        return rounded + 0.0  # no -0.0
 
     def past(self, series: int) -> FloatArray:
         """The last rows of a series (L, T), at most seq_len, in original units."""
@@ -247,21 +252,12 @@ def split_ends(
     return [(level, ends[..., i, 0], ends[..., i, 1]) for i, level in enumerate(levels)][::-1]
 
 
-def with_ends(
-    model: nn.Module,
-    past: Float[Tensor, "B L C"],
-    past_known: Float[Tensor, "B L F"],
-    future_known: Float[Tensor, "B P F"],
-    intervals: Intervals | None,
-) -> Float[Tensor, "B P N"]:
+def with_ends(model: nn.Module, batch: Batch, intervals: Intervals | None) -> Float[Tensor, "B P N"]:
     """The forecast (B, P, T), scaled, and the calibrated ends of its intervals, in the order of `column_names`."""
+    rows = batch.past.shape[1]
     if intervals is None:
-        forecast: Tensor = model(past, past_known, future_known)
-        return forecast
+        return forecast_of(model, batch, rows)
     calibration = intervals.calibration
-    nothing = past.new_zeros(0)
-    batch = Batch(past, past_known, future_known, nothing, nothing)
-    point, lower, upper = own_interval(model, batch, past.shape[1], calibration.levels)
+    point, *ends = calibrated_interval(calibration, model, batch, rows)
     places = [calibration.levels.index(level) for level in intervals.wanted_levels]
-    ends = [part[..., places] for part in calibration.widened(past, point, lower, upper)]
-    return torch.cat([point, torch.stack(ends, dim=-1).flatten(2)], dim=2)
+    return torch.cat([point, torch.stack([part[..., places] for part in ends], dim=-1).flatten(2)], dim=2)

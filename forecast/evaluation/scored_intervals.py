@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from forecast.data.values.cells import FloatArray
 from forecast.data.windows import Batch
-from forecast.evaluation.conformal import Calibration, blocks_needed, outside_of, own_interval
+from forecast.evaluation.conformal import Calibration, blocks_needed, calibrated_interval, outside_of
 
 # How far one outcome moves the logarithm of a width. Misses move it by RATE times the level, hits by RATE times what is
 # left: so over N windows the share of misses lies within (range of the logarithm) / (RATE N) of what it should be.
@@ -331,8 +331,7 @@ class ScoredIntervals:
         self, model: nn.Module, batch: Batch, rows: int
     ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
         """The point forecasts and the calibrated intervals of a batch, not adapted to anything."""
-        point, lower, upper = own_interval(model, batch, rows, self.levels)
-        return point, *self.calibration.widened(batch.past[:, -rows:], point, lower, upper)
+        return calibrated_interval(self.calibration, model, batch, rows)
 
     def keep(self, windows: list[int]) -> None:
         """Keeps the intervals of some windows of the last batch for pictures."""

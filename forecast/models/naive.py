@@ -60,3 +60,31 @@ class SeasonalNaive(FittedModel):
         """(B, L, T) -> (B, P, T)."""
         steps = (torch.arange(self.window.pred_len, device=past.device) + self.offset) % self.period
         return past[:, past.shape[1] - self.period + steps]
+
+
+class SeasonMean(FittedModel):
+    """The mean of the last season, at every step: where most values are 0, their times tell nothing but how many are.
+
+    window: the data's sizes. period: rows of the mean; None: the season of the data, and without one the window.
+    """
+
+    flexible = False
+
+    def __init__(self, *, window: WindowShape, period: Positive | None = None) -> None:
+        super().__init__(window)
+        self.period = period or window.seq_len
+        self._given = period
+
+    @property
+    def look_back(self) -> int:
+        """The rows of the mean."""
+        return self.period
+
+    def fit(self, rows: FittingRows) -> Options:
+        """The period, where none was given, is that of the data."""
+        self.period = self._given or rows.period or self.window.seq_len
+        return {"period": self.period}
+
+    def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """(B, L, T) -> (B, P, T)."""
+        return past[:, -self.period :].mean(1, keepdim=True).expand(-1, self.window.pred_len, -1)

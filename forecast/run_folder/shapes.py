@@ -56,6 +56,7 @@ class DataRecord(TypedDict, total=False):
 
     splits: first row and end of each, of one series; windows: how many each has. covariates: of each
     the words of its categories, None for a number; hidden: those that are observed; facts: of the series, their scale.
+    floor: below what no forecast of these targets is.
     """
 
     name: str
@@ -73,6 +74,7 @@ class DataRecord(TypedDict, total=False):
     covariates: dict[str, list[str] | None]
     hidden: list[str]
     facts: Scale
+    floor: dict[str, float]
     gaps: Gaps | None
     windows: dict[str, Count]
     series: SeriesRead

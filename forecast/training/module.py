@@ -116,7 +116,8 @@ class ForecastModule(pl.LightningModule):
         if self.validation_errors is None:
             self.validation_errors = ErrorSums.scaled(*batch.target.shape[1:])
         forecast = self(batch.past, batch.past_known, batch.future_known)
-        squared, absolute = self.validation_errors.update(forecast.float(), batch.target, batch.measured)
+        forecast = batch.bounded(forecast.float())
+        squared, absolute = self.validation_errors.update(forecast, batch.target, batch.measured)
         self.window_errors.append((squared.mean(1), absolute.mean(1)))
 
     def on_validation_epoch_end(self) -> None:

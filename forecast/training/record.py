@@ -124,6 +124,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
             "targets": data.target_names,
             "known": known_names(data),
             **covariate_entries(data),
+            **floor_entry(data),
             "freq": frame.freq,
             "time_format": frame.time_format,
             "season": data.season,
@@ -135,6 +136,14 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
             "series": series_read(data),
         },
     )
+
+
+def floor_entry(data: Prepared) -> dict[str, object]:
+    """floor: of the targets that have one, nothing where none has."""
+    floor = data.scaler.floor
+    if floor is None:
+        return {}
+    return {"floor": {data.frame.columns[i]: float(floor[i]) for i in data.targets if np.isfinite(floor[i])}}
 
 
 def known_names(data: Prepared) -> list[str]:

@@ -11,6 +11,7 @@ from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
 from forecast.apps.auto.command import PRESETS, members_of
 from forecast.apps.auto.pace import Pace
+from forecast.apps.auto.task import AutoTask
 from forecast.errors import UserError
 from forecast.jobs.steps import run_step
 
@@ -48,9 +49,13 @@ def test_further_networks_are_trained_where_one_has_all_its_epochs(allowance, ne
 @pytest.mark.parametrize("preset", ["fast", "good", "best"])
 def test_columns_known_in_advance_have_a_network_of_their_own_and_all_of_the_networks_time(preset):
     settings = yaml.safe_load(PRESETS.read_text())
-    plain, told = (members_of(settings, preset, told_ahead=told) for told in (False, True))
+    known = AutoTask(["data.known=[promo]"], [], None, [], 7)
+    plain, told = (members_of(settings, preset, task) for task in (AutoTask([], [], None, [], 7), known))
+    assert plain == settings["presets"][preset]
     assert told[:-1] == [name for name in plain if name in settings["fitted"]]
     assert told[-1] == "informer_plus_ahead" and told[-1] not in plain
+    rare = members_of(settings, preset, known._replace(intermittent=True))
+    assert [name for name in rare if name != "season_mean"] == told and rare.index("season_mean") == 1
 
 
 def test_of_a_panel_an_epoch_draws_fewer_windows():

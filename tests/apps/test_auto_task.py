@@ -50,7 +50,7 @@ def test_a_column_that_says_nothing_is_dropped_unless_the_words_give_it_a_role(c
     table = pd.read_csv(csv, sep=";", decimal=",")
     table.assign(site=7, again=table["load"]).to_csv(csv, index=False)
     assert "data.drop=[site, again]" in find_task(asked(csv, horizon=36)).words
-    assert "data.drop=[site]" in find_task(asked(csv, "data.past=[again]", horizon=36)).words
+    assert "data.drop=[site]" in find_task(asked(csv, "data.past=[again]", target="load", horizon=36)).words
     words = find_task(asked(csv, "data.past=[again]", "data.known=[site]", target="load", horizon=36)).words
     assert not [word for word in words if word.startswith("data.drop")]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from forecast.data.guessing.advice import floor_setting, has_floor
 from forecast.data.guessing.check import check_file
 
 ROWS = 3000
@@ -32,3 +33,27 @@ def test_counts_are_said_and_reach_the_command(tmp_path, name):
     assert ("it is intermittent" in notes) == rare
     assert check.model == "boosted_trees"
     assert ("model.error=absolute" in check.command) != rare
+    assert ("data.floor=0" in check.command) == (rare or name.startswith("counts") or name == "a switch")
+
+
+@pytest.mark.parametrize(
+    ("values", "floor"),
+    [
+        ([0.0, 2.5, 7.1], True),
+        ([1, 4, 2], True),
+        ([1, 4, 2.5], False),  # it has just not been below yet
+        ([-1, 4, 2], False),
+        ([1001, 1004, 1002], False),  # no forecast is as low
+        ([0, np.nan, 3], True),
+        ([0, 0, 0], False),
+        ([np.nan], False),
+    ],
+)
+def test_what_ends_at_0_is_told_from_what_has_not_been_below(values, floor):
+    assert has_floor(np.array(values, dtype=np.float64)) == floor
+
+
+def test_the_floor_of_some_targets_is_set_by_their_names():
+    values = np.stack([SERIES["rare counts"], SERIES["heat"]], 1)
+    assert floor_setting(values, ["a", "b"]) == {"data.floor": {"a": 0}}
+    assert floor_setting(values[:, 1:], ["b"]) == {}

@@ -100,6 +100,15 @@ def test_a_season_longer_than_the_window_is_repeated_from_the_rows_before_it():
     assert evaluate(model, data, split="test", **options).errors.steps()[0].max() < 1e-12
 
 
+@pytest.mark.parametrize(
+    ("zeros", "least", "there"), [(0.6, 1, True), (0.4, 1, False), (0.6, -1, False), (1.0, 1, False)]
+)
+def test_where_most_values_are_0_the_mean_of_the_last_season_is_a_baseline(zeros, least, there):
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random((199, 1)) < zeros, 0, rng.integers(least, 7, size=(199, 1))).astype(float)
+    assert ("season_mean" in make_baselines(prepared(values, train=131, targets=(0,)))) == there
+
+
 def test_the_season_is_that_of_the_train_rows():
     steps = np.arange(1999)
     weekly = np.where(steps % 168 < 120, 1.0, 0.0)[:, None] + 0.1 * np.sin(2 * np.pi * steps / 24)[:, None]

@@ -8,7 +8,7 @@ import torch
 from models.fitting import fitting_rows
 
 from forecast.models.base import WindowShape
-from forecast.models.naive import LastValue, SeasonalNaive
+from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean
 from forecast.models.ridge import Ridge
 from forecast.ops.ridge import intercept_share, maps_by_strength, mean_squared_error
 from forecast.ops.window_sums import window_sums
@@ -75,6 +75,15 @@ def test_seasonal_naive_takes_the_season_that_is_given_or_that_of_the_data(given
     model = SeasonalNaive(window=window(), period=given)
     assert model.fit(rows(season(13, noise=0.0), of_data)) == {"period": expected}
     assert model.look_back == expected
+
+
+@pytest.mark.parametrize("given, of_data, expected", [(None, 5, 5), (None, None, L), (3, 5, 3)])
+def test_the_mean_of_the_last_season_is_that_of_the_window_where_there_is_none(given, of_data, expected):
+    past = torch.randn(B, L, C, generator=GENERATOR)
+    model = SeasonMean(window=window(), period=given)
+    assert model.fit(rows(season(13, noise=0.0), of_data)) == {"period": expected}
+    mean = past[:, L - expected :, list(TARGETS)].mean(1, keepdim=True)
+    torch.testing.assert_close(forecast(model, past), mean.expand(B, P, 2))
 
 
 def test_ridge_continues_a_law_that_it_was_fitted_to():

@@ -17,7 +17,10 @@ from forecast.layers.output_map import OutputMap
 from forecast.models.base import ForecastModel
 
 # Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.
-FITTED = ("last_value", "seasonal_naive", "ridge", "boosted_trees", "theta", "ets", "arima", "weighted_ensemble")
+FITTED = (
+    *("last_value", "seasonal_naive", "season_mean", "ridge", "boosted_trees", "theta", "ets", "arima"),
+    "weighted_ensemble",
+)
 MODELS = [name for name in options("model") if name not in FITTED]
 ATTENTIONS = options("attention", but="inherit")
 # The attention of each model's paper; None: no slot for one.

@@ -37,4 +37,6 @@ scaled = (output[0] if isinstance(output, tuple) else output)[0].double().numpy(
 
 place = [columns.index(name) for name in about["targets"]]
 forecast = pd.DataFrame(scaled * std[place] + mean[place], index=future, columns=about["targets"])
+for name, floor in about.get("floor", {}).items():
+    forecast[name] = forecast[name].clip(lower=floor)
 print(forecast.to_csv(index_label=layout["time_column"]), end="")

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from omegaconf import OmegaConf
 
@@ -48,7 +48,9 @@ STEPS = "forecast.apps.auto.steps"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
-WITHOUT_ROLES = ("seasonal_naive", "last_value", "closed_form_nlinear")  # baselines, of the target's past alone
+# Baselines, of the target's past alone.
+WITHOUT_ROLES = ("seasonal_naive", "last_value", "season_mean", "closed_form_nlinear")
+KINDS: tuple[Literal["fitted", "networks"], ...] = ("fitted", "networks")  # of members
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -103,7 +105,7 @@ class Auto:
             remove_empty(new_folders)
             raise
         self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
-        self.names = members_of(self.settings, arguments.preset, told_ahead=self.task.is_told_ahead)
+        self.names = members_of(self.settings, arguments.preset, self.task)
         self.progress = Progress(self.budget, self.names)
 
     def run(self) -> Answer:
@@ -359,12 +361,11 @@ class Auto:
         return rows, why
 
 
-def members_of(settings: AutoSettings, preset: str, *, told_ahead: bool) -> list[str]:
-    """What is trained, in this order. told_ahead: whether columns are known in advance, for which there are networks
-    of their own.
-    """
-    names = settings["presets"][preset]
-    return [*(name for name in names if name in settings["fitted"]), *settings["known"]] if told_ahead else names
+def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]:
+    """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0."""
+    fitted, networks = ([name for name in settings["presets"][preset] if name in settings[kind]] for kind in KINDS)
+    rare = settings["intermittent"] if task.intermittent else []
+    return [*fitted[:1], *rare, *fitted[1:], *(settings["known"] if task.is_told_ahead else networks)]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

@@ -16,6 +16,7 @@ from forecast.config.settings import typed_settings
 from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import read_panel, source_rows
+from forecast.data.guessing.advice import floor_setting, mostly_zero
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
@@ -39,7 +40,7 @@ MOST_READINGS = 4  # of a file that can be read in several ways
 class AutoTask(NamedTuple):
     """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
     the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
-    period: steps in a season, None where none is known.
+    period: steps in a season, None where none is known. intermittent: whether most values of a target are 0.
     """
 
     words: list[str]
@@ -47,6 +48,7 @@ class AutoTask(NamedTuple):
     future: str | None
     without_roles: list[str]
     period: int | None
+    intermittent: bool = False
 
     @property
     def patch_len(self) -> int:
@@ -123,7 +125,13 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in overrides)]
     task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
-    return task._replace(period=source.season or period)  # a season that was typed is that of the patches too
+    frame = source_rows(source)
+    targets = list(source.target_columns(frame))
+    values, names = np.asarray(frame.values)[:, targets], [frame.columns[i] for i in targets]
+    if isinstance(source, CsvSource) and not any(word.startswith("data.floor=") for word in task.words):
+        task.words.extend(f"{key}={hydra_value(value)}" for key, value in floor_setting(values, names).items())
+    # a season that was typed is that of the patches too
+    return task._replace(period=source.season or period, intermittent=any(map(mostly_zero, values.T)))
 
 
 def check_known(task: AutoTask) -> None:

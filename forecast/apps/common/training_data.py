@@ -133,6 +133,7 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
         covariates=() if roles is None else roles.covariates,
         hidden=() if roles is None else roles.hidden,
+        floor=source.floor_of(frame),
         seq_len=config.seq_len,
         pred_len=pred_len,
     )

@@ -216,6 +216,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, objec
         "targets": data["targets"],
         "known": feature_rules(data["freq"], checkpoint.encoding),
         "scaler": {"mean": checkpoint.scaler.mean.tolist(), "std": checkpoint.scaler.std.tolist()},
+        **({"floor": data["floor"]} if data.get("floor") else {}),
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | reading,
         **inputs_and_output(checkpoint, "B" if batch is None else batch),
         "config": config.plain,
@@ -240,7 +241,8 @@ def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, o
         "output": {
             "shape": [windows, future, n_targets],
             "dtype": "float32",
-            "meaning": "the forecast, in the order of `targets`, scaled: value * std + mean of that column",
+            "meaning": "the forecast, in the order of `targets`, scaled: value * std + mean of that column"
+            + ("; no lower than its `floor`" if data.get("floor") else ""),
         },
         **({} if model.spread is None else {"spread": second_output(model.spread, [windows, future, n_targets])}),
     }

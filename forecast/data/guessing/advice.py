@@ -8,6 +8,7 @@ import numpy as np
 from forecast.data.seasonality import Lengths
 from forecast.data.values.cells import FloatArray
 
+INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
 # Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
@@ -43,6 +44,35 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     shift[moves] = (after.mean(axis=0) - before.mean(axis=0))[moves] / deviation[moves]
     farthest = int(abs(shift).argmax())
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
+
+
+def has_floor(values: FloatArray) -> bool:
+    """Whether values (N,) end at 0, as counts, sales and power do: none is below, and a forecast could be.
+
+    A 0 among them, or that all are whole numbers, tells them from what has just not been below yet. NaN is not looked
+    at.
+    """
+    values = values[np.isfinite(values)]
+    if not len(values) or values.min() < 0 or values.min() > values.std() or values.max() == 0:
+        return False
+    return bool(values.min() == 0 or (values % 1 == 0).all())
+
+
+def mostly_zero(values: FloatArray) -> bool:
+    """Whether values (N,) are intermittent: most are 0, none is below, and the others differ. NaN is not looked at."""
+    values = values[np.isfinite(values)]
+    if not len(values) or values.min() < 0 or (values == 0).mean() <= INTERMITTENT:
+        return False
+    above = values[values > 0]
+    return bool(len(above) and above.min() < above.max())
+
+
+def floor_setting(values: FloatArray, names: Sequence[str]) -> dict[str, object]:
+    """data.floor of targets (N, T): 0, {name: 0} of those that `has_floor` says, or nothing."""
+    ended = [name for name, column in zip(names, values.T, strict=True) if has_floor(column)]
+    if not ended:
+        return {}
+    return {"data.floor": 0 if len(ended) == len(names) else dict.fromkeys(ended, 0)}
 
 
 def fitted_model(

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.gaps import large_hole, longest_part
-from forecast.data.guessing.advice import Drift, find_drift, fitted_model, informer_settings
+from forecast.data.guessing.advice import Drift, find_drift, fitted_model, floor_setting, informer_settings, mostly_zero
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
@@ -26,7 +26,6 @@ from forecast.text.overrides import train_command
 from forecast.text.terminal import listed
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
-INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 _MOST_COMMANDS = 12
 _PANEL = "all series, as a panel"
@@ -260,7 +259,7 @@ def _advise(check: FileCheck, given: Given) -> None:
     frame = _without_gaps(check, given)
     splits = ShareSplit().rows(frame)
     check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
-    settings = _settings(check, check.layout)
+    settings = {**_settings(check, check.layout), **floor_setting(frame.values, frame.columns)}
     assert check.lengths is not None
     lengths = check.lengths._asdict()
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
@@ -276,21 +275,21 @@ def _note_counts(check: FileCheck, frame: SeriesFrame) -> bool:
     columns = dict(zip(frame.columns, frame.values.T, strict=True))
     never_below = [name for name, column in columns.items() if (column >= 0).all() and len(np.unique(column)) > 2]
     steady = check.season is not None and check.season.autocorrelation >= CLEAR
-    zeros = {name: float((columns[name] == 0).mean()) for name in never_below}
-    rare = {name: share for name, share in zeros.items() if share > INTERMITTENT and not steady}
+    rare = {name: float((columns[name] == 0).mean()) for name in never_below if mostly_zero(columns[name])}
+    rare = {} if steady else rare
     counts = [name for name in never_below if name not in rare and (columns[name] % 1 == 0).all()]
     if counts:
         check.findings.add(
             "note",
-            f"Counts: the values of {listed(counts)} are whole numbers, none below 0. Forecasts and intervals may be "
-            "below it, or fractions: cut them at 0.",
+            f"Counts: the values of {listed(counts)} are whole numbers, none below 0. Forecasts may be fractions; with "
+            "data.floor=0 neither they nor intervals are below 0.",
         )
     for name, share in rare.items():
         check.findings.add(
             "note",
             f"Column {quoted(name)}: {share:.0%} of the values are 0, none is below it, at no clear times: it is "
-            "intermittent. A forecast is a mean of both, to be cut at 0; by the absolute error one of nothing but 0 "
-            "would be best, so judge by the MSE.",
+            "intermittent. A forecast is a mean of both, with data.floor=0 none is below 0; by the absolute error one "
+            "of nothing but 0 would be best, so judge by the MSE.",
         )
     return bool(rare)
 

@@ -116,6 +116,8 @@ def data_section(data: DataRecord, scale: Scale, metrics: Metrics, split: str) -
     rows.append(("trained until", str(data["trained_until"]).removesuffix(" 00:00:00")))
     if gaps := data.get("gaps"):
         rows.append(("gaps", _gaps(gaps)))
+    for name, floor in (data.get("floor") or {}).items():
+        rows.append((f"floor of {label(name)}", f"no forecast, and no interval, is below {floor:g}"))
     rows += _left_out(data)
     if flat := block_of(metrics, split).get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
