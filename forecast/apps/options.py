@@ -57,7 +57,8 @@ DIR/checkpoints         the model: best.ckpt is what was judged, refit.ckpt has 
   forecast auto sales.csv --horizon 28 --minutes 10 --output sales
   forecast auto prices.csv --horizon 24 --target OT --minutes 3 --output prices 'data.known=[load]' future=tomorrow.csv
 
-The same command goes on where it was killed; the time between does not count."""
+The same command goes on where it was killed; the time between does not count. budget=cpu counts minutes of a processor,
+of all threads, in place of the clock's: for a run beside other work."""
     parser.add_argument("file", metavar="FILE", help="as forecast check-data takes it, or a published data set: ETTh1")
     parser.add_argument("--horizon", metavar="H", type=positive, help="steps to forecast; default: what suits the file")
     parser.add_argument("--minutes", metavar="M", type=minutes, default=10.0, help="how long it may take (default 10)")

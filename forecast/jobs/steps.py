@@ -20,6 +20,40 @@ from forecast.text.terminal import say
 GRACE = 3.0  # seconds in which a step that is stopped may write what it has
 LOOK = 0.2  # seconds between two looks
 
+PROCESSOR_TIME = 2  # of clock_getcpuclockid, which Python has for threads alone
+
+
+class Clock:
+    """Seconds that go by."""
+
+    def __call__(self) -> float:
+        """Now."""
+        return time.monotonic()
+
+    def watch(self, process: int) -> None:
+        """A step is at work in that process."""
+
+
+class ProcessorClock(Clock):
+    """Seconds of a processor, of all threads, that this process and its steps have taken: of Linux."""
+
+    def __init__(self) -> None:
+        self._ended, self._of_process = 0.0, dict[int, float]()
+
+    def __call__(self) -> float:
+        """So far."""
+        return time.process_time() + self._ended + sum(self._of_process.values())
+
+    def watch(self, process: int) -> None:
+        """Looks at the clock of a step's process, which is gone with it."""
+        with contextlib.suppress(OSError):
+            seconds = time.clock_gettime(~process << 3 | PROCESSOR_TIME)
+            before = self._of_process.get(process, 0.0)
+            self._ended += before if seconds < before else 0.0  # a number that another process had
+            self._of_process[process] = seconds
+
+
+REAL_TIME = Clock()
 Context = multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext
 
 
@@ -48,22 +82,24 @@ def run_step(
     log: Path,
     limit: float,
     tick: Callable[[], None] = lambda: None,
+    clock: Clock = REAL_TIME,
 ) -> Ended:
     """Runs a function of a module in a process; what it prints goes to the end of a file.
 
     It is named and not handed over, so that the process which begins it need not import what it needs. limit: seconds
-    after which it is stopped. tick: called while it runs. A step that raises, dies or is stopped ends with an error.
-    Ctrl-C stops it too, and so does the end of this process, however that ends.
+    of the clock after which it is stopped. tick: called while it runs. A step that raises, dies or is stopped ends with
+    an error. Ctrl-C stops it too, and so does the end of this process, however that ends.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = context(module).Process(target=_perform, args=(module, step, arguments, str(log), sender), daemon=False)
     process.start()
     sender.close()
-    end = time.monotonic() + limit
+    end = clock() + limit
     try:
         while not wait([receiver, process.sentinel], timeout=LOOK):
+            clock.watch(process.pid or 0)
             tick()
-            if time.monotonic() >= end:
+            if clock() >= end:
                 return Ended(error="there was no more time for it")
         with contextlib.suppress(EOFError):
             if receiver.poll():

@@ -1,6 +1,7 @@
 """The parts of `forecast auto`: its time, its processes, how epochs fit into seconds, why a model was chosen."""
 
 import json
+import sys
 import time
 from multiprocessing import forkserver
 
@@ -11,9 +12,9 @@ from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
 from forecast.apps.auto.command import PRESETS, members_of
 from forecast.apps.auto.pace import Pace
-from forecast.apps.auto.task import AutoTask
+from forecast.apps.auto.task import AutoTask, by_processor
 from forecast.errors import UserError
-from forecast.jobs.steps import run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, run_step
 
 
 def pace(**changes):
@@ -131,16 +132,42 @@ def steps(tmp_path, monkeypatch):
         "def refuses(): raise UserError('too few rows')\n"
         "def breaks(): raise KeyError('oops')\n"
         "def dies(): os._exit(9)\n"
-        "def waits(): time.sleep(600)\n"
+        "def waits(seconds=600): time.sleep(seconds)\n"
+        "def works(seconds):\n    while time.process_time() < seconds: pass\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     odd = "odd_steps"
-    return lambda step, limit=60.0, **arguments: run_step(odd, step, arguments, log=tmp_path / "log", limit=limit)
+    return lambda step, limit=60.0, clock=REAL_TIME, **arguments: run_step(
+        odd, step, arguments, log=tmp_path / "log", limit=limit, clock=clock
+    )
 
 
 def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
     assert steps("sums", a=2, b=3) == (5, "", "")
     assert (tmp_path / "log").read_text() == "adding\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the seconds of another process are those of Linux")
+def test_the_seconds_of_a_processor_are_those_of_what_works_and_stop_it(steps):
+    clock = ProcessorClock()
+    began = clock()
+    assert steps("waits", seconds=2, limit=1.0, clock=clock).error == ""
+    assert clock() - began < 1
+    outcome = steps("works", seconds=600, limit=1.5, clock=clock)
+    assert outcome.error == "there was no more time for it"
+    assert 1.5 <= clock() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("words", "counted"), [((), False), (("budget=time",), False), (("seed=3", "budget=cpu"), True)]
+)
+def test_whose_minutes_count_is_said_by_a_word(words, counted):
+    assert by_processor(words) == counted
+
+
+def test_minutes_of_nothing_known_are_refused():
+    with pytest.raises(UserError, match="budget=gpu: minutes are those of the clock, budget=time, or of a processor"):
+        by_processor(["budget=gpu"])
 
 
 @pytest.mark.parametrize(

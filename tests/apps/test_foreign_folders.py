@@ -9,7 +9,6 @@ import json
 import shutil
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -22,6 +21,7 @@ from forecast.apps import predict
 from forecast.apps.auto import command as auto
 from forecast.apps.auto import steps
 from forecast.apps.auto.pace import Pace
+from forecast.apps.auto.task import AutoTask
 from forecast.apps.common import outputs, study_page
 from forecast.apps.inspect_checkpoint import run_metrics
 from forecast.apps.tune.files import described
@@ -199,9 +199,7 @@ def goes_on(folder):
     """The command where no step takes any time."""
     options = {**ASKED, "file": ASKED["FILE"], "output": str(folder)}
     arguments = argparse.Namespace(**options)
-    task = SimpleNamespace(
-        notes=[], words=[], future=None, is_panel=False, is_told_ahead=False, of=lambda settings, roles=True: []
-    )
+    task = AutoTask([], [], None, [], None)
     done = Ended(value={"windows": 100, "weights": [0.25] * 4, "mean": 0.4, "best_member": 0.5, "alone": None})
     with (
         mock.patch.object(auto, "find_task", lambda _: task),
@@ -257,7 +255,7 @@ def test_the_pace_of_a_member_gives_none_but_its_own_overrides(folder, panel):
         def act(content):
             given.clear()
             (folder / "pace.json").write_bytes(content)
-            steps.train_member(folder, ["model=x"], allowance=0.0)
+            steps.train_member(folder, ["model=x"], allowance=0.0, clock=time.process_time)
             pairs = [word.partition("=")[::2] for word in given[0][1:]]
             assert all(key in allowed and value.isdecimal() and 0 < int(value) <= 10**9 for key, value in pairs)
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from forecast.apps.common.outputs import keep_others
 from forecast.documents import DocumentError, read_json
 from forecast.errors import UserError
 from forecast.files import write_json
+from forecast.jobs.steps import REAL_TIME, Clock
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
 from forecast.run_folder.lock import keep_inside
 
@@ -50,12 +50,14 @@ class Budget:
     """Seconds since the beginning of the first process, without those between a kill and the next start.
 
     folder: of the run. request: what was asked for, as plain values, which must be the same in each process. minutes:
-    how long it may take. begun: when the process has, by time.monotonic(). Raises UserError for a folder in which
+    how long it may take. begun: when the process has, by the clock. Raises UserError for a folder in which
     something else has trained a model; one in which nothing has is begun anew.
     """
 
-    def __init__(self, folder: Path, request: dict[str, object], *, minutes: float, begun: float) -> None:
-        self.path, self.total = folder / FOLDER / STATE, 60.0 * minutes
+    def __init__(
+        self, folder: Path, request: dict[str, object], *, minutes: float, begun: float, clock: Clock = REAL_TIME
+    ) -> None:
+        self.path, self.total, self.clock = folder / FOLDER / STATE, 60.0 * minutes, clock
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.request = json.loads(json.dumps(request))
         state = read_state(folder)
@@ -80,7 +82,7 @@ class Budget:
     @property
     def passed(self) -> float:
         """Seconds so far."""
-        return self.before + time.monotonic() - self.begin
+        return self.before + self.clock() - self.begin
 
     @property
     def left(self) -> float:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -22,14 +23,14 @@ from forecast.apps.auto.budget import (
 )
 from forecast.apps.auto.documents import AutoSettings, MemberFigures, Outcomes, Weighed
 from forecast.apps.auto.progress import Progress
-from forecast.apps.auto.task import AutoTask, check_known, checksum, find_task
+from forecast.apps.auto.task import AutoTask, by_processor, check_known, checksum, find_task
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
-from forecast.jobs.steps import begin_server, run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, run_step
 from forecast.report.tables import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
@@ -85,11 +86,14 @@ class Auto:
             "level": self.level,
             "settings": list(arguments.settings),
         }
+        self.by_processor = by_processor(arguments.settings)
         new_folders = [path for path in (self.members, folder) if not path.exists()]
         check_folder(folder, make=True)
         hold(self.members)
         try:
-            self.budget = Budget(folder, request, minutes=arguments.minutes, begun=begun)
+            clock = ProcessorClock() if self.by_processor else REAL_TIME
+            begun = 0.0 if self.by_processor else begun
+            self.budget = Budget(folder, request, minutes=arguments.minutes, begun=begun, clock=clock)
             self.kept = read_json(self.members / OUTCOMES, Outcomes) or Outcomes()
         except UserError:
             release(self.members)
@@ -151,8 +155,10 @@ class Auto:
         Raises Unusable where the leakage check of its training gives the alarm.
         """
         self.progress.now(name)
-        log = self.members / f"{name.replace(' ', '_')}.log"
-        outcome = run_step(STEPS, function, arguments, log=log, limit=max(1.0, limit), tick=self.progress.tick)
+        log, tick = self.members / f"{name.replace(' ', '_')}.log", self.progress.tick
+        outcome = run_step(
+            STEPS, function, arguments, log=log, limit=max(1.0, limit), tick=tick, clock=self.budget.clock
+        )
         self.progress.done(name, outcome.error)
         if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:
             raise Unusable(outcome.error)
@@ -194,6 +200,7 @@ class Auto:
                 self.leave_out(name, "there was no time for it")
                 continue
             member: dict[str, object] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            member["clock"] = time.process_time if self.by_processor else time.perf_counter
             begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
             if outcome.error and checkpoint_path(self.members / name, "best").is_file():

@@ -1,6 +1,5 @@
 """How long the epochs of a network take, and how many of them there is time for."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -61,8 +60,8 @@ class Pace:
         return None
 
 
-def measure(plan: Plan) -> Pace:
-    """Trains and forecasts a few batches, with weights that nobody keeps."""
+def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
+    """Trains and forecasts a few batches, with weights that nobody keeps. clock: gives seconds."""
     torch.manual_seed(plan.config.seed)
     data, _, record = begin(plan, ridge=False)
     config, (model, _) = plan.config, checked_model(plan, data, record)
@@ -82,7 +81,7 @@ def measure(plan: Plan) -> Pace:
         with torch.inference_mode():
             model(first.past, first.past_known, first.future_known)
 
-    seconds, once = timed(step), timed(forward)
+    seconds, once = timed(step, clock), timed(forward, clock)
     windows = len(data.windows("val"))
     return Pace(
         batches=-(-batches.order.count // batch_size),
@@ -94,13 +93,13 @@ def measure(plan: Plan) -> Pace:
     )
 
 
-def timed(call: Callable[[], None]) -> float:
+def timed(call: Callable[[], None], clock: Callable[[], float]) -> float:
     """Seconds of a call, without the first."""
     call()
-    begin, count = time.perf_counter(), 0
-    while count < FEWEST or time.perf_counter() - begin < LONGEST / 2:
+    begin, count = clock(), 0
+    while count < FEWEST or clock() - begin < LONGEST / 2:
         call()
         count += 1
-        if time.perf_counter() - begin > LONGEST:
+        if clock() - begin > LONGEST:
             break
-    return (time.perf_counter() - begin) / count
+    return (clock() - begin) / count

@@ -1,7 +1,6 @@
 """The steps of an automatic run, each performed by a worker: training a member, judging it, weighing, refitting."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,25 +50,27 @@ def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], 
     return answers[0]
 
 
-def train_member(folder: Path, overrides: Sequence[str], *, allowance: float | None) -> dict[str, object]:
+def train_member(
+    folder: Path, overrides: Sequence[str], *, allowance: float | None, clock: Callable[[], float]
+) -> dict[str, object]:
     """Trains a member, or goes on with its training, judges it, and writes member.json.
 
     allowance: seconds for the training of a network, by which its epochs are counted once; None: a model that is fitted
-    at once. Raises UserError where there is no time for it, and as a training does.
+    at once. clock: gives them. Raises UserError where there is no time for it, and as a training does.
     """
     if allowance is not None:
-        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance)
+        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance, clock)
         overrides = [*overrides, *words(settings)]
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
         overrides = [f"ckpt_path={hydra_value(str(last))}", "trainer.enable_progress_bar=false"]
-    done: dict[str, object] = within(folder, overrides, _train)
+    done: dict[str, object] = within(folder, overrides, lambda cfg: _train(cfg, clock))
     write_json(folder / MEMBER, done)
     return done
 
 
-def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> Settings:
-    pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg)))
+def _paced(folder: Path, overrides: Sequence[str], allowance: float, clock: Callable[[], float]) -> Settings:
+    pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg), clock))
     settings = pace.settings(allowance)
     if settings is None:
         raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
@@ -77,31 +78,33 @@ def _paced(folder: Path, overrides: Sequence[str], allowance: float) -> Settings
     return settings
 
 
-def _train(cfg: DictConfig) -> dict[str, object]:
-    plan, start = make_plan(cfg), time.perf_counter()
+def _train(cfg: DictConfig, clock: Callable[[], float]) -> dict[str, object]:
+    plan, start = make_plan(cfg), clock()
     pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
     fit_model(plan, data, record)
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     counted = {"windows": len(data.windows("train"))}
-    return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol)}
+    return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol, clock)}
 
 
-def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol) -> dict[str, object]:
+def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol, clock: Callable[[], float]) -> dict[str, object]:
     """The errors of a checkpoint on val and test windows, and the seconds that they took."""
     model, figures = checkpoint.model(), dict[str, object]()
     batch_size = checkpoint.config.data.batch_size
     for split in SPLITS:
-        start = time.perf_counter()
+        start = clock()
         evaluation = evaluate(
             model, data, split=split, fitted=None, protocol=protocol, batch_size=batch_size, device=CPU
         )
         figures[split] = evaluation.errors.overall(evaluation.naive)
-        figures[f"{split}_seconds"] = time.perf_counter() - start
+        figures[f"{split}_seconds"] = clock() - start
     return figures
 
 
-def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> dict[str, object]:
+def judge_member(
+    folder: Path, overrides: Sequence[str], *, seconds: float, clock: Callable[[], float]
+) -> dict[str, object]:
     """Judges what a training that was stopped after so long has left, and writes member.json.
 
     Raises UserError where that is nothing.
@@ -112,7 +115,7 @@ def judge_member(folder: Path, overrides: Sequence[str], *, seconds: float) -> d
     def task(cfg: DictConfig) -> dict[str, object]:
         plan = make_plan(cfg)
         data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
-        return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol)}
+        return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol, clock)}
 
     done: dict[str, object] = {"seconds": seconds, **within(folder, overrides, task)}
     write_json(folder / MEMBER, done)

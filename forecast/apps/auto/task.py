@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +31,8 @@ from forecast.text.terminal import shell_word
 LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
-OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage")
+OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage", "budget")
+BUDGET = "budget="
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 UNKNOWN = "unknown"
@@ -101,7 +103,7 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     if arguments.target is not None:
         own = [*own, f"data.target={hydra_value(arguments.target)}"]
     future = next((word.partition("=")[2] for word in others if word.startswith("future=")), None)
-    others = [word for word in others if not word.startswith("future=")]
+    others = [word for word in others if not word.startswith(("future=", BUDGET))]
     notes: list[str] = []
     panel_words = tuple(f"data.{key}=" for key in PANEL_KEYS)
     chosen = {word.partition("=")[0] for word in (*own, *others)}
@@ -132,6 +134,20 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
         task.words.extend(f"{key}={hydra_value(value)}" for key, value in floor_setting(values, names).items())
     # a season that was typed is that of the patches too
     return task._replace(period=source.season or period, intermittent=any(map(mostly_zero, values.T)))
+
+
+def by_processor(settings: Sequence[str]) -> bool:
+    """Whether minutes are those of a processor (budget=cpu). UserError for another word, and where none are counted."""
+    kinds = [word.removeprefix(BUDGET) for word in settings if word.startswith(BUDGET)]
+    if not kinds or kinds[-1] == "time":
+        return False
+    if kinds[-1] != "cpu":
+        raise UserError(
+            f"{BUDGET}{kinds[-1]}: minutes are those of the clock, budget=time, or of a processor, budget=cpu"
+        )
+    if not sys.platform.startswith("linux"):
+        raise UserError("budget=cpu: the seconds of a processor are counted on Linux. Leave it out")
+    return True
 
 
 def check_known(task: AutoTask) -> None:
@@ -169,7 +185,8 @@ def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
             near = closest(key, [*OTHERS, "data.target"])
             raise UserError(
                 f"{word}: forecast auto does not take it.{near} It takes data.KEY=VALUE, data/split=NAME, "
-                "protocol=NAME, seed=N, trainer=NAME, checks.leakage=false and future=FILE; the rest it chooses."
+                "protocol=NAME, seed=N, trainer=NAME, checks.leakage=false, budget=cpu and future=FILE; the rest it "
+                "chooses."
             )
     return own, others
 
