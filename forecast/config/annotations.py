@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
+from typing_extensions import NotRequired, Required, Unpack
+
 from forecast.bounds import Bound, Digits
 
 UNIONS = (Union, types.UnionType)
+UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # typing has its own from Python 3.11 on
 SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
 # annotation -> the types of YAML that match, and their name. True is an int to Python, but matches bool alone.
 PLAIN: typing.Mapping[object, tuple[Any, str]] = {
@@ -26,9 +29,26 @@ PLAIN: typing.Mapping[object, tuple[Any, str]] = {
 
 
 def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
-    """The parameters of a class or function; annotations written as text are evaluated where possible."""
+    """The parameters of a class or function, `**options: Unpack[Options]` as a keyword for each key of Options.
+
+    Annotations written as text are evaluated where possible. The default of a key that may be left out is `...`: it is
+    not known.
+    """
     try:
-        return dict(inspect.signature(target, eval_str=True).parameters)
+        result = dict(inspect.signature(target, eval_str=True).parameters)
+        rest = [p for p in result.values() if p.kind is p.VAR_KEYWORD and typing.get_origin(p.annotation) in UNPACKS]
+        for parameter in rest:
+            (options,) = typing.get_args(result.pop(parameter.name).annotation)
+            for name, annotation in typing.get_type_hints(options, include_extras=True).items():
+                qualifier = typing.get_origin(annotation)
+                needed = name in options.__required_keys__ and qualifier is not NotRequired
+                result[name] = inspect.Parameter(
+                    name,
+                    parameter.KEYWORD_ONLY,
+                    default=parameter.empty if needed else ...,
+                    annotation=typing.get_args(annotation)[0] if qualifier in (Required, NotRequired) else annotation,
+                )
+        return result
     except (NameError, TypeError, SyntaxError):
         return dict(inspect.signature(target).parameters)
 

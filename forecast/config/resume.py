@@ -137,7 +137,7 @@ def _set(config: DictConfig, composed: DictConfig, key: str) -> str:
         # not in the saved config: the run had the default of the class
         target = OmegaConf.select(config, f"{node}._target_") if node else None
         parameter = None if target is None else parameters(resolve_target(target, node)).get(name)
-        if parameter is not None and parameter.default is not parameter.empty:
+        if parameter is not None and parameter.default is not parameter.empty and parameter.default is not ...:
             before = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
     if isinstance(before, bool) is isinstance(now, bool) and before == now:
         return ""

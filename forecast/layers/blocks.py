@@ -6,7 +6,9 @@ from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
+from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
 from forecast.layers.cache import CrossedCache
 from forecast.layers.dropout import Dropout
@@ -14,11 +16,23 @@ from forecast.layers.feed_forward import Activation, FeedForward
 from forecast.layers.heads import merge_heads
 
 
+class BlockOptions(TypedDict):
+    """The keywords of a model that are the `BlockSizes` of its layers.
+
+    d_model: width D; n_heads: H; d_ff: inner width of the feed-forward network; dropout: share of activations dropped
+    in training.
+    """
+
+    d_model: Positive
+    n_heads: Positive
+    d_ff: Positive
+    dropout: Share
+    activation: Activation
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockSizes:
-    """What all layers of a model share. d_model: width D; n_heads: H; d_ff: inner width of the feed-forward network;
-    dropout: share of activations dropped in training.
-    """
+    """What all layers of a model share: its `BlockOptions`."""
 
     d_model: int
     n_heads: int

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes
+from forecast.layers.blocks import BlockOptions, BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
 from forecast.layers.causal_embedding import PointDataEmbedding
-from forecast.layers.feed_forward import Activation
 from forecast.layers.output_map import OutputMap
 from forecast.models.autoregressive import (
     CausalDecoder,
@@ -46,27 +46,23 @@ class DecoderOnly(ForecastModel, CausalDecoder):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         decoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
         decoder_attention: AttentionFactories,
+        **options: Unpack[BlockOptions],
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
-        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
+        sizes = BlockSizes(**options)
         self.n_rows = window.seq_len + window.pred_len - 1
         self.embedding = PointDataEmbedding(
-            **window.widths, d_model=d_model, max_len=self.n_rows, dropout=dropout, encoding=embedding
+            **window.widths, d_model=sizes.d_model, max_len=self.n_rows, dropout=sizes.dropout, encoding=embedding
         )
         self.layers = CausalStack(self.layer(sizes, decoder_attention, layer=i) for i in range(decoder_layers))
         for layer in self.layers:
             check_cacheable("decoder_attention", layer.attention)
-        self.norm = self.layer.last_norm(d_model)
-        self.head = OutputMap(d_model, window.n_columns * window.outputs)
+        self.norm = self.layer.last_norm(sizes.d_model)
+        self.head = OutputMap(sizes.d_model, window.n_columns * window.outputs)
         self.draw_weights()
 
     def draw_weights(self) -> None:

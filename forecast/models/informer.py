@@ -5,13 +5,13 @@ from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes, EncoderLayer
+from forecast.layers.blocks import BlockOptions, BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import DataEmbedding
-from forecast.layers.feed_forward import Activation
 from forecast.layers.heads import merge_heads, mix_heads
 from forecast.models.autoregressive import instance_normed_rows
 from forecast.models.base import ForecastModel, WindowShape
@@ -19,6 +19,16 @@ from forecast.models.decoders import AutoregressiveDecoder, Decoder, OneShotDeco
 
 DecodeName = Literal["one_shot", "autoregressive"]
 DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregressive": AutoregressiveDecoder}
+
+
+class InformerOptions(BlockOptions):
+    """Keywords of an `Informer` that its subclasses and `InformerPlus` take too and pass on unchanged."""
+
+    decoder_layers: Layers
+    embedding: CalendarEncoding
+    encoder_attention: AttentionFactories
+    decoder_attention: AttentionFactories
+    cross_attention: AttentionFactories
 
 
 class Informer(ForecastModel):
@@ -45,13 +55,8 @@ class Informer(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         encoder_layers: Layers,
         decoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
         distil: bool,
         mix: bool,
         embedding: CalendarEncoding,
@@ -60,12 +65,13 @@ class Informer(ForecastModel):
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,
+        **options: Unpack[BlockOptions],
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
-        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
+        sizes = BlockSizes(**options)
 
         self.encoder_embedding = DataEmbedding(
-            **window.widths, d_model=d_model, max_len=window.seq_len, dropout=dropout, encoding=embedding
+            **window.widths, d_model=sizes.d_model, max_len=window.seq_len, dropout=sizes.dropout, encoding=embedding
         )
         self.encoder = self.make_encoder(sizes, encoder_attention, n_layers=encoder_layers, distil=distil)
         self.decoder = DECODERS[decode](

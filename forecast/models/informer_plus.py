@@ -7,14 +7,13 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
-from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.feed_forward import Activation
+from forecast.bounds import Layers, Positive
 from forecast.layers.patched_steps import patched, unpatched
 from forecast.layers.window_scale import NORMALIZATIONS, Normalization
 from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options, WindowShape
-from forecast.models.informer import Informer
+from forecast.models.informer import Informer, InformerOptions
 from forecast.models.naive import SeasonalNaive
 from forecast.models.ridge import Ridge
 
@@ -49,27 +48,18 @@ class InformerPlus(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         encoder_layers: Layers,
-        decoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
         distil: bool,
-        embedding: CalendarEncoding,
         normalization: Normalization,
         columns: Literal["joint", "independent"],
         tokens: Literal["conv", "patch"],
         patch_len: Positive,
         skip: Literal["ridge", "seasonal", "none"],
         skip_options: Mapping[str, object] | None = None,
-        encoder_attention: AttentionFactories,
-        decoder_attention: AttentionFactories,
-        cross_attention: AttentionFactories,
+        **options: Unpack[InformerOptions],
     ) -> None:
         super().__init__(window)
-        if tokens == "patch" and embedding == "fixed":
+        if tokens == "patch" and options.get("embedding") == "fixed":
             raise ValueError(
                 "model.tokens=patch with model.embedding=fixed: a patch has the calendar of several steps, and fixed "
                 "looks up that of one. Set model.embedding=timeF, or model.tokens=conv"
@@ -83,19 +73,10 @@ class InformerPlus(ForecastModel):
         self.place = NORMALIZATIONS[normalization]
         self.network = Informer(
             window=self.inner_window(),
-            d_model=d_model,
-            n_heads=n_heads,
-            d_ff=d_ff,
             encoder_layers=encoder_layers,
-            decoder_layers=decoder_layers,
-            dropout=dropout,
-            activation=activation,
             distil=distil,
             mix=False,
-            embedding=embedding,
-            encoder_attention=encoder_attention,
-            decoder_attention=decoder_attention,
-            cross_attention=cross_attention,
+            **options,
         )
         self.skip: FittedModel | None = None
         if skip != "none":

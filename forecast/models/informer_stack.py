@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
+from forecast.bounds import Layers
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
-from forecast.layers.feed_forward import Activation
 from forecast.models.base import WindowShape
-from forecast.models.informer import DecodeName, Informer, distilling_encoder
+from forecast.models.informer import DecodeName, Informer, InformerOptions, distilling_encoder
 
 
 class InformerStack(Informer):
@@ -30,41 +30,23 @@ class InformerStack(Informer):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         stack_layers: Sequence[Layers],
-        decoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
         distil: bool,
         mix: bool,
-        embedding: CalendarEncoding,
         instance_norm: bool = False,
         decode: DecodeName = "one_shot",
-        encoder_attention: AttentionFactories,
-        decoder_attention: AttentionFactories,
-        cross_attention: AttentionFactories,
+        **options: Unpack[InformerOptions],
     ) -> None:
         check_stacks(stack_layers, window.seq_len)
         self.stack_layers = tuple(stack_layers)  # before Informer's constructor, which calls make_encoder
         super().__init__(
             window=window,
-            d_model=d_model,
-            n_heads=n_heads,
-            d_ff=d_ff,
             encoder_layers=sum(stack_layers),
-            decoder_layers=decoder_layers,
-            dropout=dropout,
-            activation=activation,
             distil=distil,
             mix=mix,
-            embedding=embedding,
             instance_norm=instance_norm,
             decode=decode,
-            encoder_attention=encoder_attention,
-            decoder_attention=decoder_attention,
-            cross_attention=cross_attention,
+            **options,
         )
 
     def make_encoder(

@@ -4,12 +4,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import Layers, Positive, Share
+from forecast.bounds import Layers, Positive
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes, EncoderLayer
+from forecast.layers.blocks import BlockOptions, BlockSizes, EncoderLayer
 from forecast.layers.dropout import Dropout
-from forecast.layers.feed_forward import Activation
 from forecast.layers.output_map import OutputMap
 from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
 from forecast.models.base import ForecastModel, WindowShape, by_step
@@ -50,18 +50,15 @@ class PatchTST(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         encoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
         patch_len: Positive,
         stride: Positive,
         instance_norm: bool = False,
         encoder_attention: AttentionFactories,
+        **options: Unpack[BlockOptions],
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
+        sizes = BlockSizes(**options)
         self.patch_len, self.stride = patch_len, stride
         n_patches = count_patches(window.seq_len, patch_len, stride)
         self.beside = None
@@ -73,18 +70,17 @@ class PatchTST(ForecastModel):
                 pred_len=window.pred_len,
                 patch_len=patch_len,
                 stride=stride,
-                d_model=d_model,
+                d_model=sizes.d_model,
             )
             n_patches += self.beside.n_future
-        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
 
-        self.embedding = nn.Linear(patch_len, d_model)
-        self.positions = nn.Parameter(torch.empty(n_patches, d_model).uniform_(-POSITION_RANGE, POSITION_RANGE))
-        self.dropout = Dropout(dropout)
+        self.embedding = nn.Linear(patch_len, sizes.d_model)
+        self.positions = nn.Parameter(torch.empty(n_patches, sizes.d_model).uniform_(-POSITION_RANGE, POSITION_RANGE))
+        self.dropout = Dropout(sizes.dropout)
         self.encoder = nn.Sequential(
             *(EncoderLayer(sizes, encoder_attention, layer=i, norm=BatchNorm) for i in range(encoder_layers))
         )
-        self.head = OutputMap(n_patches * d_model, window.pred_len * window.outputs)
+        self.head = OutputMap(n_patches * sizes.d_model, window.pred_len * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

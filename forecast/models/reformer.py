@@ -2,12 +2,12 @@
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
+from forecast.bounds import CalendarEncoding, Layers, Positive
 from forecast.layers.attention_layer import AttentionFactories, SelfAttention
-from forecast.layers.blocks import BlockSizes
+from forecast.layers.blocks import BlockOptions, BlockSizes
 from forecast.layers.embedding import DataEmbedding
-from forecast.layers.feed_forward import Activation
 from forecast.layers.output_map import OutputMap
 from forecast.layers.pre_norm import PreNorm
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack
@@ -38,24 +38,20 @@ class Reformer(ForecastModel):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         encoder_layers: Layers,
         feed_forward_chunks: Positive,
-        dropout: Share,
-        activation: Activation,
         embedding: CalendarEncoding,
         instance_norm: bool = False,
         encoder_attention: AttentionFactories,
+        **options: Unpack[BlockOptions],
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
-        sizes = BlockSizes(d_model=d_model, n_heads=n_heads, d_ff=d_ff, dropout=dropout, activation=activation)
+        sizes = BlockSizes(**options)
         self.embedding = DataEmbedding(
             **window.widths,
-            d_model=d_model,
+            d_model=sizes.d_model,
             max_len=window.seq_len + window.pred_len,
-            dropout=dropout,
+            dropout=sizes.dropout,
             encoding=embedding,
         )
         self.layers = ReversibleStack(
@@ -64,8 +60,8 @@ class Reformer(ForecastModel):
                 for i in range(encoder_layers)
             ]
         )
-        self.norm = nn.LayerNorm(d_model)
-        self.head = OutputMap(d_model, window.n_targets * window.outputs)
+        self.norm = nn.LayerNorm(sizes.d_model)
+        self.head = OutputMap(sizes.d_model, window.n_targets * window.outputs)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]

@@ -1,10 +1,10 @@
 """The plain Transformer."""
 
-from forecast.bounds import CalendarEncoding, Layers, Positive, Share
-from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.feed_forward import Activation
+from typing_extensions import Unpack
+
+from forecast.bounds import Layers
 from forecast.models.base import WindowShape
-from forecast.models.informer import DecodeName, Informer
+from forecast.models.informer import DecodeName, Informer, InformerOptions
 
 
 class Transformer(Informer):
@@ -23,35 +23,17 @@ class Transformer(Informer):
         self,
         *,
         window: WindowShape,
-        d_model: Positive,
-        n_heads: Positive,
-        d_ff: Positive,
         encoder_layers: Layers,
-        decoder_layers: Layers,
-        dropout: Share,
-        activation: Activation,
-        embedding: CalendarEncoding,
         instance_norm: bool = False,
         decode: DecodeName = "one_shot",
-        encoder_attention: AttentionFactories,
-        decoder_attention: AttentionFactories,
-        cross_attention: AttentionFactories,
+        **options: Unpack[InformerOptions],
     ) -> None:
         super().__init__(
             window=window,
-            d_model=d_model,
-            n_heads=n_heads,
-            d_ff=d_ff,
             encoder_layers=encoder_layers,
-            decoder_layers=decoder_layers,
-            dropout=dropout,
-            activation=activation,
             distil=False,
             mix=False,
-            embedding=embedding,
             instance_norm=instance_norm,
             decode=decode,
-            encoder_attention=encoder_attention,
-            decoder_attention=decoder_attention,
-            cross_attention=cross_attention,
+            **options,
         )

@@ -1,6 +1,5 @@
 """Optimizers and schedules as the training needs them, and a trial of both before it."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
+from forecast.config.annotations import parameters
 from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import options
 from forecast.errors import UserError
@@ -84,13 +84,13 @@ def _fits(name: str, value: object, weight: Tensor) -> bool:
 def takes(make: Callable[..., object], name: str) -> bool:
     """Whether a class or function has a parameter `name`; not where a partial function's keywords give it a value."""
     keywords = getattr(make, "keywords", {})
-    return name in inspect.signature(getattr(make, "func", make)).parameters and keywords.get(name) is None
+    return name in parameters(getattr(make, "func", make)) and keywords.get(name) is None
 
 
 def is_stepwise(make: Callable[..., LRScheduler]) -> bool:
     """Whether a schedule changes the rate after every step: of all others a step is an epoch."""
     target = getattr(make, "func", make)
-    return TOTAL in inspect.signature(target).parameters or target in BY_STEP
+    return TOTAL in parameters(target) or target in BY_STEP
 
 
 def dry_step(config: RunConfig) -> None:
