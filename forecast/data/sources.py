@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import Bound, Positive, Sampling, Seed, Text
@@ -84,6 +83,26 @@ def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> Flo
     h = np.arange(1, steps + 1)[:, None]
     result: FloatArray = sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
     return result
+
+
+MARKED, LATER, NOISE = 0.25, 12, 0.2  # of `recall_frame`: share of marked hours, hours until they are seen, deviation
+RECALL = ("mark", "signal", "y")
+
+
+def recall_frame(*, seed: int = 7, rows: int = 24_000) -> SeriesFrame:
+    """`rows` hours of a series that only attention to content can foresee: what happened at the last marked hour.
+
+    signal is noise N(0, 1); mark is 1 at a fourth of the hours, drawn at random, else 0. y at hour t is the signal at
+    the last marked hour up to t - 12, which lies at a random distance, and noise of deviation 0.2. No sum of past
+    values says which signal that is: a linear map knows y only from y.
+    """
+    rng = np.random.default_rng(seed)
+    mark, signal = rng.random(rows) < MARKED, rng.standard_normal(rows)
+    last = np.maximum.accumulate(np.where(mark, np.arange(rows), -1))
+    held = np.where(last < 0, 0.0, signal[last])
+    y = np.concatenate([np.zeros(min(LATER, rows)), held[:-LATER]])[:rows] + NOISE * rng.standard_normal(rows)
+    values: FloatArray = np.round(np.stack([mark.astype(np.float64), signal, y], axis=1), 6)
+    return SeriesFrame(values, pd.date_range(_START, periods=rows, freq="h"), RECALL, "h", "recall")
 
 
 def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, FloatArray, FloatArray]:
@@ -363,26 +382,65 @@ class CsvSource(Roles, FileSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoSource(Source):
-    """The made-up series of `forecast.data.sources`: no file, no download, and a known best error."""
+class MadeUpSource(Source):
+    """A made-up series: no file, no download, and a known best error. demo_seed: of what is drawn."""
 
-    name: str = "demo"
     demo_seed: Seed = 7
     rows: Annotated[int, Bound(lambda rows: 3 <= rows <= MOST_ROWS, f"must be at least 3 and at most {MOST_ROWS}")] = (
         4000
     )
 
+    @abstractmethod
+    def made(self) -> SeriesFrame:
+        """All columns."""
+
+    @abstractmethod
+    def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
+        """The best MSE possible for T columns -> (steps, T), in original units."""
+
     def frame(self) -> SeriesFrame:
-        """The demo's series."""
-        full = demo_frame(seed=self.demo_seed, rows=self.rows)
+        """The columns that are used."""
+        full = self.made()
         columns = self._columns_to_read(full.columns, full.name)
         values = full.values[:, [full.columns.index(name) for name in columns]]
         return replace(full, values=values, columns=columns)
 
     def checksum(self) -> str:
         """The seed and the number of rows: they determine all values."""
-        return f"demo-seed{self.demo_seed}-rows{self.rows}"
+        return f"{self.name}-seed{self.demo_seed}-rows{self.rows}"
 
-    def best_mse(self, columns: Sequence[str], steps: int) -> npt.NDArray[np.float64]:
-        """The best MSE possible for T columns -> (steps, T), in original units."""
+
+@dataclass(frozen=True, kw_only=True)
+class DemoSource(MadeUpSource):
+    """Seasons, a trend, a change of regime and noise with memory: `demo_frame`."""
+
+    name: str = "demo"
+
+    def made(self) -> SeriesFrame:
+        """All columns."""
+        return demo_frame(seed=self.demo_seed, rows=self.rows)
+
+    def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
+        """That of the noise."""
         return best_mse(seed=self.demo_seed, rows=self.rows, columns=columns, steps=steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallSource(MadeUpSource):
+    """What only attention to content can foresee: `recall_frame`."""
+
+    name: str = "recall"
+
+    def made(self) -> SeriesFrame:
+        """All columns."""
+        return recall_frame(seed=self.demo_seed, rows=self.rows)
+
+    def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
+        """That of the noise, up to LATER steps; of marks and signals, which nothing tells, their variance.
+
+        Beyond these steps a marked hour may be still to come with probability 1 - (1 - MARKED)^(h - LATER), and what is
+        known is worth the rest.
+        """
+        unknown = 1 - (1 - MARKED) ** np.maximum(0, np.arange(1, steps + 1) - LATER)
+        errors = {"mark": MARKED * (1 - MARKED), "signal": 1.0, "y": NOISE**2 + unknown * (2 - unknown)}
+        return np.stack([np.broadcast_to(np.asarray(errors[name]), steps) for name in columns], axis=1)

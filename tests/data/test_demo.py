@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from forecast.config.entry import composed
 from forecast.data import sources
-from forecast.data.sources import best_mse, demo_frame
+from forecast.data.sources import LATER, NOISE, RecallSource, best_mse, demo_frame, recall_frame
 
 COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 ROWS = 4000
@@ -98,3 +99,41 @@ def test_the_optimal_forecast_reaches_best_mse_and_seasonal_naive_is_clearly_wor
 def test_a_best_error_is_not_near_zero():
     best = best_mse(seed=7, rows=ROWS, columns=COLUMNS, steps=24).mean(axis=0)
     assert (best / demo_frame().values.var(axis=0) > 0.08).all()
+
+
+STEPS = 17  # of which the last five ask for hours that are still to come
+
+
+def recalled(values):
+    """What somebody forecasts who knows the rule, (W, STEPS), and the truth; of marks still to come by their share."""
+    (mark, signal, y), origins = values.T, np.arange(100, len(values) - STEPS)
+    last = np.maximum.accumulate(np.where(mark > 0, np.arange(len(mark)), -1))
+    seen = np.minimum(origins[:, None] + np.arange(STEPS) - LATER, origins[:, None] - 1)
+    share = 0.75 ** np.maximum(0, np.arange(1, STEPS + 1) - LATER)
+    return share * signal[last[seen]], y[origins[:, None] + np.arange(STEPS)]
+
+
+def test_who_recalls_the_last_marked_hour_reaches_the_best_error_of_recall():
+    source = composed(["data=recall", "data.demo_seed=3"]).config.data.build(RecallSource)
+    frame = source.frame()
+    assert frame.columns == ("mark", "signal", "y") and len(frame.values) == 24_000
+    forecast, truth = recalled(frame.values)
+    best = source.best_mse(["y"], STEPS)[:, 0]
+    assert best[:LATER] == pytest.approx(NOISE**2) and (np.diff(best[LATER - 1 :]) > 0).all()
+    np.testing.assert_allclose(((forecast - truth) ** 2).mean(0), best, rtol=0.06)
+
+
+def test_a_linear_map_of_all_that_is_seen_is_far_from_it():
+    values = recall_frame(rows=6000).values
+    windows = np.lib.stride_tricks.sliding_window_view(values, 36, axis=0)[:-LATER].reshape(-1, 3 * 36)
+    for step in (1, LATER):
+        truth = values[35 + step :][: len(windows), 2]
+        left = truth - windows @ np.linalg.lstsq(windows, truth, rcond=None)[0]
+        assert left.var() > 10 * NOISE**2
+
+
+def test_recall_is_its_seed_and_no_column_tells_y_alone():
+    first, again, other = (recall_frame(seed=seed, rows=1009).values for seed in (3, 3, 5))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert set(np.unique(first[:, 0])) == {0, 1} and 0.2 < first[:, 0].mean() < 0.3
+    assert abs(np.corrcoef(first[:-LATER, 1], first[LATER:, 2])[0, 1]) < 0.6  # 0.5: at a marked hour it is just that

@@ -20,7 +20,7 @@ from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
-from forecast.data.sources import DemoSource, Source
+from forecast.data.sources import MadeUpSource, Source
 from forecast.evaluation.baselines import WEIGHTS
 from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
@@ -171,7 +171,7 @@ def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale
 
 def best_reachable(source: Source | None, data: Prepared) -> np.ndarray | None:
     """The least MSE any forecaster could reach at each step (P,), mean over columns, scaled units; None if unknown."""
-    if not isinstance(source, DemoSource):
+    if not isinstance(source, MadeUpSource):
         return None
     mse: np.ndarray = source.best_mse(data.target_names, data.pred_len) / data.target_scale[1] ** 2
     return np.asarray(mse.mean(1))
