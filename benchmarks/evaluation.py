@@ -41,7 +41,7 @@ def run(setting: Setting) -> Figures:
             "device": device,
         }
         evaluation = evaluate(model.to(device).eval(), data, split="test", **how)
-        errors["ours"] = evaluation.errors.overall()["scaled"]["mse"]
+        errors["ours"] = evaluation.errors.mse() or 0.0  # each window has a truth
 
     contenders: dict[str, Callable[[], None]] = {"ours": our_test}
     if peer := authors(setting):

@@ -1,7 +1,7 @@
 """Our side: mechanisms, models and data as the config builds them for a training."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,7 +35,8 @@ def values(*overrides: str) -> RunConfig:
 def mechanism(name: str, *, causal: bool, device: str) -> nn.Module:
     """The mechanism of conf/attention/NAME.yaml, without dropout, in training mode: fresh random draws at each call."""
     config = values(f"attention={name}", "model=informer", "model.dropout=0.0")
-    built: nn.Module = build(cast(Mapping[str, Plain], config.plain["attention"])["mechanism"])(causal=causal, layer=0)
+    make = build(cast(Mapping[str, Mapping[str, Plain]], config.plain["attention"])["mechanism"])
+    built = cast(Callable[..., nn.Module], make)(causal=causal, layer=0)
     return built.to(device)
 
 

@@ -1,7 +1,6 @@
 """Long-horizon time-series forecasting with the Informer: `from forecast import Forecaster`."""
 
 from importlib.metadata import version
-from typing import Any
 
 from forecast.text.overrides import DISTRIBUTION
 
@@ -10,7 +9,7 @@ __all__ = ["Forecaster", "UserError", "__version__"]
 __version__ = version(DISTRIBUTION)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     """What is imported when it is asked for: torch and pandas take seconds, which `--help` need not wait."""
     if name == "Forecaster":
         from forecast.apps.forecaster import Forecaster

@@ -8,7 +8,7 @@ names no place outside its folder (`bare_name`), and gives no override but those
 import math
 import tokenize
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ import annotated_types
 from forecast.errors import UserError
 
 T = TypeVar("T")
+Arrays = dict[str, Any]  # of an archive, by their names: NumPy's, for whose import `--help` does not wait
 Count = Annotated[int, annotated_types.Ge(0)]
 Positive = Annotated[int, annotated_types.Ge(1)]
 NotNegative = Annotated[float, annotated_types.Ge(0)]
@@ -83,7 +84,7 @@ def read_yaml(path: Path, shape: type[T], *, most: float = 1) -> T | None:
     if content is None:
         return None
     try:
-        value = _plain_loader()(content).get_single_data()
+        value = _plain_loader()(content)
     except (yaml.YAMLError, ValueError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -92,7 +93,7 @@ def read_yaml(path: Path, shape: type[T], *, most: float = 1) -> T | None:
 
 
 @cache
-def _plain_loader() -> Any:
+def _plain_loader() -> Callable[[bytes], object]:
     import yaml
 
     class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
@@ -109,12 +110,10 @@ def _plain_loader() -> Any:
             self.depth -= 1
             return node
 
-    return PlainLoader
+    return lambda content: PlainLoader(content).get_single_data()
 
 
-def read_arrays(
-    path: Path, arrays: Mapping[str, Array], *, most: float, rest: Array | None = None
-) -> dict[str, Any] | None:
+def read_arrays(path: Path, arrays: Mapping[str, Array], *, most: float, rest: Array | None = None) -> Arrays | None:
     """Those of the arrays that an uncompressed archive has (.npz); None where there is no such file.
 
     rest: of all others; None: they are not read.
@@ -193,7 +192,7 @@ def checked(path: Path | str, value: object, shape: type[T], *, finite: bool = T
 
     _check_values(path, value, finite=finite)
     try:
-        _adapter(cast(Hashable, shape)).validate_python(value, strict=True)
+        _validator(cast(Hashable, shape))(value, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place, reason = ".".join(map(str, first["loc"]))[:LONGEST_NAME], first["msg"].replace("Input should", "must")
@@ -204,10 +203,10 @@ def checked(path: Path | str, value: object, shape: type[T], *, finite: bool = T
 
 
 @cache
-def _adapter(shape: Hashable) -> Any:
+def _validator(shape: Hashable) -> Callable[..., object]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(cast(Any, shape))
+    return TypeAdapter(cast(type[object], shape)).validate_python
 
 
 def _check_values(path: Path | str, value: object, *, finite: bool) -> None:

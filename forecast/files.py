@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stubs take each keyword for allow_pickle
 
 
-def rounded(value: Any) -> Any:
+def rounded(value: object) -> object:
     """The same structure, floats rounded to DECIMALS, small ones to as many digits; NaN and inf become None.
 
     Tuples and arrays become lists.

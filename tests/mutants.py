@@ -280,8 +280,8 @@ MODELS = [
         "model-ridge-refitted-to-train",
         "A refitted map is that of all windows, at the strength that validation chose.",
         "forecast/models/ridge.py",
-        "again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])",
-        "again = {} if whole is None else maps_by_strength(train, **shape, strengths=[best])",
+        "again = {} if whole is None else fitted(whole, strengths=[best])",
+        "again = {} if whole is None else fitted(train, strengths=[best])",
         ("tests/models/test_fitted.py::test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose",),
     ),
     Mutant(

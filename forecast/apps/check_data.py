@@ -35,8 +35,9 @@ def main(arguments: argparse.Namespace) -> Answer:
     given = typed_settings(arguments.settings, "data", known)
     use = {"target": arguments.target} | {key: given.pop(key) for key in ("features", "target") if key in given}
     given = {key: value for key, value in short.items() if value is not None} | given
-    ids = given.pop("id_column", None) or ()
-    check = check_file(arguments.file, given, **use, ids=(ids,) if isinstance(ids, str) else tuple(ids))
+    ids = given.pop("id_column", None)
+    names = (ids,) if isinstance(ids, str) else tuple(ids) if isinstance(ids, list) else ()
+    check = check_file(arguments.file, given, **use, ids=names)
     with np.errstate(over="ignore", invalid="ignore"):  # of columns that reach the largest float
         say("\n".join([*facts(check), *findings(check), *advice(check)]))
     return Answer(rounded(document(check)), exit_status=0 if check.command else 1)

@@ -3,6 +3,7 @@
 import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -41,7 +42,7 @@ def evaluate(cfg: DictConfig) -> Answer:
         with as_stored(loaded.checkpoint):
             print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
-    protocol: Protocol = build(whole.protocol)
+    protocol = cast(Protocol, build(whole.protocol))
     with engine_of(settings, protocol) as elsewhere:
         started, memory = time.perf_counter(), PeakMemory()
         result = loaded.result(

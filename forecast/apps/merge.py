@@ -37,9 +37,10 @@ def main(arguments: argparse.Namespace) -> Answer:
         sheet, rows = place(beside(output).name), place(output.name)
         join(rows, ending, parts)
         count = sum(part.rows for _, part in parts)
-        series = {"first": 0, "stop": run["series"], "rows": count}
         far, md5 = all_far(part.far for _, part in parts), file_md5(rows)
-        whole = ForecastPart(run=run, shard=(1, 1), **series, head=head, far=far, md5=md5)
+        whole = ForecastPart(
+            run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, far=far, md5=md5
+        )
         sheet.write_text(whole.text(), encoding="utf-8")
     say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
     counts = {key: run[key] for key in ("series", "left_out", "unseen")}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 from forecast.attention.base import exporting
 from forecast.attention.pattern import PatternAttention, check_fits, log2_ceil
 from forecast.bounds import Positive, Share, at_least
+from forecast.ops.context import Context
 
 # Numbers of one operand that all shifts go through before the next.
 PIECE = 2**19
@@ -106,37 +107,37 @@ class ShiftedScores(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, shifts: list[int]) -> Tensor:
+    def forward(ctx: Context[list[int]], q: Tensor, k: Tensor, shifts: list[int]) -> Tensor:
         """In the dtype of q."""
         ctx.save_for_backward(q, k)
-        ctx.shifts = shifts
+        ctx.kept = shifts
         return products(q, k, shifts, nothing=-math.inf)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Context[list[int]], grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """The gradients of q and k."""
         q, k = ctx.saved_tensors
-        return gathered(grad, k, ctx.shifts), scattered(grad, q, ctx.shifts).to(k.dtype), None
+        return gathered(grad, k, ctx.kept), scattered(grad, q, ctx.kept).to(k.dtype), None
 
 
 class ShiftedSum(torch.autograd.Function):
     """Sum over shifts of weight times value i - shift: weights (B, H, L, S), v (B, H, L, V) -> (B, H, L, V)."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, v: Tensor, shifts: list[int]) -> Tensor:
+    def forward(ctx: Context[list[int]], weights: Tensor, v: Tensor, shifts: list[int]) -> Tensor:
         """In the dtype of weights."""
         ctx.save_for_backward(weights, v)
-        ctx.shifts = shifts
+        ctx.kept = shifts
         return gathered(weights, v, shifts)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Context[list[int]], grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """The gradients of weights and v."""
         weights, v = ctx.saved_tensors
         # a weight without a value behind it changes nothing: no gradient
-        return products(grad, v, ctx.shifts, nothing=0.0), scattered(weights, grad, ctx.shifts).to(v.dtype), None
+        return products(grad, v, ctx.kept, nothing=0.0), scattered(weights, grad, ctx.kept).to(v.dtype), None
 
 
 def products(x: Tensor, y: Tensor, shifts: list[int], *, nothing: float) -> Tensor:

@@ -4,7 +4,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -14,13 +14,11 @@ from forecast.run_folder import checkpoint_path
 
 ANOTHER = "Use another one of its run."
 FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
-
-
 Entries = dict[str, Any]  # of a file from anywhere: `checkpoint.validate` looks at each before it is used
 
 
-def read_plain(path: Path) -> Any:
-    """The content of a checkpoint: plain containers, and tensors on the CPU.
+def read_plain(path: Path) -> Entries:
+    """The content of a checkpoint: plain containers, and tensors on the CPU; by other means it may be no mapping.
 
     Raises UserError when there is no such file, and for what `read_torch_file` refuses.
     """
@@ -34,9 +32,10 @@ def read_plain(path: Path) -> Any:
     if not path.stat().st_size:
         raise UserError(f"ckpt_path={path} is empty: a copy was cut off, or the disk was full. {ANOTHER}")
     plain = "Checkpoints of this program hold plain containers and tensors only."
-    return read_torch_file(
+    content = read_torch_file(
         path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain, old_format=False
     )
+    return cast(Entries, content)  # `check_content` looks
 
 
 def read_torch_file(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -328,10 +329,9 @@ def check_config_is_plain(config: object) -> None:
     """
     for where, node in target_nodes(config):
         target = node["_target_"]
-        named = isinstance(target, str) and target.startswith(TRAINING_ONLY)
-        if named and not CLASS_NAME.fullmatch(target):
-            raise UserError(f"{where}._target_={target}: not allowed")
-        if named:
+        if isinstance(target, str) and target.startswith(TRAINING_ONLY):
+            if not CLASS_NAME.fullmatch(target):
+                raise UserError(f"{where}._target_={target}: not allowed")
             fits = where.split(".", maxsplit=1)[0] in TRAINING_SECTIONS
         else:  # by another name too
             fits = not f"{resolve_target(target, where).__module__}.".startswith(TRAINING_ONLY)
@@ -385,7 +385,7 @@ def spread_of(loss: Recipe) -> Spread | None:
     """
     if not loss.target or loss.target.startswith(TRAINING_ONLY) or not loss.extends(Spread):
         return None
-    spread = build({"loss": loss.node})["loss"]
+    spread = cast(Mapping[str, object], build({"loss": loss.node}))["loss"]
     assert isinstance(spread, Spread)
     return spread
 

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import pandas as pd
 import torch
@@ -97,7 +97,7 @@ def check_content(path: Path, content: object) -> None:
         too_large = f"is too large: its tensors are together more than {SHARED} times as large as the file"
         require(size <= SHARED * path.stat().st_size, "state_dict", too_large)
         _check_types(content)
-        require(isinstance(epoch(content), int), "loops", "does not say how many epochs have begun")
+        epoch(content)
         config = record["config"]
         for key, least in (("seq_len", 1), ("label_len", 0), ("pred_len", 1)):
             where = f"{RECORD}.config.{key}"
@@ -118,11 +118,16 @@ def check_content(path: Path, content: object) -> None:
         ) from None
 
 
-def epoch(content: Entries) -> Any:
-    """The last epoch begun. Lightning's own `epoch` counts from 0 during an epoch and is one further at the end."""
+def epoch(content: Entries) -> int:
+    """The last epoch begun. Lightning's own `epoch` counts from 0 during an epoch and is one further at the end.
+
+    Raises WrongEntry where there is none.
+    """
     node: object = content["loops"]
     for key in ("fit_loop", "epoch_progress", "current", "started"):
         node = node.get(key) if isinstance(node, dict) else None
+    if not isinstance(node, int):
+        raise WrongEntry("loops does not say how many epochs have begun")
     return node
 
 

@@ -211,7 +211,7 @@ def sentences(comparison: Comparison) -> list[str]:
         else:
             named = ", ".join(unsure[:4]) + (f" and {len(unsure) - 4} more" if len(unsure) > 4 else "")
             lines.append(f"Not surely worse, by the 95 % interval of the difference: {named}.")
-    errors = {key: best.first("baselines", key, "scaled", "mse") for key in baselines(rows)}
+    errors = {key: best.figure("baselines", key, "scaled", "mse") for key in baselines(rows)}
     known = {key: float(error) for key, error in errors.items() if error is not None}
     if known:
         key = min(known, key=lambda baseline: known[baseline])

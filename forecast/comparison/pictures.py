@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,24 +13,15 @@ from matplotlib.figure import Figure
 from forecast.comparison.rows import Comparison, Row, SeedSpread
 from forecast.comparison.tables import baselines, heading
 from forecast.documents import DocumentError
+from forecast.report.drawn import Dash, Style
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
 from forecast.run_folder import FORECASTS, STEP_ERRORS, Run, read_windows
 
 # Okabe and Ito's palette; a second and third round of it has other dashes and markers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
-Dash = str | tuple[float, Sequence[float]]
 DASHES: tuple[Dash, ...] = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
 MARKERS = "osD"
-
-
-class Style(TypedDict, total=False):
-    """How a line is drawn."""
-
-    color: str
-    linestyle: Dash
-    linewidth: float
-    marker: str
 
 
 BASELINE: Style = {"color": "#8c8c8c", "linewidth": 2.5}
@@ -63,7 +54,7 @@ def errors_figure(rows: Sequence[Row], title: str) -> Figure:
         seeds = np.array([run.metrics["test"]["scaled"]["mse"] for run in row.finished], dtype=float)
         axes.plot(seeds, [place] * len(seeds), "o", color=COLOURS[0], markersize=4, alpha=0.7)
     for number, key in enumerate(baselines(rows), start=1):
-        baseline = rows[0].first("baselines", key, "scaled", "mse")
+        baseline = rows[0].figure("baselines", key, "scaled", "mse")
         if baseline is not None and baseline <= FAR * _mse(rows[0]).mean:
             style: Style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[1]}
             axes.axvline(baseline, label=f"{drawn_name(baseline_name(key))} {baseline:.3f}", **style)

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from forecast.comparison.bootstrap import Interval, paired_interval
 from forecast.documents import FARTHEST, Array, DocumentError, read_arrays, read_content
 from forecast.errors import UserError
 from forecast.run_folder import FILES, NOT_IDENTITY, OVERRIDES, SERIES_ERRORS, WINDOW_ERRORS, Run, read_run
-from forecast.run_folder.shapes import is_many
+from forecast.run_folder.shapes import DataRecord, is_many
 
 # What a row averages over.
 REPEATS = "seed"
@@ -62,7 +62,12 @@ class Row:
         values = (at(run.metrics, path) for run in self.finished)
         return SeedSpread.over([float(v) for v in values if isinstance(v, int | float) and math.isfinite(v)])
 
-    def first(self, *path: str) -> Any:
+    def figure(self, *path: str) -> float | None:
+        """The number of the first finished run at that place of metrics.json; None without one."""
+        value = self.first(*path)
+        return value if isinstance(value, int | float) else None
+
+    def first(self, *path: str) -> object:
         """The value of the first finished run at that place of metrics.json; None without one."""
         return at(self.finished[0].metrics, path) if self.finished else None
 
@@ -138,7 +143,8 @@ def _alike(run: Run, members: Sequence[Run]) -> tuple[int, int] | None:
 
 def _comparison(members: Sequence[Run]) -> Comparison:
     finished = next(run for run in members if run.state == "finished")
-    metrics, path = finished.metrics, at(finished.run_info, ("data", "path"))
+    metrics, data = finished.metrics, finished.run_info.get("data") or DataRecord()
+    path = data.get("path")
     # what runs differ in names the row, but for the seed and for keys that make no other experiment
     keys = [
         key
@@ -153,7 +159,7 @@ def _comparison(members: Sequence[Run]) -> Comparison:
     return Comparison(
         data=metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name,  # csv: of an older program
         features=metrics["features"],
-        targets=tuple(at(finished.run_info, ("data", "targets")) or ()),
+        targets=tuple(data.get("targets") or ()),
         pred_len=metrics["pred_len"],
         protocol=metrics["protocol"],
         rows=tuple(_row(_row_name(keys, values), runs) for values, runs in grouped.items()),
@@ -253,7 +259,7 @@ def shared_windows(rows: Sequence[Row]) -> int:
     return len(set.intersection(*sets)) if sets else 0
 
 
-def at(values: object, path: Sequence[str]) -> Any:
+def at(values: object, path: Sequence[str]) -> object:
     """The value at that place of nested mappings; None where there is none."""
     for key in path:
         values = values.get(key) if isinstance(values, Mapping) else None

@@ -175,7 +175,7 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
 def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str | list[list[str]]]:
     """What is said of a comparison below its heading, in this order: sentences, and tables with a row of headings."""
     rows, words = [row for row in comparison.rows if row.finished], markup.words
-    windows = " or ".join(f"{n:,}" for n in sorted({row.first("test", "windows") for row in rows}))
+    windows = " or ".join(f"{n:,}" for n in sorted({row.finished[0].metrics["test"]["windows"] for row in rows}))
     yield (
         f"Protocol {words(comparison.protocol)}, {windows} test windows. "
         "MSE and MAE in scaled units, mean ± standard deviation (seeds)."
@@ -183,12 +183,16 @@ def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str 
     costs = ["seconds", "samples/s", "MB", "parameters"]
     header = ["", "MSE", "MAE", "MASE", f"MSE minus {words(against.name)}", "skill", *costs]
     yield [header, *(_cells(row, against, markup) for row in comparison.rows), *_baseline_rows(rows, markup)]
-    if offsets := list(dict.fromkeys(offset for row in rows for offset in row.first("offsets") or ())):
+    if offsets := list(
+        dict.fromkeys(offset for row in rows for offset in row.finished[0].metrics.get("offsets") or ())
+    ):
         places = [FIGURES["mse_scaled"], *(("offsets", offset, "scaled", "mse") for offset in offsets)]
         later = [[words(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
         yield [["MSE at offset", "0", *map(words, offsets)], *later]
         yield f"{markup.code('-')}: a model that goes step by step cannot begin later."
-    if names := list(dict.fromkeys(name for row in rows for name in row.first("test", "covariates") or ())):
+    if names := list(
+        dict.fromkeys(name for row in rows for name in row.finished[0].metrics["test"].get("covariates") or ())
+    ):
         worth = [[words(row.name), *(_worth(row, name) for name in names)] for row in rows]
         yield [["MAE grows by", *map(words, names)], *worth]
         yield "When windows exchange the column, scaled units: what it is worth to the model."

@@ -3,7 +3,7 @@
 import importlib
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TypeGuard
 
 from forecast.config.trust import LISTED, advice, import_trusted, trusted
 from forecast.config.values import walk
@@ -62,15 +62,15 @@ def resolve_target(dotted: object, path: str = "") -> Target:
         hint = advice(dotted) if isinstance(dotted, str) else ""
         raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}{hint}")
     parts = dotted.split(".")
-    target: Any = _import(parts[0], where)
+    target: object = _import(parts[0], where)
     for depth, part in enumerate(parts[1:], start=1):
         parent = ".".join(parts[:depth])
         if part.startswith("_"):
             raise UserError(f"{where}: '{part}' is private")
         # Only a real package is imported from: a module reached through an attribute is someone else's.
-        package = hasattr(target, "__path__") and target.__name__ == parent
-        if not hasattr(target, part) and package and (module := _import(f"{parent}.{part}", where)):
-            target = module  # torch.optim deletes the names of its modules: they are no attributes
+        package = isinstance(target, types.ModuleType) and hasattr(target, "__path__") and target.__name__ == parent
+        if not hasattr(target, part) and package and (inner := _import(f"{parent}.{part}", where)):
+            target = inner  # torch.optim deletes the names of its modules: they are no attributes
         elif hasattr(target, part):
             target = getattr(target, part)
         else:
@@ -78,7 +78,7 @@ def resolve_target(dotted: object, path: str = "") -> Target:
             raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, public)}")
     if not is_allowed(target):
         raise UserError(f"{where}: not allowed. A target is a {KINDS} of {', '.join(PACKAGES)}")
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def _trusted_class(module: str, name: str, where: str) -> Target:
@@ -94,7 +94,7 @@ def _trusted_class(module: str, name: str, where: str) -> Target:
     raise UserError(f"{where}: not allowed. Of {module} a target is a {KINDS} that it defines: {problem}".rstrip("."))
 
 
-def _import(name: str, where: str) -> Any:
+def _import(name: str, where: str) -> types.ModuleType | None:
     """One module, imported; None when there is none. Raises UserError when something it needs is missing."""
     try:
         return importlib.import_module(name)
@@ -104,7 +104,7 @@ def _import(name: str, where: str) -> Any:
         raise UserError(f"{where}: '{error.name}' is not installed") from error
 
 
-def is_allowed(candidate: object) -> bool:
+def is_allowed(candidate: object) -> TypeGuard[Target]:
     """Whether a class or function, however it was reached, is one that a `_target_` may name."""
     if isinstance(candidate, type):
         inside = f"{candidate.__module__}.".startswith(tuple(f"{package}." for package in PACKAGES))
@@ -135,6 +135,6 @@ def extends(target: object, base: str) -> bool:
     return any(f"{kind.__module__}.{kind.__qualname__}" == base for kind in bases)
 
 
-def target_nodes(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+def target_nodes(node: object, path: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
     """Each mapping with a `_target_` in plain containers, outermost first, with its dotted path."""
     yield from ((place, part) for place, part in walk(node, path) if isinstance(part, Mapping) and "_target_" in part)

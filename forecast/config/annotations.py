@@ -5,7 +5,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Literal, Union
 
 from typing_extensions import NotRequired, Required, Unpack
 
@@ -15,7 +15,7 @@ UNIONS = (Union, types.UnionType)
 UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # typing has its own from Python 3.11 on
 SEQUENCES = (list, tuple, set, frozenset, Sequence, Iterable)
 # annotation -> the types of YAML that match, and their name. True is an int to Python, but matches bool alone.
-PLAIN: typing.Mapping[object, tuple[Any, str]] = {
+PLAIN: typing.Mapping[object, tuple[type | types.UnionType, str]] = {
     int: (int, "an integer"),
     float: (int | float, "a number"),
     bool: (bool, "true or false"),

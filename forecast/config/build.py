@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
@@ -17,7 +17,7 @@ from forecast.errors import UserError
 T = TypeVar("T")
 
 
-def build(node: Mapping[str, object] | DictConfig, **provided: object) -> Any:
+def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object:
     """Build what the `_target_`s of `node` name; `provided` are further arguments of the outermost one.
 
     Every target is checked against the allow list before any is called. Mappings and lists without a
@@ -29,6 +29,7 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> Any:
     ModuleNotFoundError that a constructor raises.
     """
     plain = _checked(node, "")
+    assert isinstance(plain, dict)
     if "_target_" not in plain:
         if provided:
             raise ValueError("only a node with a _target_ takes further arguments")
@@ -39,7 +40,7 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> Any:
     return factory if plain.get("_partial_") else _call(factory)
 
 
-def _checked(node: Any, path: str) -> Any:
+def _checked(node: object, path: str) -> object:
     """A copy in which each `_target_` is what was checked, not its name: just that is called."""
     if isinstance(node, DictConfig | ListConfig):
         node = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
@@ -66,14 +67,18 @@ def _checked(node: Any, path: str) -> Any:
     return node
 
 
-def _problem(name: str, value: Any, annotation: object) -> str:
+def _problem(name: str, value: object, annotation: object) -> str:
     """What a value must be for its parameter; empty where it is."""
     if is_allowed(annotation) and not isinstance(value, Mapping):
         return f"must be a class with its keys, {name}._target_"
     if matches(value, annotation) is False:
         return f"must be {expected(annotation)}"
     limit = bound(annotation)
-    return limit.message if limit and are_numbers(value) and not limit.holds(value) else ""
+    return (
+        limit.message
+        if limit and isinstance(value, int | float) and are_numbers(value) and not limit.holds(value)
+        else ""
+    )
 
 
 def _call(call: Callable[[], T]) -> T:

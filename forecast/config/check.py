@@ -6,15 +6,15 @@ Among them an attention that cannot serve its slot of the model, and columns of 
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
 from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
 from forecast.config.settings import TrainSettings
-from forecast.config.values import CONF, Problems, chosen_groups, options, read_values, section, select
+from forecast.config.values import CONF, Problems, chosen_groups, option_of, options, read_values, section, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
 from forecast.text.overrides import install
@@ -85,7 +85,7 @@ def _check_groups(cfg: DictConfig) -> None:
 
 @cache
 def _names_a_class(group: str, option: str) -> bool:
-    return "_target_" in OmegaConf.load(CONF / group / f"{option}.yaml")
+    return "_target_" in option_of(group, option)
 
 
 def read_settings(cfg: DictConfig, schema: type[S]) -> S:
@@ -94,7 +94,7 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     Raises one UserError with all missing, unknown and wrongly typed keys.
     """
     values, problems = read_values(cfg)
-    groups = [name for name in values if isinstance(values[name], Mapping) and "_target_" in values[name]]
+    groups = [name for name, value in values.items() if isinstance(value, Mapping) and "_target_" in value]
     _check_settings(values, schema, problems, groups=groups)
     problems.report()
     return _filled(values, schema)
@@ -102,7 +102,7 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
 
 def settings_of(values: Mapping[str, object], schema: type[S]) -> S:
     """Those of plain values that are fields of `schema`; UserError for one that is missing, or wrong."""
-    problems, own = Problems(), {field.name for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
+    problems, own = Problems(), kinds_of(schema)
     _check_settings({key: value for key, value in values.items() if key in own}, schema, problems, groups=[])
     problems.report()
     return _filled(values, schema)
@@ -110,7 +110,7 @@ def settings_of(values: Mapping[str, object], schema: type[S]) -> S:
 
 def check_reading(reading: Mapping[str, object]) -> None:
     """Raises one UserError with all keys of a layout that have a wrong value. Unknown keys are left to the source."""
-    problems, kinds = Problems(), {field.name: field.type for field in dataclasses.fields(Layout)}
+    problems, kinds = Problems(), kinds_of(Layout)
     for key, value in reading.items():
         if key in kinds:
             plain = list(value) if isinstance(value, tuple) else value
@@ -118,21 +118,26 @@ def check_reading(reading: Mapping[str, object]) -> None:
     problems.report()
 
 
+def kinds_of(schema: type) -> dict[str, object]:
+    """The annotation of each field of a dataclass."""
+    return {field.name: field.type for field in dataclasses.fields(schema)}
+
+
 def _filled(values: Mapping[str, object], schema: type[S]) -> S:
-    kinds = {field.name: field.type for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
+    kinds = kinds_of(schema)
     nested = {n: _filled(values[n], k) for n, k in kinds.items() if dataclasses.is_dataclass(k)}  # type: ignore[arg-type]
     return schema(**{name: nested.get(name, as_annotated(values[name], kinds[name])) for name in kinds})
 
 
 def _check_settings(
-    values: Mapping[str, object], schema: Any, problems: Problems, *, groups: list[str], under: str = ""
+    values: Mapping[str, object], schema: type, problems: Problems, *, groups: list[str], under: str = ""
 ) -> None:
     """Check keys against the fields of a dataclass, their values, and all that lies below them."""
-    fields = {field.name: field.type for field in dataclasses.fields(schema)}
+    fields = kinds_of(schema)
     for name, value in values.items():
         path = f"{under}{name}"
         kind: object = fields.get(name, object)
-        if not dataclasses.is_dataclass(kind):
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
             if name not in fields and name not in groups:
                 problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
             _check_value(path, value, kind, problems)
@@ -216,6 +221,20 @@ def read_slots(values: Mapping[str, object]) -> Iterator[Slot]:
             yield Slot(key, "attention" if inherits else f"attention@model.{key}", *targets)
 
 
+class MechanismClass(Protocol):
+    """What is asked of the class of a mechanism."""
+
+    def refusal(self, *, cross: bool, cached: bool) -> str:
+        """Why it cannot serve there; empty where it can."""
+
+
+class ProjectionClass(Protocol):
+    """What is asked of the class of a projection."""
+
+    def splits(self) -> bool:
+        """Whether each head gets an equal part of the width."""
+
+
 def has_slots(values: Mapping[str, object]) -> bool:
     """Whether the model has any attention."""
     return any(key.endswith(SUFFIX) for key in section(values, "model"))
@@ -236,7 +255,7 @@ def check_slots(values: Mapping[str, object], problems: Problems) -> None:
                 _add_refusal(slot, reason, cached, problems)
         d_model, n_heads = settings.get("d_model"), settings.get("n_heads")
         if isinstance(d_model, int) and isinstance(n_heads, int) and min(d_model, n_heads) > 0 and d_model % n_heads:
-            projections: list[Any] = [resolve_target(slot.projection) for slot in slots]
+            projections = [cast(ProjectionClass, resolve_target(slot.projection)) for slot in slots]
             if any(projection.splits() for projection in projections):
                 text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
                 problems.add("model.d_model", d_model, text)
@@ -245,16 +264,16 @@ def check_slots(values: Mapping[str, object], problems: Problems) -> None:
 
 
 def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
-    kind: Any = resolve_target(mechanism)
-    refusal: str = kind.refusal(cross=slot.startswith("cross"), cached=slot in cached)
-    return refusal
+    return cast(MechanismClass, resolve_target(mechanism)).refusal(
+        cross=slot.startswith("cross"), cached=slot in cached
+    )
 
 
 def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Problems) -> None:
     """Names the option that is in the slot, by its targets, and all that could be."""
     names = options("attention", but="inherit")
-    nodes: list[Any] = [OmegaConf.load(CONF / "attention" / f"{name}.yaml") for name in names]
-    targets = {n: (node.mechanism._target_, node.projection._target_) for n, node in zip(names, nodes, strict=True)}
+    nodes = {name: option_of("attention", name) for name in names}
+    targets = {name: (node.mechanism._target_, node.projection._target_) for name, node in nodes.items()}
     same = (name for name in names if targets[name] == (slot.mechanism, slot.projection))
     chosen = next(same, slot.mechanism.rsplit(".", 1)[-1])
     can = ", ".join(name for name in names if not _refusal(targets[name][0], slot.name, cached))
@@ -299,7 +318,7 @@ def _roles(target: str) -> frozenset[str]:
 
 def _models() -> dict[str, str]:
     """The options of the group model, with their targets; one that is made from another has its own or that one's."""
-    nodes: dict[str, Any] = {name: OmegaConf.load(CONF / "model" / f"{name}.yaml") for name in options("model")}
+    nodes = {name: option_of("model", name) for name in options("model")}
     bases = {name: next((base for base in node.defaults if base in nodes), name) for name, node in nodes.items()}
     return {name: str(node.get("_target_") or nodes[bases[name]]["_target_"]) for name, node in nodes.items()}
 

@@ -5,9 +5,8 @@ conf itself says of loggers, trainer and callbacks is taken: by it a text from e
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 import hydra._internal.hydra
 import yaml
@@ -19,7 +18,7 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.values import CONF, walk, yaml_reason
+from forecast.config.values import CONF, option_of, plain_values, walk, yaml_reason
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
@@ -125,7 +124,7 @@ def _leaves(node: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield from _leaves(value, f"{path}.{key}" if path else str(key))
 
 
-def _defaults(defaults: Any) -> Iterator[str]:
+def _defaults(defaults: Iterable[object]) -> Iterator[str]:
     """The entries of a defaults list that choose or place something of Hydra's own."""
     for entry in defaults:
         if isinstance(entry, GroupDefault):
@@ -151,10 +150,11 @@ def _place(path: str, text: str) -> tuple[str, str]:
 
 
 @cache
-def shipped() -> dict[str, Any]:
+def shipped() -> dict[str, Mapping[str, object]]:
     """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
     files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
-    return {f"{file.parent.name}/{file.stem}": OmegaConf.to_container(OmegaConf.load(file)) for file in files}
+    nodes = {f"{file.parent.name}/{file.stem}": option_of(file.parent.name, file.stem) for file in files}
+    return {option: plain_values(node, resolve=False) for option, node in nodes.items()}
 
 
 @cache

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -49,7 +49,7 @@ class TrainSettings:
 
 
 # The keys of a layout, each as in training unless it is given.
-Reading: Any = make_dataclass(
+Reading = make_dataclass(
     "Reading",
     [(key.name, Literal["as_trained"] | key.type) for key in fields(Layout)],
     frozen=True,
@@ -58,7 +58,7 @@ Reading: Any = make_dataclass(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherFile(Reading):  # type: ignore[misc]
+class OtherFile(Reading):  # type: ignore[misc, valid-type]
     """Another file than the one trained on, and how it is read."""
 
     path: str | None
@@ -180,7 +180,7 @@ class UpdateSettings:
     data: OtherFile
 
 
-def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, Any]:
+def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, object]:
     """{KEY: VALUE} of words GROUP.KEY=VALUE in Hydra's grammar. UserError for others.
 
     known: {KEY: annotation of its values}.

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import Container, DictConfig, ListConfig, Node, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.errors import UserError
@@ -68,14 +67,16 @@ def as_typed(value: object) -> str:
     return str(value)
 
 
-def read_values(cfg: DictConfig) -> tuple[dict[str, Any], Problems]:
+def read_values(cfg: DictConfig) -> tuple[dict[str, object], Problems]:
     """Plain containers, interpolations resolved, without `hydra`.
 
     Left out, and noted as a problem: `???` and what cannot be resolved. Left out silently: a node that only
     repeats another one (a model's slot that inherits), which is checked where it stands.
     """
     problems = Problems()
-    return _plain(cfg, "", problems), problems
+    values = _plain(cfg, "", problems)
+    assert isinstance(values, dict)
+    return values, problems
 
 
 def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
@@ -85,20 +86,21 @@ def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:
     return {str(key): value for key, value in values.items()}
 
 
-def _plain(node: Any, path: str, problems: Problems) -> Any:
+def _plain(node: object, path: str, problems: Problems) -> object:
     """A DictConfig as a dict, a ListConfig as a list, without what is left out; another value as it is."""
-    if not OmegaConf.is_config(node):
+    if not isinstance(node, Container):
         return node
-    in_list = OmegaConf.is_list(node)
+    in_list = isinstance(node, ListConfig)
     values: dict[object, object] = {}
-    for key in range(len(node)) if in_list else node:
+    for key in range(len(node)) if isinstance(node, ListConfig) else node:
         here = f"{path}[{key}]" if in_list else f"{path}.{key}" if path else str(key)
         if here == "hydra":
             continue
         if OmegaConf.is_missing(node, key):
             problems.missing(here)
             continue
-        written = str(node._get_node(key)._value()) if OmegaConf.is_interpolation(node, key) else ""
+        raw = node._get_node(key) if OmegaConf.is_interpolation(node, key) else None
+        written = str(raw._value()) if isinstance(raw, Node) else ""
         try:
             value = node[key]
         except (OmegaConfBaseException, RecursionError) as error:
@@ -124,6 +126,13 @@ def _plain(node: Any, path: str, problems: Problems) -> Any:
 def options(group: str, but: str = "") -> list[str]:
     """The choices of a config group: its YAML files, but those that others are made from, such as _base."""
     return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml") if file.stem != but)
+
+
+def option_of(group: str, name: str) -> DictConfig:
+    """The file of a choice of a config group, as it is written."""
+    node = OmegaConf.load(CONF / group / f"{name}.yaml")
+    assert isinstance(node, DictConfig)
+    return node
 
 
 def walk(node: object, path: str = "") -> Iterator[tuple[str, object]]:

@@ -1,10 +1,10 @@
 """Forecasts in files: of some series each or joined, with a small JSON beside that says of which run they are."""
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,7 +55,7 @@ class ForecastPart:
     far: which of them the model has seen nothing like.
     """
 
-    run: Mapping[str, Any]
+    run: RunOf
     shard: tuple[int, int]
     first: int
     stop: int
@@ -87,8 +87,16 @@ def read_part(path: Path) -> ForecastPart | None:
         return None
     if document is None or len(document["shard"]) != 2 or document["shard"][0] > document["shard"][1]:
         return None
-    own: Any = {key.name: document[key.name] for key in fields(ForecastPart)}  # type: ignore[literal-required]
-    return ForecastPart(**{**own, "shard": (document["shard"][0], document["shard"][1])})
+    return ForecastPart(
+        run=document["run"],
+        shard=(document["shard"][0], document["shard"][1]),
+        first=document["first"],
+        stop=document["stop"],
+        rows=document["rows"],
+        head=document["head"],
+        far=document["far"],
+        md5=document["md5"],
+    )
 
 
 def is_unchanged(path: Path, part: ForecastPart) -> bool:

@@ -101,7 +101,7 @@ def recall_frame(*, seed: int = 7, rows: int = 24_000) -> SeriesFrame:
     last = np.maximum.accumulate(np.where(mark, np.arange(rows), -1))
     held = np.where(last < 0, 0.0, signal[last])
     y = np.concatenate([np.zeros(min(LATER, rows)), held[:-LATER]])[:rows] + NOISE * rng.standard_normal(rows)
-    values: FloatArray = np.round(np.stack([mark.astype(np.float64), signal, y], axis=1), 6)
+    values = np.stack([mark, np.round(signal, 6), np.round(y, 6)], axis=1).astype(np.float64)
     return SeriesFrame(values, pd.date_range(_START, periods=rows, freq="h"), RECALL, "h", "recall")
 
 
@@ -391,7 +391,7 @@ class MadeUpSource(Source):
     )
 
     @abstractmethod
-    def made(self) -> SeriesFrame:
+    def every_column(self) -> SeriesFrame:
         """All columns."""
 
     @abstractmethod
@@ -400,7 +400,7 @@ class MadeUpSource(Source):
 
     def frame(self) -> SeriesFrame:
         """The columns that are used."""
-        full = self.made()
+        full = self.every_column()
         columns = self._columns_to_read(full.columns, full.name)
         values = full.values[:, [full.columns.index(name) for name in columns]]
         return replace(full, values=values, columns=columns)
@@ -416,7 +416,7 @@ class DemoSource(MadeUpSource):
 
     name: str = "demo"
 
-    def made(self) -> SeriesFrame:
+    def every_column(self) -> SeriesFrame:
         """All columns."""
         return demo_frame(seed=self.demo_seed, rows=self.rows)
 
@@ -431,7 +431,7 @@ class RecallSource(MadeUpSource):
 
     name: str = "recall"
 
-    def made(self) -> SeriesFrame:
+    def every_column(self) -> SeriesFrame:
         """All columns."""
         return recall_frame(seed=self.demo_seed, rows=self.rows)
 

@@ -8,7 +8,6 @@ columns that are known in advance too; a look-back longer than seq_len reaches i
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -57,11 +56,17 @@ def linear_model(
 
 def window_shape(data: Prepared) -> WindowShape:
     """The sizes of the data's windows, for models without a start token."""
-    lengths = {"seq_len": data.seq_len, "label_len": 0, "pred_len": data.pred_len}
-    sizes: dict[str, Any] = {"n_columns": data.n_columns, "n_known": data.n_known, **lengths}
     covariates = data.covariate_sizes
-    facts = tuple(range(len(data.covariates), len(covariates)))
-    return WindowShape(targets=tuple(data.targets), covariates=covariates, facts=facts, **sizes)
+    return WindowShape(
+        n_columns=data.n_columns,
+        targets=tuple(data.targets),
+        n_known=data.n_known,
+        seq_len=data.seq_len,
+        label_len=0,
+        pred_len=data.pred_len,
+        covariates=covariates,
+        facts=tuple(range(len(data.covariates), len(covariates))),
+    )
 
 
 def season(data: Prepared) -> int | None:

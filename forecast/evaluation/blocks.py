@@ -97,8 +97,8 @@ def offset_metrics(
 def split_metrics(evaluation: Evaluation, data: Prepared, split: str) -> dict[str, object]:
     """The block of metrics.json for the evaluated split."""
     errors, naive = evaluation.errors, evaluation.naive
-    overall, table, evaluated = errors.overall(naive), errors.table(naive), errors.evaluated()
-    reference = evaluation.baselines["seasonal_naive"].overall()["scaled"]["mse"]
+    table, evaluated = errors.table(naive), errors.evaluated()
+    mse, reference = errors.mse(), evaluation.baselines["seasonal_naive"].mse()
 
     def named(series: IntArray) -> list[dict[str, object]]:
         return [{"id": str(data.frame.ids[s]), **{key: float(table[key][s]) for key in UNIT_FREE}} for s in series]
@@ -109,8 +109,8 @@ def split_metrics(evaluation: Evaluation, data: Prepared, split: str) -> dict[st
         of_intervals = interval_metrics(evaluation.intervals, data.target_names, scale)
     return {
         "windows": errors.n_windows,
-        **overall,
-        "skill": 1.0 - overall["scaled"]["mse"] / reference if reference else None,
+        **errors.overall(naive),
+        "skill": 1.0 - mse / reference if reference and mse is not None else None,
         "flat": errors.flat(data.target_names),
         "columns": errors.columns(data.target_names, naive),
         "series": {

@@ -6,7 +6,7 @@ and future, so that each still sees one that is possible, but not its own.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 import torch
@@ -26,6 +26,19 @@ from forecast.evaluation.evaluate import (
 )
 
 Use = Literal["without effect", "useless", "useful"]
+
+
+class Importance(TypedDict, total=False):
+    """Of a column, by its name, or of a block of the past: by how much forecasts change, and the error grows."""
+
+    name: str
+    first: int
+    last: int
+    change: float
+    importance: float
+    error: float
+    use: Use
+
 
 MOST_WINDOWS, FEWEST_WINDOWS = 1024, 64
 MOST_BYTES = 64_000_000  # of the windows, which are held together
@@ -69,7 +82,7 @@ def column_use(
 
 
 @torch.inference_mode()
-def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol) -> dict[str, list[dict[str, Any]]]:
+def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol) -> dict[str, list[Importance]]:
     """What a forecast rests on: each column, and each block of the past of all columns, as `column_use` measures it.
 
     columns: `name` and that summary; blocks: `first` and `last`, steps before the origin counted from 1. Blocks end at
@@ -80,7 +93,7 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
     names = [*data.frame.columns[: data.n_columns], *data.covariates, *facts_of(data)][:MOST_COLUMNS]
     passes = len(names) + len(blocks)
     batch, independent = chosen_windows(model, data, split=split, protocol=protocol, columns=passes)
-    uses: dict[str, list[dict[str, object]]] = {"columns": [], "blocks": []}
+    uses: dict[str, list[Importance]] = {"columns": [], "blocks": []}
     if len(batch.target) < 2:
         return uses
     generator = torch.Generator().manual_seed(0)
@@ -89,7 +102,7 @@ def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol
         forecast = _forecasts(model, batch, rows)
         error = _errors(forecast, batch)
 
-        def summary(exchange: Callable[[Tensor], Batch]) -> dict[str, object]:
+        def summary(exchange: Callable[[Tensor], Batch]) -> Importance:
             shuffled = [_forecasts(model, exchange(order), rows) for order in orders]
             changes = torch.stack([(changed - forecast).abs().double() for changed in shuffled])
             return _summary(
@@ -192,7 +205,7 @@ def _errors(forecast: Tensor, batch: Batch) -> Tensor:
     return (error * measured).sum((1, 2)) / measured.sum((1, 2)).clamp_min(1.0)
 
 
-def _summary(changes: Tensor, differences: Tensor, independent: int) -> dict[str, object]:
+def _summary(changes: Tensor, differences: Tensor, independent: int) -> Importance:
     """Changes (R, B, P, T), differences (R, B): of R exchanges of B windows."""
     by_window = differences.mean(0).cpu().numpy()
     importance, error = float(by_window.mean()), float(by_window.std(ddof=1) / np.sqrt(independent))

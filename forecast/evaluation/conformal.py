@@ -1,9 +1,8 @@
 """Conformal intervals: how far forecasts of the validation windows missed says how far the next ones may."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -104,13 +103,6 @@ class Calibration:
             "blocks": self.blocks,
             "parts": 2 if self.crossed else 1,
         }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], targets: Sequence[int]) -> "Calibration":
-        """The calibration whose `state` this is. targets: the numbers of the target columns."""
-        unrest = Unrest(targets=tuple(targets), **{key: state[key] for key in ("rows", "period", "typical")})
-        kept = {key: state[key] for key in ("margins", "windows", "blocks")}
-        return cls(levels=tuple(map(float, state["levels"])), unrest=unrest, crossed=state["parts"] > 1, **kept)
 
     def widened(
         self,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Final, TypedDict
 
 import numpy as np
 import torch
@@ -16,7 +16,19 @@ from forecast.data.values.cells import Flags, FloatArray
 FLAT_SHARE = 0.1
 # What is summed for each series and target, in the order of `ErrorSums.sums`, and the metrics that have no unit.
 SUMMED = ("squared", "absolute", "signed", "symmetric_percent", "truth", "cells")
-UNIT_FREE = ("mase", "rmsse", "smape", "wape")
+UNIT_FREE: Final = ("mase", "rmsse", "smape", "wape")
+
+
+class ColumnErrors(TypedDict):
+    """The metrics of a target column, None where one is not known."""
+
+    scaled: dict[str, float | None]
+    original: dict[str, float | None]
+    mase: float | None
+    rmsse: float | None
+    smape: float | None
+    wape: float | None
+    series_without_mase: int
 
 
 class ErrorSums:
@@ -178,7 +190,7 @@ class ErrorSums:
         """`series`, each its mean over the targets that have one (S,)."""
         return {name: row_means(values) for name, values in self.series(naive).items()}
 
-    def overall(self, naive: SeasonalDifferences | None = None) -> dict[str, Any]:
+    def overall(self, naive: SeasonalDifferences | None = None) -> dict[str, object]:
         """All metrics; None for what is not known.
 
         scaled: mse, mae, rmse, bias (the mean of forecast less truth), means over the columns that have them. original:
@@ -191,7 +203,11 @@ class ErrorSums:
         original = {"original": rows[0]["original"]} if len(rows) == 1 else {}
         return {"scaled": scaled, **original, **{key: _mean(row[key] for row in rows) for key in UNIT_FREE}}
 
-    def columns(self, names: Sequence[str], naive: SeasonalDifferences | None = None) -> dict[str, dict[str, Any]]:
+    def mse(self) -> float | None:
+        """The mean squared error of all columns that have one, scaled units."""
+        return _known_mean(self.by_column()[0])
+
+    def columns(self, names: Sequence[str], naive: SeasonalDifferences | None = None) -> dict[str, ColumnErrors]:
         """The metrics of each target column, by its name.
 
         scaled, original: mse, mae, rmse, bias over all measured cells of all series. mase, rmsse, smape: means over the
@@ -200,7 +216,7 @@ class ErrorSums:
         """
         std, by_series, (mse, mae) = self.std.numpy(), self.series(naive), self.by_column()
         cells = self.total("cells").sum(0)
-        blocks = {}
+        blocks: dict[str, ColumnErrors] = {}
         for i, name in enumerate(names):
             squared, absolute, signed = (self.total(key)[:, i] for key in SUMMED[:3])
             scale, count = std[:, i], cells[i]
@@ -209,7 +225,9 @@ class ErrorSums:
             blocks[name] = {
                 "scaled": _errors(_number(mse[i]), _number(mae[i]), _over(signed.sum(), count)),
                 "original": _errors(*original),
-                **{key: _known_mean(by_series[key][:, i]) for key in UNIT_FREE[:3]},
+                "mase": _known_mean(by_series["mase"][:, i]),
+                "rmsse": _known_mean(by_series["rmsse"][:, i]),
+                "smape": _known_mean(by_series["smape"][:, i]),
                 "wape": _over((absolute * scale).sum(), self.total("truth")[:, i].sum()),
                 "series_without_mase": int(none.sum()),
             }

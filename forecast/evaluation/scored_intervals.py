@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,21 @@ def windows_needed(levels: Sequence[float]) -> str:
         of_needs.setdefault(blocks_needed(level), []).append(name_of(level))
     first, *others = ((", ".join(names), need) for need, names in of_needs.items())
     return ", of ".join([f"{first[0]} % need {first[1]}", *(f"{names} % {need}" for names, need in others)])
+
+
+class ColumnIntervals(TypedDict):
+    """The intervals of a target column. levels: the figures of each."""
+
+    levels: dict[str, dict[str, float | None]]
+    wql: float | None
+    sql: float | None
+
+
+class AllIntervals(ColumnIntervals):
+    """The intervals of all columns together, and of each."""
+
+    reliability: dict[str, float | None]
+    columns: dict[str, ColumnIntervals]
 
 
 class IntervalErrors:
@@ -131,7 +146,7 @@ class IntervalErrors:
             self.ratios = torch.zeros(len(summed) + 1, *self.mean.shape, dtype=torch.float64)
         self.ratios.index_add_(1, series, torch.cat([means, there.double()[None]]))
 
-    def metrics(self, names: Sequence[str], naive: FloatArray | None) -> dict[str, Any]:
+    def metrics(self, names: Sequence[str], naive: FloatArray | None) -> AllIntervals:
         """The entry `intervals` of metrics.json, but for what made them.
 
         naive (S, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
@@ -144,7 +159,7 @@ class IntervalErrors:
         of all levels.
         """
         blocks, columns = {name: self._column(i, naive) for i, name in enumerate(names)}, range(len(names))
-        levels = {}
+        levels: dict[str, dict[str, float | None]] = {}
         for k, level in zip(self._wanted_places, self.wanted_levels, strict=True):
             of_level = [block["levels"][name_of(level)] for block in blocks.values()]
             levels[name_of(level)] = {
@@ -174,10 +189,10 @@ class IntervalErrors:
             figures[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
         return figures
 
-    def _column(self, i: int, naive: FloatArray | None) -> dict[str, Any]:
+    def _column(self, i: int, naive: FloatArray | None) -> ColumnIntervals:
         """Of a target column: by level coverage, width in original units and MSIS; its quantile losses."""
         std, cells = self.std[:, i], self.series_cells[:, i]
-        levels = {}
+        levels: dict[str, dict[str, float | None]] = {}
         for a, level in enumerate(self.wanted_levels):
             levels[name_of(level)] = {
                 "coverage": _over(self.series_held[a, :, i].sum(), cells.sum()),

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Protocol
 
 from forecast.config.distributed import LARGE_PAGES
 from forecast.config.trust import trusted, trusting
@@ -209,13 +209,27 @@ def why_not(text: str, typed: str) -> str:
     return f"no cluster can be used there: {label(first)}. Start one with ray start --head"
 
 
+class Remote(Protocol):
+    """A method of an object that lies in another process."""
+
+    def remote(self, *arguments: object) -> object:
+        """Calls it there; returns Ray's reference to what it will return."""
+
+
+class Actor(Protocol):
+    """A `Worker` that Ray has begun."""
+
+    ready: Remote
+    work: Remote
+
+
 class RayPool:
     """Workers of a cluster, as `share_out` has them."""
 
     def __init__(
         self,
         ray: ModuleType,
-        worker: Callable[..., object],
+        worker: Callable[[], Actor],
         *,
         cluster: Cluster,
         shared: Shared,
@@ -228,7 +242,7 @@ class RayPool:
         self.ray, self.worker, self.cluster, self.shared, self.given = ray, worker, cluster, shared, given
         self.warned = False
 
-    def begin(self, parts: int) -> list[object]:
+    def begin(self, parts: int) -> list[Actor]:
         """As many workers as are wanted, have parts and room, all of which can see the shared folder.
 
         UserError where there is no room, and for what keeps one of them from its work.
@@ -273,11 +287,11 @@ class RayPool:
             raise UserError(answer.error)
         check_seen(self.shared, answer.value)
 
-    def start(self) -> object:
+    def start(self) -> Actor:
         """A further worker, which Ray begins where it has room."""
         return self.worker()
 
-    def ask(self, worker: Any, part: int | None) -> object:
+    def ask(self, worker: Actor, part: int | None) -> object:
         """Ray's reference to the worker's answer on a part, None: on whether it is there."""
         return worker.ready.remote() if part is None else worker.work.remote(*self.given(part))
 
@@ -309,7 +323,7 @@ class RayPool:
             *(host, port, self.shared.again, self.shared.folder),
         )
 
-    def answer(self, question: Any) -> Ended:
+    def answer(self, question: object) -> Ended:
         """What a worker has answered. Raises WorkerDied with Ray's reason."""
         exceptions = self.ray.exceptions
         try:

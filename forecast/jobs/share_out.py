@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from forecast.jobs import Ended
 
@@ -13,13 +13,16 @@ class WorkerDied(Exception):
     """A worker is gone, and with it the part that it was at."""
 
 
-class Pool(Protocol):
-    """Where workers are. Whatever stands for a worker or a question is the pool's own and hashable."""
+W = TypeVar("W")  # whatever stands for a worker
 
-    def start(self) -> object:
+
+class Pool(Protocol[W]):
+    """Where workers are. What stands for a worker or a question is the pool's own and hashable."""
+
+    def start(self) -> W:
         """A further worker; it need not be there yet."""
 
-    def ask(self, worker: object, part: int | None) -> object:
+    def ask(self, worker: W, part: int | None) -> object:
         """Gives a worker a part, None: asks whether it is there. Returns the question, at once."""
 
     def first(self, questions: Sequence[object], *, working: bool) -> object:
@@ -34,8 +37,8 @@ class Pool(Protocol):
 
 def share_out(
     parts: Sequence[int],
-    workers: Sequence[object],
-    pool: Pool,
+    workers: Sequence[W],
+    pool: Pool[W],
     *,
     done: Callable[[int, Ended], None],
     died: Callable[[int, WorkerDied], None],
@@ -46,7 +49,7 @@ def share_out(
     dead worker one is started, which gets parts once it is there. done(part, answer) and died(part, error) are told so.
     """
     waiting, idle, deaths = deque(parts), deque(workers), Counter[int]()
-    questions: dict[object, tuple[object, int | None]] = {}
+    questions: dict[object, tuple[W, int | None]] = {}
     answers: dict[int, Ended] = {}
     while len(answers) < len(parts):
         while waiting and idle:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -79,7 +79,20 @@ class EncoderLayer(nn.Module):
         return normed
 
 
-class DecoderLayer(nn.Module):
+class CachedLayer(nn.Module):
+    """A layer whose rows can also be made in parts. next_rows: the next ones, from its inputs and its cache."""
+
+    next_rows: Callable[..., Tensor]
+
+    def new_cache(self, capacity: int) -> object:
+        """The empty cache of `capacity` steps, for `next_rows`."""
+        raise NotImplementedError
+
+
+L = TypeVar("L", bound=CachedLayer)
+
+
+class DecoderLayer(CachedLayer):
     """Causal self-attention, cross-attention to the encoder's output, feed-forward; each added and normalised.
 
     layer: the number of its self-attention in the model; the cross-attention has the next one.
@@ -145,12 +158,12 @@ class DecoderLayer(nn.Module):
         return normed
 
 
-class CachedStack(nn.ModuleList):
+class CachedStack(nn.ModuleList, Generic[L]):
     """Layers one after another whose rows can also be made in parts, with a cache for each layer."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[L]:
         """The layers in order, with their own methods, which torch's type of them hides."""
-        return super().__iter__()
+        return cast(Iterator[L], super().__iter__())
 
     def new_caches(self, capacity: int) -> list[object]:
         """The empty caches of `capacity` steps, for `next_rows`."""
@@ -168,7 +181,7 @@ class CachedStack(nn.ModuleList):
         return x
 
 
-class DecoderStack(CachedStack):
+class DecoderStack(CachedStack[DecoderLayer]):
     """Decoder layers one after another."""
 
     def forward(

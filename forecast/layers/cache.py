@@ -6,7 +6,6 @@ batch.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -89,12 +88,9 @@ class CrossedCache:
     memory: MemoryCache
 
 
-C = TypeVar("C", LayerCache, CrossedCache)
-
-
 @dataclass(frozen=True)
-class DecoderCache(Generic[C]):
+class DecoderCache:
     """The cache of a whole decoder. rows: the last rows of its input; layers: the cache of each layer."""
 
     rows: LastRows
-    layers: Sequence[C]
+    layers: Sequence[object]

@@ -6,12 +6,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.layers.attention_layer import AttentionFactories
-from forecast.layers.blocks import BlockSizes, CachedStack
+from forecast.layers.blocks import BlockSizes, CachedLayer, CachedStack
 from forecast.layers.cache import LayerCache
 from forecast.layers.dropout import Dropout
 
 
-class CausalLayer(nn.Module):
+class CausalLayer(CachedLayer):
     """Causal self-attention, then feed-forward; a subclass adds and normalises in its own order.
 
     layer: the number of its attention in the model.
@@ -75,7 +75,7 @@ class PreNormLayer(CausalLayer):
         return nn.LayerNorm(d_model)
 
 
-class CausalStack(CachedStack):
+class CausalStack(CachedStack[CausalLayer]):
     """Causal layers one after another."""
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:

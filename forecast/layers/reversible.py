@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from forecast.ops.autocast import autocast, autocast_dtype
+from forecast.ops.context import Context
 
 
 class ReversibleLayer(nn.Module):
@@ -68,20 +69,28 @@ class ReversibleStack(nn.Module):
         return x1, x2
 
 
+class Kept(NamedTuple):
+    """What the backward pass needs beside tensors. draws: the random states before both parts of each layer."""
+
+    layers: list[ReversibleLayer]
+    parameters: tuple[Tensor, ...]
+    draws: list[tuple["RandomState", "RandomState"]]
+    autocast_dtype: torch.dtype | None
+
+
 class _Reversible(torch.autograd.Function):
     """The layers as one step of the graph."""
 
     @staticmethod
     def forward(
-        ctx: Any, layers: list[ReversibleLayer], x1: Tensor, x2: Tensor, *parameters: Tensor
+        ctx: Context[Kept], layers: list[ReversibleLayer], x1: Tensor, x2: Tensor, *parameters: Tensor
     ) -> tuple[Tensor, Tensor]:
-        ctx.layers, ctx.parameters, ctx.draws = layers, parameters, []
-        ctx.autocast_dtype = autocast_dtype(x1.device)
+        ctx.kept = Kept(layers, parameters, [], autocast_dtype(x1.device))
         for layer in layers:
             # both states are taken before the draws that they must repeat; nothing else of this layer is stored
             before_first = RandomState(x1.device)
             y1 = x1 + traced(layer.first, x2)[1].detach()
-            ctx.draws.append((before_first, RandomState(x1.device)))
+            ctx.kept.draws.append((before_first, RandomState(x1.device)))
             pieces = [traced(layer.second, piece)[1].detach() for piece in layer.cut(y1)]
             x1, x2 = y1, x2 + torch.cat(pieces, dim=1)
         # the parameters so that autograd refuses a backward pass after they changed
@@ -90,12 +99,13 @@ class _Reversible(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d1: Tensor, d2: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context[Kept], d1: Tensor, d2: Tensor) -> tuple[Tensor | None, ...]:
         y1, y2, *_ = ctx.saved_tensors
+        kept = ctx.kept
         gradients = Gradients()
         # autograd calls this outside the autocast of the forward pass: other roundings would give other inputs back
-        with autocast(y1.device, ctx.autocast_dtype):
-            for layer, (before_first, before_second) in zip(reversed(ctx.layers), reversed(ctx.draws), strict=True):
+        with autocast(y1.device, kept.autocast_dtype):
+            for layer, (before_first, before_second) in zip(reversed(kept.layers), reversed(kept.draws), strict=True):
                 # second first: x2 = y2 - second(y1) needs y1 alone, and x1 = y1 - first(x2) needs that x2
                 with before_second.replayed():
                     pieces = [
@@ -107,7 +117,7 @@ class _Reversible(torch.autograd.Function):
                 with before_first.replayed():
                     value, through = gradients.pull_back(layer.first, x2, d1)
                 y1, y2, d2 = y1 - value, x2, d2 + through  # the inputs: outputs of the layer before
-        return None, d1, d2, *(gradients.sums.get(id(parameter)) for parameter in ctx.parameters)
+        return None, d1, d2, *(gradients.sums.get(id(parameter)) for parameter in kept.parameters)
 
 
 class Gradients:

@@ -5,7 +5,7 @@ future is known, and the one of step t says nothing more once the values are the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from forecast.attention.base import NotCacheable
 from forecast.layers.attention_layer import AttentionLayer
+from forecast.layers.blocks import DecoderStack
 from forecast.layers.cache import DecoderCache
+from forecast.layers.causal_blocks import CausalStack
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
 from forecast.layers.output_map import OutputMap
@@ -23,6 +25,7 @@ from forecast.models.base import ForecastModel, WindowShape
 # The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C), or with a
 # spread the O raw numbers of each column side by side (B, M, C * O). It keeps the rows of its earlier calls in a cache.
 Step = Callable[[Tensor, Tensor], Tensor]
+S = TypeVar("S", bound=CausalStack | DecoderStack)  # the second beside an encoder
 
 
 @torch.no_grad()  # the cache is written in place, which no gradient survives; a roll-out is not trained on
@@ -73,7 +76,7 @@ def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tens
     return torch.cat([past_known[:, 1:], future_known], dim=1)
 
 
-class CausalDecoder:
+class CausalDecoder(Generic[S]):
     """For a module with embedding, layers, norm and head in which no row depends on a later one.
 
     Its rows can be computed all at once (`rows`), or one after the other with a cache (`next_rows`).
@@ -83,7 +86,7 @@ class CausalDecoder:
     """
 
     embedding: CausalDataEmbedding
-    layers: Any  # CausalStack, or DecoderStack beside an encoder
+    layers: S
     norm: nn.Module
     head: OutputMap
     n_rows: int
@@ -99,7 +102,7 @@ class CausalDecoder:
         predicted: Tensor = self.head(self.norm(x))
         return predicted
 
-    def new_cache(self) -> DecoderCache[Any]:
+    def new_cache(self) -> DecoderCache:
         """The empty cache for `next_rows`, with room for all rows of a window."""
         return DecoderCache(self.embedding.new_cache(), self.layers.new_caches(self.n_rows))
 
@@ -107,7 +110,7 @@ class CausalDecoder:
         self,
         values: Float[Tensor, "B Q C"],
         known: Float[Tensor, "B Q F"],
-        cache: DecoderCache[Any],
+        cache: DecoderCache,
         *encoded: Float[Tensor, "B M D"],
     ) -> Float[Tensor, "B Q N"]:
         """The rows of `rows` for the Q steps after those in the cache, which they join: (B, Q, N)."""

@@ -24,7 +24,7 @@ from forecast.models.autoregressive import (
 from forecast.models.base import ForecastModel, WindowShape
 
 
-class DecoderOnly(ForecastModel, CausalDecoder):
+class DecoderOnly(ForecastModel, CausalDecoder[CausalStack]):
     """One causal stack that predicts each step from the steps before it, and forecasts from its own predictions.
 
     Past (B, L, C), calendar (B, L, F) and (B, P, F) -> forecast (B, P, T), scaled units.

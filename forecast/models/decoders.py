@@ -125,7 +125,7 @@ class OneShotDecoder(Decoder):
         return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
 
 
-class AutoregressiveDecoder(Decoder, CausalDecoder):
+class AutoregressiveDecoder(Decoder, CausalDecoder[DecoderStack]):
     """Step by step: each row predicts the next step, which becomes the next row.
 
     A row holds the calendar of the step that it predicts. It is trained on the true steps in one pass, and forecasts

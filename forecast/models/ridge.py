@@ -4,7 +4,8 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -44,6 +45,17 @@ class Candidate(NamedTuple):
     again: LinearMap | None = None
 
 
+class RidgeOptions(TypedDict):
+    """What was typed of a ridge; None lets its windows choose."""
+
+    look_back: int | None
+    naive: Naive | None
+    strength: float | None
+    columns: Literal["shared", "each"] | None
+    tolerance: float
+    intercept: float | None
+
+
 class Ridge(FittedModel):
     """A linear map of a column's past, fitted by ridge regression.
 
@@ -79,8 +91,14 @@ class Ridge(FittedModel):
     ) -> None:
         super().__init__(window)
         self.rows = look_back or window.seq_len
-        self.options: dict[str, Any] = {"look_back": look_back, "naive": naive, "strength": strength}
-        self.options |= {"columns": columns, "tolerance": tolerance, "intercept": intercept}
+        self.options: RidgeOptions = {
+            "look_back": look_back,
+            "naive": naive,
+            "strength": strength,
+            "columns": columns,
+            "tolerance": tolerance,
+            "intercept": intercept,
+        }
         maps = 1 if columns == "shared" else window.n_targets
         self.weight = nn.Parameter(torch.zeros(maps, window.pred_len, self.rows))
         self.bias = nn.Parameter(torch.zeros(maps, window.pred_len))
@@ -129,7 +147,7 @@ class Ridge(FittedModel):
             torch.stack([linear.bias for linear in maps]).float(),
             torch.stack(effects) if effects else None,
         )
-        return self.options | {"look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
+        return {**self.options, "look_back": self.rows, "columns": "each" if len(maps) > 1 else "shared"}
 
     def set_maps(
         self,
@@ -227,11 +245,11 @@ class Ridge(FittedModel):
         strengths = STRENGTHS if strength is None else (strength,)
         for name in naives(look_back, period):
             if naive in (None, name):
-                shape: Any = {"look_back": look_back, "naive": name, "period": period or 1}
-                maps = maps_by_strength(train, **shape, strengths=strengths)
+                fitted = partial(maps_by_strength, look_back=look_back, naive=name, period=period or 1)
+                maps = fitted(train, strengths=strengths)
                 errors = {strength: mean_squared_error(val, linear) for strength, linear in maps.items()}
                 for best in sorted(errors, key=errors.__getitem__)[:1]:
-                    again = {} if whole is None else maps_by_strength(whole, **shape, strengths=[best])
+                    again = {} if whole is None else fitted(whole, strengths=[best])
                     yield Candidate(maps[best], errors[best], None if whole is None else again.get(best, maps[best]))
 
     def with_covariates(

@@ -1,7 +1,7 @@
 """A weighted mean of models that were trained on the same rows, as one model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -103,8 +103,8 @@ def as_member(
     *, model: Callable[..., ForecastModel], window: Mapping[str, object], seeds: int, **_: object
 ) -> ForecastModel:
     """A member with fresh weights, from what the ensemble's config says of it."""
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
-    members = [model(window=WindowShape(**fields)) for _ in range(seeds)]
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
+    members = [model(window=WindowShape(**fields)) for _ in range(seeds)]  # type: ignore[arg-type]  # as saved
     return members[0] if seeds == 1 else Ensemble(members)
 
 

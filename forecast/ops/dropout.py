@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from forecast.ops.context import Context
 from forecast.ops.eager import eager_on_cpu
 
 
@@ -71,10 +71,10 @@ class DropPlaces(torch.autograd.Function):
     """x times `scale`, but 0 at `places` (N,) of its elements counted row by row. inplace: x itself, contiguous."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, places: Tensor, scale: float, inplace: bool) -> Tensor:
+    def forward(ctx: Context[float], x: Tensor, places: Tensor, scale: float, inplace: bool) -> Tensor:
         """(...) -> (...)."""
         ctx.save_for_backward(places)
-        ctx.scale = scale
+        ctx.kept = scale
         if not inplace:
             return scaled_and_dropped(x, places, scale)
         ctx.mark_dirty(x)
@@ -83,9 +83,9 @@ class DropPlaces(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Context[float], grad: Tensor) -> tuple[Tensor, None, None, None]:
         """Dropped elements have no gradient."""
-        return scaled_and_dropped(grad, ctx.saved_tensors[0], ctx.scale), None, None, None
+        return scaled_and_dropped(grad, ctx.saved_tensors[0], ctx.kept), None, None, None
 
 
 def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:

@@ -1,11 +1,11 @@
 """Sums over all steps so far, by a rule that gives the same bits on every call, on a GPU too."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from forecast.ops.context import Context
 
 
 def running_sum(x: Float[Tensor, "B H L V"], *, mean: bool = False) -> Float[Tensor, "B H L V"]:
@@ -28,19 +28,19 @@ class RunningSum(torch.autograd.Function):
     """`running_sum` without a change of dtype; of its own, because autograd would keep a copy for each level."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: Tensor | None) -> Tensor:
+    def forward(ctx: Context[Tensor | None], x: Tensor, counts: Tensor | None) -> Tensor:
         """(B, H, L, V), what the sums are divided by (L, 1) -> (B, H, L, V)."""
-        ctx.counts = counts
+        ctx.kept = counts
         # a copy: the sums are made in place, and x belongs to the caller
         total = sum_forwards(x.clone())
         return total if counts is None else total.div_(counts)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Context[Tensor | None], grad: Tensor) -> tuple[Tensor, None]:
         """A step is part of all later sums."""
         # a copy or a quotient: autograd may give the same gradient to others
-        return sum_backwards(grad.clone() if ctx.counts is None else grad / ctx.counts), None
+        return sum_backwards(grad.clone() if ctx.kept is None else grad / ctx.kept), None
 
 
 def sum_forwards(total: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -190,12 +190,27 @@ def processor_times() -> dict[int, Array]:
     return times
 
 
-def from_sklearn(model: Any, useful: Array, *, nodes: int, depth: int) -> TreeSum:
+class Predictor(Protocol):
+    """A tree of scikit-learn's."""
+
+    nodes: Array
+
+
+class Boosted(Protocol):
+    """What is used of a fitted HistGradientBoostingRegressor: its trees, and what they are added to.
+
+    Private: scikit-learn has no public way to the nodes. Tests compare the sums with its own predictions.
+    """
+
+    _predictors: list[list[Predictor]]
+    _baseline_prediction: Array
+
+
+def from_sklearn(model: Boosted, useful: Array, *, nodes: int, depth: int) -> TreeSum:
     """The trees of a fitted HistGradientBoostingRegressor.
 
     useful (G,): the numbers, among all features, of those that it has seen.
     """
-    # private: scikit-learn has no public way to the nodes. Tests compare the sums with its own predictions
     trees = [iteration[0].nodes for iteration in model._predictors]
     tree_sum = TreeSum(count=len(trees), nodes=nodes, depth=depth)
     for tree, feature, threshold, child, value in zip(

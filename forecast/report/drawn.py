@@ -1,15 +1,28 @@
 """What pictures and pages share: colours, how much of the past is drawn, rows without a calendar; no matplotlib."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Integer
 
 LEAST_PAST = 48  # steps
+Dash = str | tuple[float, Sequence[float]]
+
+
+class Style(TypedDict, total=False):
+    """How a line is drawn."""
+
+    color: str
+    linestyle: Dash
+    linewidth: float
+    marker: str
+
+
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.
 # Past and truth are one series, so both are solid.
-STYLES: dict[str, dict[str, Any]] = {
+STYLES: dict[str, Style] = {
     "past": {"color": "#8c8c8c", "linestyle": "-", "linewidth": 1.2},
     "truth": {"color": "#000000", "linestyle": "-", "linewidth": 1.2},
     "baseline": {"color": "#e69f00", "linestyle": ":", "linewidth": 1.8},

@@ -7,7 +7,7 @@ import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
+from forecast.report.drawn import LEAST_PAST, STYLES, Style, step_numbers
 from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import harmless, label
 
@@ -113,9 +113,9 @@ def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarr
         axis.set_major_locator(MaxNLocator(integer=True))
     if active is not None:
         side = axes.get_yaxis_transform()  # x in shares of the axes' width, y in query steps
-        style: dict[str, Any] = {"linestyle": "none", "marker": "<", "markersize": 5, "color": "#d55e00"}
+        style: Style = {"linestyle": "none", "marker": "<", "color": "#d55e00"}
         label = f"active rows ({len(active)} of {len(weights)})"
-        axes.plot(np.full(len(active), 1.02), active, transform=side, clip_on=False, label=label, **style)
+        axes.plot(np.full(len(active), 1.02), active, transform=side, clip_on=False, label=label, markersize=5, **style)
         figure.legend(loc="outside lower center", frameon=False)
     return figure
 
@@ -192,11 +192,11 @@ def _draw_panel(
     start = max(0, length - max(pred_len, LEAST_PAST))
     axes.plot(times[start:length], past[start:], label="past", **STYLES["past"])
     for number, (name, low, high) in enumerate(shaded):
-        colour = {"color": STYLES["forecast"]["color"], "alpha": 0.12 + 0.08 * min(number, 4), "linewidth": 0}
+        colour, alpha = STYLES["forecast"]["color"], 0.12 + 0.08 * min(number, 4)
         if pred_len == 1:  # an area at one point is invisible
-            axes.vlines(times[length:], low, high, label=name, **{**colour, "linewidth": 6})
+            axes.vlines(times[length:], low, high, label=name, color=colour, alpha=alpha, linewidth=6)
         else:
-            axes.fill_between(times[length:], low, high, label=name, **colour)
+            axes.fill_between(times[length:], low, high, label=name, color=colour, alpha=alpha, linewidth=0)
     for name, values in series.items():
         marker = MARKERS[name] if pred_len == 1 else ""  # a line through one point is invisible
         axes.plot(times[length:], values, label=name, marker=marker, **STYLES[name])

@@ -1,12 +1,35 @@
 """What an update says: how the forecasts of its rows did, and whether the model has grown old."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
+from typing_extensions import NotRequired, TypedDict
+
+from forecast.documents import NotNegative
 from forecast.report.forecasters import baseline_name
 from forecast.report.tables import short_number
 
-Line = Mapping[str, Any]
+Chart = Literal["errors", "coverage", "baseline"]
+Figure = Literal["mae", "baseline_mae", "expected_mae", "coverage", "expected_coverage"]
+
+
+class WatchedDay(TypedDict):
+    """Of a day that is watched: errors and coverage of the forecast, and what validation leads to expect."""
+
+    mae: NotNegative
+    baseline_mae: NotNegative
+    expected_mae: NotNegative
+    coverage: NotRequired[NotNegative]
+    expected_coverage: NotRequired[NotNegative]
+
+
+class WatchedLine(TypedDict):
+    """What is read of a line of the log."""
+
+    time: str
+    day: WatchedDay | None
+    totals: dict[Chart, NotNegative]
+    alarms: list[Chart]
 
 
 def figures_sentence(figures: Mapping[str, float | None], *, baseline: str, where: str) -> str:
@@ -18,7 +41,7 @@ def figures_sentence(figures: Mapping[str, float | None], *, baseline: str, wher
     return "; ".join([f"{where}: {errors} ({beside})", *([", ".join(held)] if held else [])]) + "."
 
 
-def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) -> list[str]:
+def alarm_sentences(log: Sequence[WatchedLine], *, baseline: str, level: float | None) -> list[str]:
     """One sentence for each chart that is above its limit after the last line of a log.
 
     Each speaks of the days since its sum was last 0, by Page's scheme the likeliest beginning. level: that is watched.
@@ -26,7 +49,7 @@ def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) 
     sentences = []
     for name in log[-1]["alarms"]:
         days = since(log, name)
-        first, n = days[0]["time"], len(days)
+        (first, _), n = days[0], len(days)
         often = f"since the update of {first} ({n} {'update' if n == 1 else 'updates'})"
         if name == "errors":
             sentences.append(
@@ -34,7 +57,7 @@ def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) 
                 f"{mean(days, 'mae')} standard deviations, and {mean(days, 'expected_mae')} there."
             )
         elif name == "coverage":
-            held, before = (100 * float(mean(days, key)) for key in ("coverage", "expected_coverage"))
+            held, before = 100 * float(mean(days, "coverage")), 100 * float(mean(days, "expected_coverage"))
             sentences.append(
                 f"The model's intervals no longer hold: {often} those of {level:g} % held {held:.0f} % of the truths, "
                 f"and {before:.0f} % on its validation rows."
@@ -47,17 +70,17 @@ def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) 
     return sentences
 
 
-def since(log: Sequence[Line], chart: str) -> list[Line]:
-    """The lines of a log, with a watched day each, from which on the sum of a chart has been above 0."""
-    days: list[Line] = []
+def since(log: Sequence[WatchedLine], chart: Chart) -> list[tuple[str, WatchedDay]]:
+    """The watched days of a log, and when they were, from which on the sum of a chart has been above 0."""
+    days: list[tuple[str, WatchedDay]] = []
     for line in reversed(log):
         if not line["totals"].get(chart):
             break
         if line["day"] is not None:
-            days.append(line)
+            days.append((line["time"], line["day"]))
     return days[::-1]
 
 
-def mean(days: Sequence[Line], key: str) -> str:
+def mean(days: Sequence[tuple[str, WatchedDay]], key: Figure) -> str:
     """The mean over watched days."""
-    return short_number(sum(line["day"][key] for line in days) / len(days))
+    return short_number(sum(day[key] for _, day in days) / len(days))

@@ -11,9 +11,9 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from forecast.documents import Array, DocumentError, read_arrays, read_json, read_yaml
+from forecast.documents import Array, Arrays, DocumentError, read_arrays, read_json, read_yaml
 from forecast.run_folder.lock import running_or_killed
 from forecast.run_folder.shapes import Metrics, RunInfo
 
@@ -219,7 +219,7 @@ def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int
     return {key.lstrip("+"): value for key, _, value in pairs}, job if isinstance(job, int) else 0
 
 
-def read_windows(path: Path, *, truth: bool = True) -> dict[str, Any]:
+def read_windows(path: Path, *, truth: bool = True) -> Arrays:
     """forecasts.npz; without truth, what is forecast after the end of the data.
 
     Raises DocumentError where there is none, or none whose arrays belong together.

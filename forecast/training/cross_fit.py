@@ -6,7 +6,6 @@ miss. Those of the weights that one half chose, on the windows of the other half
 
 import math
 from pathlib import Path
-from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
@@ -102,9 +101,8 @@ def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Modul
     """The model with the weights that a validation is of: an average of them, where one is kept."""
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
     averages = [callback._average_model for callback in callbacks if isinstance(callback, WeightAveraging)]
-    kept: Any = next((average.module for average in averages if average is not None), module)
-    model: nn.Module = kept.model
-    return model
+    kept = next((average.module for average in averages if average is not None), module)
+    return kept.get_submodule("model")
 
 
 def chosen_weights(folder: Path) -> dict[str, dict[str, Tensor]]:

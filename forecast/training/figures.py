@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import lightning.pytorch as pl
 import pandas as pd
@@ -61,9 +61,20 @@ class Figures(Callback):
         )
         log_figure(logger, "forecast/val", figure, step)
         for name, mechanism, queries_keys in inputs:
-            if hasattr(mechanism, "selected"):
+            if isinstance(mechanism, Selecting):
                 with torch.random.fork_rng():
                     _draw_prob(logger, step, name, mechanism, queries_keys)
+
+
+@runtime_checkable
+class Selecting(Protocol):
+    """A mechanism that chooses rows of its queries (B, H, Q, E), as ProbSparse does."""
+
+    def selected(self, q: Tensor, k: Tensor) -> Tensor:
+        """The numbers of the rows (B, H, U); -1 for none."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The attention."""
 
 
 @contextmanager
@@ -84,7 +95,7 @@ def recorded_inputs(module: nn.Module) -> Iterator[list[tuple[str, object, tuple
             hook.remove()
 
 
-def _draw_prob(logger: Logger, step: int, name: str, mechanism: Any, queries_keys: tuple[Tensor, Tensor]) -> None:
+def _draw_prob(logger: Logger, step: int, name: str, mechanism: Selecting, queries_keys: tuple[Tensor, Tensor]) -> None:
     """The active rows and the attention map of a ProbSparse layer, from its queries (B, H, Q, E) and keys."""
     q, k = queries_keys
     from forecast.report.figures import active_rows_figure, attention_figure

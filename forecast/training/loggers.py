@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
@@ -106,5 +106,5 @@ def log_histogram(logger: Logger, name: str, values: Tensor, step: int) -> None:
             import wandb
 
             # wandb takes an array, and Lightning a histogram among metrics; their types say otherwise.
-            histogram = cast(Any, wandb.Histogram(cast(Any, values.numpy())))
-            logger.log_metrics({f"{name}/histogram": histogram}, step)
+            histogram = {f"{name}/histogram": wandb.Histogram(values.numpy())}  # type: ignore[arg-type, unused-ignore]
+            logger.log_metrics(histogram, step)  # type: ignore[arg-type, unused-ignore]

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
+from forecast.checkpoint.archive import Entries
 from forecast.config.annotations import parameters
 from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import options
@@ -29,7 +29,7 @@ def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, boo
     return {"fused": True} if may and takes(make, "fused") else {}
 
 
-def check_states(optimizers: Sequence[Any], weights: Sequence[Tensor]) -> None:
+def check_states(optimizers: Sequence[Entries], weights: Sequence[Tensor]) -> None:
     """Raises UserError unless the saved states of fused optimizers are of these weights, in the optimizer's order.
 
     A fused step takes the shape of a weight for that of its states: it would read and write behind a smaller one.
@@ -45,7 +45,7 @@ def check_states(optimizers: Sequence[Any], weights: Sequence[Tensor]) -> None:
         raise _changed(error) from error
 
 
-def check_step(optimizers: Sequence[Any], weights: Sequence[Tensor], make: Callable[..., Optimizer]) -> None:
+def check_step(optimizers: Sequence[Entries], weights: Sequence[Tensor], make: Callable[..., Optimizer]) -> None:
     """Raises UserError unless the saved states of an optimizer hold all that its next step needs.
 
     make: the optimizer of the config. With the saved settings it takes a step on a small weight of each number of axes.

@@ -4,7 +4,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -15,6 +14,8 @@ from forecast.evaluation.memory import PeakMemory
 from forecast.run_folder.shapes import Cost
 
 log = logging.getLogger(__name__)
+
+Moment = float | torch.cuda.Event  # on a GPU one in its queue
 
 BAR_SECONDS = 1.0  # after which the progress bar gets a new rate
 WAITING_SHARE = 0.2  # of the time: a training that waits for data longer than that gets a hint
@@ -41,8 +42,8 @@ class Throughput(Callback):
         self.total = self.validating = self.computing = self.waiting = 0.0  # seconds over all legs
         self.samples = 0
         self.counted_until: float | None = None  # no time is counted outside the fit
-        self.step_begin: object = None
-        self.steps: deque[tuple[Any, Any]] = deque()  # begin and end of those that a GPU may not have passed yet
+        self.step_begin: Moment = 0.0
+        self.steps: deque[tuple[Moment, Moment]] = deque()  # begin and end of those that a GPU may not have passed yet
         self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
 
     @property
@@ -153,7 +154,7 @@ class Throughput(Callback):
             )
         return sentences
 
-    def moment(self) -> object:
+    def moment(self) -> Moment:
         """Now, for the device that computes: seconds on a CPU, an event in the queue of a GPU."""
         if self.device.type != "cuda":
             return self.clock()
@@ -163,10 +164,15 @@ class Throughput(Callback):
 
     def _read_steps(self) -> None:
         """Adds the steps that are over."""
-        on_gpu = self.device.type == "cuda"
-        while self.steps and (not on_gpu or self.steps[0][1].query()):
-            begin, end = self.steps.popleft()
-            self.computing += begin.elapsed_time(end) / 1e3 if on_gpu else end - begin
+        while self.steps:
+            begin, end = self.steps[0]
+            if isinstance(begin, float) and isinstance(end, float):
+                self.computing += end - begin
+            elif not isinstance(begin, float) and not isinstance(end, float) and end.query():  # type: ignore[no-untyped-call]
+                self.computing += begin.elapsed_time(end) / 1e3
+            else:
+                break
+            self.steps.popleft()
 
     def _count(self) -> float:
         """Adds the seconds since the last call, and returns them."""

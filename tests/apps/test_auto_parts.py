@@ -18,7 +18,7 @@ from forecast.jobs.steps import REAL_TIME, ProcessorClock, run_step
 
 
 def pace(**changes):
-    return Pace(**{"batches": 100, "batch_size": 32, "seconds": 0.1, "validation": 2.0, "panel": False, **changes})
+    return Pace(**{"batches": 100, "batch_size": 32, "seconds": 0.1, "validation": 2.0, "draws": False, **changes})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_columns_known_in_advance_have_a_network_of_their_own_and_all_of_the_net
 
 
 def test_of_a_panel_an_epoch_draws_fewer_windows():
-    settings = pace(panel=True).settings(24)
+    settings = pace(draws=True).settings(24)
     assert settings["data.windows_per_epoch"] == 60 * 32 and "trainer.limit_train_batches" not in settings
 
 

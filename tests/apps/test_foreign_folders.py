@@ -243,7 +243,7 @@ def test_time_that_is_no_number_lifts_no_limit(automatic_run):
             goes_on(automatic_run)
 
 
-PACE = Pace(batches=100, batch_size=32, seconds=0.1, validation=2.0, panel=False)
+PACE = Pace(batches=100, batch_size=32, seconds=0.1, validation=2.0, draws=False)
 
 
 @pytest.mark.parametrize("panel", [False, True])

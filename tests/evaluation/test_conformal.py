@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forecast.apps.common.intervals import calibration_of
 from forecast.evaluation.conformal import (
     Calibration,
     Unrest,
@@ -95,7 +96,7 @@ def test_a_column_that_never_moves_keeps_its_margins():
 
 def test_the_state_gives_the_same_calibration():
     one = calibration(torch.rand(K, P, T))
-    again = Calibration.from_state(one.state(), (2, 0))
+    again = calibration_of(one.state(), (2, 0))
     assert torch.equal(again.margins, one.margins) and again.levels == LEVELS and again.crossed
     past, point = torch.rand(4, 13, C), torch.rand(4, P, T)
     ends = point.unsqueeze(-1).expand(4, P, T, K)

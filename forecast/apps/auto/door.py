@@ -2,9 +2,9 @@
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 import pandas as pd
 
@@ -63,4 +63,4 @@ class Automatic:
             if placed and not (folder / FOLDER / STATE).exists():
                 Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
             raise
-        return cls.load(answer.document["checkpoint"])
+        return cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])

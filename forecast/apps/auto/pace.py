@@ -19,7 +19,7 @@ FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Train batches an epoch and seconds for each, seconds of a validation; panel: whether windows can be drawn.
+    """Train batches an epoch and seconds for each, seconds of a validation; draws: whether windows can be drawn.
 
     networks: that are trained side by side in these seconds; so many at most.
     """
@@ -28,7 +28,7 @@ class Pace:
     batch_size: int
     seconds: float
     validation: float
-    panel: bool
+    draws: bool
     networks: int = 1
 
     def settings(self, allowance: float) -> Settings | None:
@@ -53,7 +53,7 @@ class Pace:
             if batches >= FEWEST_BATCHES:
                 part: Settings = (
                     {"data.windows_per_epoch": batches * self.batch_size}
-                    if self.panel
+                    if self.draws
                     else {"trainer.limit_train_batches": min(batches, self.batches)}
                 )
                 return {"trainer.max_epochs": epochs, "callbacks.early_stopping.patience": 2, **part}
@@ -88,7 +88,7 @@ def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
         batch_size=batch_size,
         seconds=OVERHEAD * seconds,
         validation=OVERHEAD * once * windows / len(first.past) + 0.1,
-        panel=data.frame.id_column is not None,
+        draws=data.frame.id_column is not None,
         networks=config.seeds,
     )
 

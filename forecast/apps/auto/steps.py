@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import lightning.pytorch as pl
 import torch
@@ -23,7 +23,7 @@ from forecast.config.entry import call
 from forecast.data.prepare import Prepared
 from forecast.documents import read_json
 from forecast.errors import UserError
-from forecast.evaluation.column_use import rests_on
+from forecast.evaluation.column_use import Importance, rests_on
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
@@ -167,7 +167,7 @@ def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
     remake(folder, overwrite=True)
 
 
-def explain(folder: Path) -> dict[str, list[dict[str, Any]]]:
+def explain(folder: Path) -> dict[str, list[Importance]]:
     """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
     checkpoint = chosen_checkpoint(folder)
     source = trained_source(checkpoint, root=None)

@@ -3,10 +3,10 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from forecast.config.entry import composed
 from forecast.config.settings import typed_settings
 from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
-from forecast.data.assembling.read import read_panel, source_rows
+from forecast.data.assembling.read import source_rows, whole_rows
 from forecast.data.guessing.advice import floor_setting, mostly_zero
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.reading.layout import Layout
@@ -162,7 +162,7 @@ def check_known(task: AutoTask) -> None:
                 "data.known=[NAME]"
             )
         return
-    frame = read_panel(source) if source.panel_form else source.frame().as_panel()
+    frame = whole_rows(source)
     if future is None:
         wanted = StepsAfter(frame, steps, counted=False).wanted(0, known)
         raise UserError(
@@ -199,11 +199,15 @@ def of_file(
     known["target"] = Text | None
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
     given = typed_settings(ours, "data", known)
-    use: dict[str, object] = {key: given.pop(key) for key in ("features", "target") if key in given}
+    use = {"target": target} | {key: given.pop(key) for key in ("features", "target") if key in given}
     roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
     named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
-    use["kept"] = [name for names in named.values() for name in names or ()]
-    check = checked(path, given, {"target": target, **use}, horizon)
+    kept = [name for names in named.values() if isinstance(names, Iterable) for name in names]
+
+    def look(pred_len: int | None) -> FileCheck:
+        return check_file(path, given, pred_len=pred_len, kept=kept, **use)  # type: ignore[arg-type]  # of their types
+
+    check = checked(path, look, horizon)
     notes = list(check.reasons)
     if check.command is not None:
         command = check.command
@@ -231,12 +235,15 @@ def chosen_words(command: str) -> list[str]:
     return [word for word in shlex.split(command) if word.startswith("data.") and not word.startswith("data.path=")]
 
 
-def checked(path: str, given: Mapping[str, Any], use: Mapping[str, Any], horizon: int | None) -> FileCheck:
-    """The check of a file, by shares of its rows; where these hold no such horizon, UserError with one that they do."""
-    check = check_file(path, dict(given), pred_len=horizon, **use)
+def checked(path: str, look: Callable[[int | None], FileCheck], horizon: int | None) -> FileCheck:
+    """The check of a file, by shares of its rows; where these hold no such horizon, UserError with one that they do.
+
+    look: makes it, for a horizon; None: for one that fits.
+    """
+    check = look(horizon)
     if horizon is None or check.command is not None or check.choices:
         return check
-    usual = check_file(path, dict(given), **use)
+    usual = look(None)
     if usual.lengths is None or usual.command is None:
         return check
     train = int(usual.rows * 0.7)

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -90,21 +91,20 @@ def backtest(cfg: DictConfig) -> Answer:
             errors += fold_errors(part, cells)
             sums.add(part, cells)
     step = settings.step or pred_len
-    document: Backtest = rounded(
-        {
-            "status": "finished",
-            **described(checkpoint),
-            "folds": settings.folds,
-            "step": step,
-            "window": settings.window,
-            "refit": settings.refit,
-            **summary(errors, pred_len=pred_len, step=step),
-            "by_fold": errors,
-        }
-    )
+    whole = {
+        "status": "finished",
+        **described(checkpoint),
+        "folds": settings.folds,
+        "step": step,
+        "window": settings.window,
+        "refit": settings.refit,
+        **summary(errors, pred_len=pred_len, step=step),
+        "by_fold": errors,
+    }
+    document = cast(Backtest, rounded(whole))
     write_text(folder / PAGE, page_of(folder, document, sums, parts, origin_of(checkpoint)))
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
-    timed = {**document, **rounded({"seconds": time.perf_counter() - started})}
+    timed = {**document, "seconds": rounded(time.perf_counter() - started)}
     write_json(folder / DOCUMENT, timed)
     say(printed(document))
     say()

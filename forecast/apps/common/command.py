@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 BEGUN = time.monotonic()  # about when the process has
 
@@ -11,7 +11,7 @@ BEGUN = time.monotonic()  # about when the process has
 class Answer(NamedTuple):
     """What a command has found out, as plain values: the document that --json prints, and the exit status."""
 
-    document: Any
+    document: object
     exit_status: int = 0
 
 

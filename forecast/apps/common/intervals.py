@@ -6,8 +6,9 @@ from itertools import pairwise
 from forecast.apps.common.growth import train_again
 from forecast.bounds import PER_CENT
 from forecast.checkpoint.load import Checkpoint
+from forecast.checkpoint.record import CalibrationState
 from forecast.errors import UserError
-from forecast.evaluation.conformal import Calibration, blocks_needed
+from forecast.evaluation.conformal import Calibration, Unrest, blocks_needed
 from forecast.evaluation.scored_intervals import Intervals, name_of, windows_needed
 
 MOST_LEVELS = 20
@@ -40,7 +41,19 @@ def saved_calibration(checkpoint: Checkpoint) -> Calibration | None:
     state, data = checkpoint.record.calibration, checkpoint.data
     if state is None:
         return None
-    return Calibration.from_state(state, [data["columns"].index(name) for name in data["targets"]])
+    return calibration_of(state, [data["columns"].index(name) for name in data["targets"]])
+
+
+def calibration_of(state: CalibrationState, targets: Sequence[int]) -> Calibration:
+    """The calibration whose `state` this is. targets: the numbers of the target columns."""
+    return Calibration(
+        levels=tuple(map(float, state["levels"])),
+        margins=state["margins"],
+        unrest=Unrest(rows=state["rows"], period=state["period"], targets=tuple(targets), typical=state["typical"]),
+        windows=state["windows"],
+        blocks=state["blocks"],
+        crossed=state["parts"] > 1,
+    )
 
 
 def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[float] | None = None) -> Intervals | None:

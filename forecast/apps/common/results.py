@@ -129,7 +129,7 @@ def evaluate_checkpoint(
         **blocks,
     }
     by_step = step_errors(evaluation, best_mse)
-    return Result(rounded(metrics), evaluation, data, by_step, split, origin_of(checkpoint))
+    return Result(cast(Metrics, rounded(metrics)), evaluation, data, by_step, split, origin_of(checkpoint))
 
 
 def differences(evaluation: Evaluation, data: Prepared, protocol: Protocol) -> dict[str, MseDifference]:

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 import pandas as pd
 from omegaconf import DictConfig
@@ -76,7 +76,7 @@ class Tunable:
             kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
             try:
                 check_file(cfg)
-                documents.append(run_study(cfg).document)
+                documents.append(cast(StudyDocument, run_study(cfg).document))
             except UserError:
                 if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
                     (run_folder() / TRAINING_TABLE).unlink()

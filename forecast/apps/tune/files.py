@@ -4,6 +4,7 @@ import csv
 import io
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 from optuna.trial import FrozenTrial
 
@@ -66,7 +67,7 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
             "best": {**described(best), **file.update(study)},
             "why": why,
         }
-        document = write_files(search.folder, rounded(values))
+        document = write_files(search.folder, cast(StudyDocument, rounded(values)))
     for sentence in sentences(document):
         say(sentence)
     return document

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import optuna
@@ -156,8 +156,8 @@ class SharedStudy:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         with self.lock, _journal(folder / JOURNAL):
             _mend(folder / JOURNAL)
-            journal_lock: Any = JournalLock(self.lock)  # Optuna's base class for it is not public
-            backend = JournalFileBackend(str(folder / JOURNAL), lock_obj=journal_lock)
+            journal_lock = JournalLock(self.lock)
+            backend = JournalFileBackend(str(folder / JOURNAL), lock_obj=journal_lock)  # type: ignore[arg-type]  # no public class
             self.storage = JournalStorage(backend)
             self.study = optuna.create_study(
                 storage=self.storage,

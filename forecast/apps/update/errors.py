@@ -7,12 +7,13 @@ from typing import cast
 import numpy as np
 
 from forecast.apps.update.continued import Continued, rows_a_day
-from forecast.apps.update.state import Issued, Line, LineFigures, SeriesLine, State, Sums, WatchedDay
+from forecast.apps.update.state import Issued, Line, LineFigures, SeriesLine, State, Sums
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.evaluation.scored_intervals import name_of
 from forecast.evaluation.watch import CHARTS, Day, alarms, watched
+from forecast.report.updates import WatchedDay
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,6 +32,7 @@ from forecast.errors import UserError
 from forecast.evaluation.scored_intervals import name_of
 from forecast.evaluation.watch import CHARTS, Expected, Reference, alarms
 from forecast.files import remove_unfinished, save_arrays, together
+from forecast.report.updates import Chart, WatchedDay
 from forecast.text.documents import as_cell
 
 STATE, LOG, LATEST, FORECASTS = "state.npz", "log.csv", "latest.csv", "forecasts"
@@ -56,17 +57,6 @@ ARRAYS = {
 MOST_MB, FARTHEST_STEP = 4000, 10**8  # of a state
 # As `PanelFrame.end` writes it, and after it the file of a forecast is called.
 Time = Annotated[str, Field(pattern=r"^(step -?\d{1,18}|\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,9})?)?)$")]
-Chart = Literal["errors", "coverage", "baseline"]
-
-
-class WatchedDay(TypedDict):
-    """Of a day that is watched: errors and coverage of the forecast, and what validation leads to expect."""
-
-    mae: NotNegative
-    baseline_mae: NotNegative
-    expected_mae: NotNegative
-    coverage: NotRequired[NotNegative]
-    expected_coverage: NotRequired[NotNegative]
 
 
 class LineFigures(TypedDict):

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,9 +109,8 @@ class Unfinished:
         if all(self._all_measured):
             (self.folder / _MEASURED).unlink()
         with (self.folder / _ARRAYS).open("wb") as file:
-            arrays: dict[str, Any] = {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids}
-            arrays |= {} if frame.facts is None else {"facts": frame.facts.values}
-            np.savez(file, **arrays)
+            facts = {} if frame.facts is None else {"facts": frame.facts.values}
+            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids, **facts)  # type: ignore[arg-type]
         plain = {name: getattr(frame, name) for name in _PLAIN}
         if frame.facts is not None:
             plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +23,9 @@ KNOWN_TIMES = ("ds", "timestamp", "date")
 Codes = npt.NDArray[np.int32] | IntArray
 
 
-def layout_of(source: CsvSource, **changes: Any) -> Layout:
+def layout_of(source: CsvSource, **changes: object) -> Layout:
     """How the files of a source are written."""
-    return replace(Layout(**{field.name: getattr(source, field.name) for field in fields(Layout)}), **changes)
+    return USUAL.changed({**{field.name: getattr(source, field.name) for field in fields(Layout)}, **changes})
 
 
 def known_time(layout: Layout, header: Sequence[str]) -> Layout:

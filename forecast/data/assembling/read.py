@@ -112,6 +112,11 @@ def _rows_of(path: Path, source: CsvSource, book: Codebook, *, known: bool) -> P
     return long_rows(path, source, book, known=known)
 
 
+def whole_rows(source: CsvSource) -> PanelFrame:
+    """All rows and columns of a file."""
+    return read_panel(source) if source.panel_form else source.frame().as_panel()
+
+
 def source_rows(source: Source) -> PanelFrame:
     """The rows of any source with the columns that a training uses; errors as it reads them.
 

@@ -13,7 +13,7 @@ from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, set
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.guess_rows import counts_above_zero
-from forecast.data.reading.layout import Cell, Layout
+from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
@@ -101,9 +101,8 @@ def check_file(
     series apart.
     """
     chosen = dict(given or {})
-    check = FileCheck(
-        path, Findings(path, strict=False), target, features, pred_len, Layout(**chosen), kept=kept, ids=ids
-    )
+    layout = USUAL.changed(chosen)
+    check = FileCheck(path, Findings(path, strict=False), target, features, pred_len, layout, kept=kept, ids=ids)
     with np.errstate(over="ignore", invalid="ignore"):  # in the statistics of columns that reach the largest float
         try:
             opened = open_file(path, chosen, check.findings)
@@ -129,7 +128,7 @@ def _checked(check: FileCheck, opened: Opened, given: Given) -> FileCheck:
     """The check of a file that is open; where it is undecided, with the command for each reading."""
     by_place = check.target is None and check.features in ("S", "MS")  # the target is the last column
     every = by_place or {"columns", "where"} & set(given)
-    layout = Layout(**{**given, "separator": opened.text.separator})
+    layout = USUAL.changed({**given, "separator": opened.text.separator})
     guess = Guess(layout, kept=None if every else check.kept, target=check.target, ids=check.ids)
     check.header, check.rows, check.kind = opened.header, opened.rows, opened.kind
     try:
@@ -163,7 +162,7 @@ def _checked_panel(check: FileCheck, opened: Opened, given: Given, undecided: Un
         )
         alone.command = None
     elif alone.command is not None:
-        alone.command = _panel_command(alone, check.ids, where=given.get("where"))
+        alone.command = _panel_command(alone, check.ids, where=USUAL.changed(given).where)
     return replace(alone, ids=check.ids, informer_command=None)
 
 
@@ -181,7 +180,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         # The series of a panel are not resampled: at uneven times each is read alone.
         even = attempt.command is not None and attempt.layout is not None and attempt.layout.resample is None
         if undecided.ids and even and choices[0].reading != _PANEL:
-            choices.insert(0, Choice(_PANEL, _panel_command(attempt, undecided.ids, where=given.get("where"))))
+            choices.insert(0, Choice(_PANEL, _panel_command(attempt, undecided.ids, where=USUAL.changed(given).where)))
     if not choices and refused:  # what stands in the way of every reading, as a target that is no column
         for text in refused[0]:
             if all(text in texts for texts in refused):

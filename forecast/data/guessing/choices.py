@@ -1,20 +1,20 @@
 """What is chosen of a layout, and why; and the readings of a file among which nobody but its writer can choose."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.errors import UserError
 
-Given = Mapping[str, Any]
+Given = Mapping[str, object]
 
 
 class Reading(NamedTuple):
     """One way to read a file: what it is, and the keys of the layout that choose it."""
 
     description: str
-    settings: dict[str, Any]
+    settings: Given
 
 
 class Undecided(UserError):
@@ -42,9 +42,9 @@ class Guess:
     ids: Sequence[str] = ()
     reasons: list[str] = field(default_factory=list)
 
-    def set(self, reason: str, **settings: Any) -> None:
+    def set(self, reason: str, **settings: object) -> None:
         """Takes a choice."""
-        self.layout = replace(self.layout, **settings)
+        self.layout = self.layout.changed(settings)
         self.reasons.append(reason)
 
 

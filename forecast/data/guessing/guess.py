@@ -69,7 +69,8 @@ class Opened:
 
 def open_file(path: str, given: Given, findings: Findings) -> Opened:
     """The file and its first rows; UserError for one that is no text, or empty."""
-    text = CsvText(Path(path), valid_separator(given.get("separator") or ",")).verified(findings, given.get("sheet"))
+    layout = USUAL.changed(given)
+    text = CsvText(Path(path), valid_separator(layout.separator or ",")).verified(findings, layout.sheet)
     text.check_types(columns_named(given))
     if given.get("separator") is None and text.table is None:
         with text.whole() as file:

@@ -13,7 +13,7 @@ from pandas.tseries.frequencies import to_offset
 
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.reading.layout import Cell
+from forecast.data.reading.layout import USUAL, Cell
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table
@@ -83,7 +83,7 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
     some = f"{repeats} of {len(stamps)} rows repeat{'s' * (repeats == 1)} a timestamp"
     if ids is not None:
         names = " and ".join(map(quoted, ids.columns))
-        chosen = [{**(given.get("where") or {}), **example} for example in ids.examples]
+        chosen = [{**(USUAL.changed(given).where or {}), **example} for example in ids.examples]
         raise Undecided(
             f"{ids.series} series stand below one another: {some}, and {names} tell{'s' * (len(ids.columns) == 1)} "
             f'them apart. Choose one with "data.where={hydra_value(chosen[0])}", or read all as a panel with '

@@ -4,7 +4,7 @@ import contextlib
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -193,7 +193,7 @@ class Words:
 
 
 def plain_chunks(
-    text: CsvText, spec: TableSpec, kinds: Mapping[int, object], missing: Collection[int]
+    text: CsvText, spec: TableSpec, kinds: Mapping[int, type[object] | str], missing: Collection[int]
 ) -> Iterator[pd.DataFrame]:
     """All columns of a plain file, some rows at a time, as pandas reads them; ValueError for a faulty cell.
 
@@ -203,8 +203,6 @@ def plain_chunks(
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
-    of_columns: Any = {place: kinds.get(place, str) for place in range(width)}
-    nothing: Any = dict.fromkeys(missing, sorted(MISSING_SPELLINGS))
     with (
         text.open() as file,
         pd.read_csv(
@@ -216,10 +214,10 @@ def plain_chunks(
             names=list(range(width)),
             # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of 1,5
             # without quotes.
-            dtype=of_columns,
+            dtype={place: kinds.get(place, str) for place in range(width)},
             skipinitialspace=True,
             keep_default_na=False,
-            na_values=nothing,
+            na_values=dict.fromkeys(missing, sorted(MISSING_SPELLINGS)),  # type: ignore[arg-type]  # named by numbers
             chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
         ) as chunks,
     ):

@@ -1,7 +1,7 @@
 """How a file of a series is written, and what is read of it: the keys of the data group that say so."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from forecast.bounds import Text
@@ -54,6 +54,10 @@ class Layout:
         if self.time_column is None:
             return ()
         return (self.time_column,) if isinstance(self.time_column, str) else tuple(self.time_column)
+
+    def changed(self, keys: Mapping[str, object]) -> "Layout":
+        """With these keys, whose values are of their types."""
+        return replace(self, **keys)  # type: ignore[arg-type]
 
     def check(self) -> None:
         """UserError for what does not go together."""

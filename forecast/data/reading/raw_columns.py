@@ -208,7 +208,7 @@ class _Growing:
 
     def __init__(self, name: str, *, text: bool) -> None:
         self._name, self._text = name, text
-        self._grown: list[array[Any]] = [array("d"), array("b"), array("b")]
+        self._grown: list[array[float] | array[int]] = [array("d"), array("b"), array("b")]
         self._codes = array("i")
         self._words: dict[str, int] = {}
 

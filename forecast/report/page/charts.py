@@ -18,7 +18,7 @@ FAR, MOST_POINTS, MOST_BARS, MOST_CHOICES, LONGEST_CHOICE = 3.0, 1500, 20, 60, 6
 MOST_NUMBERS, FEW_WINDOWS = 140_000, 5  # of all panels of forecasts; windows that come before further columns
 RESOLUTION = 2e4  # steps that a picture's height is divided into
 COVERAGE_STYLES = ("forecast", "other3", "other1", "other2")
-Chart = dict[str, Any]
+Chart = dict[str, Any]  # as the page's script reads it
 Floats = npt.NDArray[np.floating[Any]]
 
 

@@ -10,11 +10,11 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from forecast.report.drawn import STYLES
 from forecast.report.page.charts import Chart
@@ -164,12 +164,11 @@ def render(
         "terms": TERMS | {**(terms or {})},
         "data": data,
     }
-    html: str = page_template().render(values)
-    return html
+    return page_template()(values)
 
 
 @cache
-def page_template() -> Any:
+def page_template() -> Callable[[Mapping[str, object]], str]:
     """page.html, in whose values nothing acts: each is escaped and made harmless, but for what it marks as safe."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -187,7 +186,7 @@ def page_template() -> Any:
     style = _style()
     allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-    return environment.get_template("page.html", globals={"style": style, "script": script, "policy": policy})
+    return environment.get_template("page.html", globals={"style": style, "script": script, "policy": policy}).render
 
 
 def script_json(value: object) -> str:

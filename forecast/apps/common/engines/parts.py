@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from rich.console import Console
@@ -46,14 +46,17 @@ class PartRange(Protocol):
         """One more than that of the last."""
 
 
-class Work(Protocol):
+P_co = TypeVar("P_co", bound=PartRange, covariant=True)
+
+
+class Work(Protocol[P_co]):
     """A work in parts. run: what all its parts have alike, and the bits depend on; `ending` is that of their files."""
 
     @property
     def run(self) -> Mapping[str, object]:
         """Of JSON's types."""
 
-    def make(self, path: Path, number: int, of: int) -> PartRange:
+    def make(self, path: Path, number: int, of: int) -> P_co:
         """Writes a part, unless it is there. Raises OSError, and UserError for what the user can mend."""
 
 
@@ -75,7 +78,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterTask:
+class ClusterTask(Generic[P_co]):
     """What a command asks of a cluster. begin: makes a worker ready for its parts, and must be picklable.
 
     unit: of what there are `size`.
@@ -83,7 +86,7 @@ class ClusterTask:
 
     cluster: Cluster
     place: Place
-    begin: Callable[[], Work]
+    begin: Callable[[], Work[P_co]]
     unit: str
     size: int
 
@@ -154,8 +157,8 @@ def only_one(place: Place) -> Iterator[None]:
 
 
 def make_parts(
-    ray: ModuleType, task: ClusterTask, run: Mapping[str, object], *, of: int, there: int
-) -> list[tuple[Path, Any]]:
+    ray: ModuleType, task: ClusterTask[P_co], run: Mapping[str, object], *, of: int, there: int
+) -> list[tuple[Path, P_co]]:
     """All parts of a work, in their order, each with what is told of it.
 
     UserError where any has failed; the others stay for another time. run: of the
@@ -192,7 +195,7 @@ def make_parts(
     ]
 
 
-def maker(task: ClusterTask, run: Mapping[str, object]) -> Callable[[int, int], PartRange]:
+def maker(task: ClusterTask[P_co], run: Mapping[str, object]) -> Callable[[int, int], P_co]:
     """In a worker: reads model and data; what then writes part `number` of `of`, unless it is there.
 
     UserError where its work is not that of the command. run: of the command's own, with its commit.
@@ -200,7 +203,7 @@ def maker(task: ClusterTask, run: Mapping[str, object]) -> Callable[[int, int], 
     work = task.begin()
     check_same(run, {**work.run, "commit": commit()})
 
-    def make(number: int, of: int) -> PartRange:
+    def make(number: int, of: int) -> P_co:
         with task.place.written():
             return work.make(task.place.shared.folder / name_of((number, of), work.run), number, of)
 
