@@ -136,7 +136,7 @@ class Source(ABC):
     batch_size: Positive = 32
     season: Positive | None = None
     scaling: How = "series"
-    floor: float | Mapping[str, float] | None = None
+    floor: float | Mapping[Text, float] | None = None
 
     @abstractmethod
     def frame(self) -> SeriesFrame:

@@ -12,6 +12,7 @@ from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
 _NUMBER = re.compile(r"[+-]?[\d._]+([eE][+-]?[\d_]+)?")
+_KEY = re.compile(r"[\w.,:/%+*@?|()\[\]{}=$\\-]([\w .,:/%+*@?|()\[\]{}=$\\-]*[\w.,:/%+*@?|()\[\]{}=$\\-])?", re.ASCII)
 _WORDS = {"null", "true", "false", "nan", "inf"}
 # As pip knows it. The name of the package, `forecast`, belongs to a stranger's program on PyPI.
 DISTRIBUTION = "informer-forecast"
@@ -22,7 +23,7 @@ _BESIDE = Path(__file__).resolve().parents[2]  # the checkout, or what pip insta
 def hydra_value(value: object) -> str:
     """A text, or a list or mapping of texts and numbers, as Hydra's override grammar reads it back."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{hydra_value(key)}: {hydra_value(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {hydra_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(hydra_value, value)) + "]"
     if not isinstance(value, str):
@@ -37,6 +38,17 @@ def hydra_value(value: object) -> str:
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
     escaped = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), escaped)
     return f"'{escaped}'"
+
+
+def _key(key: object) -> str:
+    """The key of a mapping, where the grammar knows no quotes."""
+    return re.sub(r"([\\()\[\]{}:=,])", r"\\\1", key) if isinstance(key, str) else hydra_value(key)
+
+
+def can_be_key(text: str) -> bool:
+    """Whether the grammar can hold a text as the key of a mapping; the digits of a whole number come back as it."""
+    number = _NUMBER.fullmatch(text) and not re.fullmatch(r"0|[1-9]\d*", text)
+    return bool(_KEY.fullmatch(text)) and not number and text.lower().lstrip("+-") not in _WORDS
 
 
 def typed(key: str, value: object) -> str:

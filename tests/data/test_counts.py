@@ -57,3 +57,5 @@ def test_the_floor_of_some_targets_is_set_by_their_names():
     values = np.stack([SERIES["rare counts"], SERIES["heat"]], 1)
     assert floor_setting(values, ["a", "b"]) == {"data.floor": {"a": 0}}
     assert floor_setting(values[:, 1:], ["b"]) == {}
+    assert floor_setting(values, ["Größe", "b"]) == {}  # a key that Hydra's grammar cannot hold
+    assert floor_setting(values[:, :1], ["Größe"]) == {"data.floor": 0}

@@ -7,6 +7,7 @@ import numpy as np
 
 from forecast.data.seasonality import Lengths
 from forecast.data.values.cells import FloatArray
+from forecast.text.overrides import can_be_key
 
 INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
@@ -68,11 +69,10 @@ def mostly_zero(values: FloatArray) -> bool:
 
 
 def floor_setting(values: FloatArray, names: Sequence[str]) -> dict[str, object]:
-    """data.floor of targets (N, T): 0, {name: 0} of those that `has_floor` says, or nothing."""
+    """data.floor of targets (N, T): 0, {name: 0} of those that `has_floor` says and that can be typed, or nothing."""
     ended = [name for name, column in zip(names, values.T, strict=True) if has_floor(column)]
-    if not ended:
-        return {}
-    return {"data.floor": 0 if len(ended) == len(names) else dict.fromkeys(ended, 0)}
+    floor = 0 if len(ended) == len(names) else dict.fromkeys(filter(can_be_key, ended), 0)
+    return {} if floor == {} else {"data.floor": floor}
 
 
 def fitted_model(
