@@ -23,6 +23,16 @@ def full(mechanism, q, k):
     return reference.attention_weights(q, k, all_or_past(mechanism, q, k))
 
 
+def none(mechanism, q, k):
+    """Each step sees itself alone."""
+    return np.broadcast_to(np.eye(q.shape[2]), (*q.shape[:3], k.shape[2]))
+
+
+def mean(mechanism, q, k):
+    allowed = all_or_past(mechanism, q, k)
+    return np.broadcast_to(allowed / allowed.sum(-1, keepdims=True), (*q.shape[:3], k.shape[2]))
+
+
 def topk(mechanism, q, k):
     allowed = np.broadcast_to(all_or_past(mechanism, q, k), (*q.shape[:3], k.shape[2])).copy()
     scores = q @ k.swapaxes(-2, -1)

@@ -53,7 +53,9 @@ def test_patchtst_brings_full_attention_and_the_command_line_wins(overrides, mec
 SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "distil", "decode")
 # the first value of each is the reference row
 ABLATIONS = {
-    "attention": {"attention": "full,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"},
+    "attention": {
+        "attention": "full,none,mean,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"
+    },
     "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
     "decoder": {"model.decode": "one_shot,autoregressive"},
     "fidelity": {

@@ -5,8 +5,8 @@ from config.composed import composed, refusal
 
 from forecast.config.check import check_config
 
-CROSS = "These can: full, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
-CACHED = "These can: fixed, full, logsparse, single_head, strided, topk"
+CROSS = "These can: full, mean, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
+CACHED = "These can: fixed, full, logsparse, mean, none, single_head, strided, topk"
 SLOT, DECODER = "attention@model.cross_attention", "cannot serve the model's decoder_attention"
 INSIDE = "it works inside one sequence and cannot attend to another"
 WHOLE = "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
@@ -20,7 +20,7 @@ REFUSED = {
     "model=logtrans attention=lsh": f"attention=lsh {DECODER}: {WHOLE}",
     "model.decode=autoregressive attention=prob": f"attention=prob {DECODER}: {WHOLE}",
     "model.decode=autoregressive attention=full attention@model.cross_attention=prob": (
-        f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, single_head, topk"
+        f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, mean, single_head, topk"
     ),
     "model.decode=autoregressive attention=full model.mix=true": "autoregressive: mixed heads are not causal",
     "model.decode=autoregressive attention=full label_len=0": (
@@ -59,6 +59,7 @@ ACCEPTED = [
     "attention=single_head attention@model.cross_attention=single_head model.n_heads=7",  # one head, whatever n_heads
     "attention=strided model.d_model=15 model.n_heads=5",  # odd heads, merged patterns
     "model=nlinear",  # a model without attention
+    "attention=none attention@model.cross_attention=mean",  # no mixing at all but by the convolutions
     "model.decode=autoregressive attention=topk",  # step by step
     "model.decode=autoregressive attention@model.encoder_attention=lsh attention@model.decoder_attention=fixed",
     "model=reformer attention=prob",  # prob in an encoder
