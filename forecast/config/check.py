@@ -246,7 +246,9 @@ def check_slots(values: Mapping[str, object], problems: Problems) -> None:
 
 def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
     kind: Any = resolve_target(mechanism)
-    refusal: str = kind.refusal(cross=slot.startswith("cross"), cached=slot in cached)
+    refusal: str = kind.refusal(
+        cross=slot.startswith("cross"), cached=slot in cached, causal=slot.startswith("decoder")
+    )
     return refusal
 
 

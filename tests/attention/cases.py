@@ -10,6 +10,7 @@ import numpy as np
 from attention import lsh_oracle, oracles, pattern_oracles, prob_causal_oracle
 
 from forecast.attention import reference
+from forecast.attention.autocorrelation import AutoCorrelation
 from forecast.attention.base import Mechanism
 from forecast.attention.fixed import FixedAttention
 from forecast.attention.full import FullAttention
@@ -36,6 +37,7 @@ class Case:
     ignores: what of later steps a causal row does not depend on; without k, later keys decide which steps meet.
     averages: every row of its weights is a mean of values: not negative, summing to one.
     blind: its weights depend on no query and no key; its dense limit is full attention of queries that are zero.
+    circular: its weights are of delays: it has no dense limit and no causal form, and zeros stand in for missing keys.
     cheap: claims to cost less than L^2, so it may build no (L, L) tensor.
     """
 
@@ -51,6 +53,7 @@ class Case:
     ignores: tuple[str, ...] = ("q", "k", "v")
     averages: bool = True
     blind: bool = False
+    circular: bool = False
     cheap: bool = False
 
     @property
@@ -90,6 +93,7 @@ CASES = [
         cheap=True,
     ),
     Case("mean", MeanAttention, oracles.mean, blind=True, cheap=True),
+    Case("autocorrelation", AutoCorrelation, oracles.autocorrelation, {"factor": 2}, circular=True, cheap=True),
     Case("topk", TopKAttention, oracles.topk, {"k": 3}, lambda length: {"k": 1000}),
     Case("prob", ProbAttention, oracles.prob, **PROB),
     # an inactive row of the causal form is a sum

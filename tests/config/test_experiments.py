@@ -56,6 +56,7 @@ ABLATIONS = {
     "attention": {
         "attention": "full,none,mean,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"
     },
+    "autocorrelation": {"attention@model.encoder_attention": "full,autocorrelation"},
     "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
     "decoder": {"model.decode": "one_shot,autoregressive"},
     "fidelity": {
@@ -103,8 +104,8 @@ def test_an_ablation_leaves_data_and_sizes_to_the_command_line(ablation):
     assert {key: cfg.model[key] for key in sizes} == {key: plain.model[key] for key in sizes}
 
 
-def test_the_attentions_compared_are_all_there_are_but_the_scrambled_one():
-    compared = [*ABLATIONS["attention"]["attention"].split(","), "prob_scrambled"]
+def test_the_attentions_compared_are_all_there_are_but_two_that_have_ablations_of_their_own():
+    compared = [*ABLATIONS["attention"]["attention"].split(","), "prob_scrambled", "autocorrelation"]
     assert sorted(compared) == options("attention", but="inherit")
 
 

@@ -5,10 +5,13 @@ from config.composed import composed, refusal
 
 from forecast.config.check import check_config
 
-CROSS = "These can: full, mean, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
+CROSS = (
+    "These can: autocorrelation, full, mean, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
+)
 CACHED = "These can: fixed, full, logsparse, mean, none, single_head, strided, topk"
 SLOT, DECODER = "attention@model.cross_attention", "cannot serve the model's decoder_attention"
 INSIDE = "it works inside one sequence and cannot attend to another"
+CIRCULAR = "it shifts the sequence in a circle, so a step would see later ones"
 WHOLE = "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
 REFUSED = {
     "attention@model.cross_attention=lsh": f"{SLOT}=lsh cannot serve this slot: {INSIDE}. {CROSS}",
@@ -18,6 +21,8 @@ REFUSED = {
     ),
     "model=gpt attention=prob": f"attention=prob {DECODER}: {WHOLE}. {CACHED}",
     "model=logtrans attention=lsh": f"attention=lsh {DECODER}: {WHOLE}",
+    "attention=autocorrelation": f"attention=autocorrelation {DECODER}: {CIRCULAR}. These can: fixed, full",
+    "model=gpt attention=autocorrelation": f"attention=autocorrelation {DECODER}: {CIRCULAR}. {CACHED}",
     "model.decode=autoregressive attention=prob": f"attention=prob {DECODER}: {WHOLE}",
     "model.decode=autoregressive attention=full attention@model.cross_attention=prob": (
         f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, mean, single_head, topk"
@@ -62,6 +67,8 @@ ACCEPTED = [
     "attention=none attention@model.cross_attention=mean",  # no mixing at all but by the convolutions
     "model.decode=autoregressive attention=topk",  # step by step
     "model.decode=autoregressive attention@model.encoder_attention=lsh attention@model.decoder_attention=fixed",
+    "attention@model.encoder_attention=autocorrelation attention@model.cross_attention=autocorrelation",
+    "model=patchtst attention=autocorrelation",  # an encoder alone
     "model=reformer attention=prob",  # prob in an encoder
     "model=patchtst seq_len=24 label_len=48",  # a start token that the model does not have
 ]
