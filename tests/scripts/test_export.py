@@ -156,6 +156,7 @@ CHOICES = [
     # the others are those that the models bring
     *([f"{slot_of(name)}={name}", PLAIN] for name in ATTENTIONS if name not in PAPERS.values()),
     ["attention=full", "model.decode=autoregressive", PLAIN],
+    ["model=informer_plus", "model.tokens=variate"],
     ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
     ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
     *([f"attention={name}", *LONG, PLAIN] for name in ("prob", "fixed")),
