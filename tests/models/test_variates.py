@@ -5,6 +5,7 @@ import torch
 from models.inputs import batch, reached
 from models.small import FULL, WINDOW, window_shape
 from models.test_informer_plus import L, P, plus
+from models.test_model_laws import inputs
 
 from forecast.attention.maps import attention_weights
 from forecast.attention.none import NoAttention
@@ -69,6 +70,16 @@ def test_a_category_is_a_learned_number_and_one_that_the_training_did_not_see_is
         forecasts.append(model(past, past_known, future_known))
     assert all(not torch.allclose(forecasts[0], other) for other in forecasts[1:])
     assert (model.network.tables[0].weight[0] == 0).all()
+
+
+@pytest.mark.parametrize("columns", ["joint", "independent"])
+def test_every_parameter_learns_from_columns_of_every_role(columns):
+    roles = {"targets": (1,), "observed": (0, 2), "n_known": 7, "covariates": (0, 4, 0, 0, 3), "facts": (3, 4)}
+    model = variates(window_shape(**roles), columns=columns).train()
+    forecast, truth = model.training_outputs(*inputs(model))
+    torch.nn.functional.mse_loss(forecast, truth).backward()
+    assert len(model.network.tables) == 2
+    assert all(p.grad is not None and p.grad.any() for p in model.parameters())
 
 
 def test_its_maps_are_of_columns_and_known_features():
