@@ -56,6 +56,22 @@ ATTENTION = [
         (LAWS + "test_a_causal_step_ignores_the_future",),
     ),
     Mutant(
+        "attention-mean-of-all",
+        "A causal step of the mean sees no later step.",
+        "forecast/attention/mean.py",
+        "if self.causal:",
+        "if False:",
+        (LAWS + "test_a_causal_step_ignores_the_future",),
+    ),
+    Mutant(
+        "attention-autocorrelation-other-way",
+        "A delay of d gives step t the value of step t + d.",
+        "forecast/attention/autocorrelation.py",
+        "device=q.device) + delays",
+        "device=q.device) - delays",
+        (LAWS + "test_it_equals_the_papers_rule_in_numpy",),
+    ),
+    Mutant(
         "attention-lsh-not-causal",
         "A causal row of LSH attention mixes values of its past alone.",
         "forecast/attention/lsh.py",

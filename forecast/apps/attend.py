@@ -22,13 +22,15 @@ from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import save_arrays, together
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
-from forecast.report.attention import Panel, maps_figure
+from forecast.report.attention import MOST_COLUMNS, MOST_TICKS, Panel, maps_figure
 from forecast.report.figures import save
 from forecast.run_folder import run_of
 from forecast.text.terminal import listed, say
+from forecast.training.record import known_names
 
 ARRAYS, PICTURE = "attention.npz", "attention.png"
 ORIGIN = "known_until"  # an array of each attention.npz
+ITSELF = "itself"  # the target, in the map of a target that is a sequence of its own
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -61,10 +63,12 @@ def main(arguments: argparse.Namespace) -> None:
     panels = []
     for place in places:
         name = named([place])
-        times = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
-        axes = [None if spans is None else in_words(spans[:, 0]) for spans in times]
+        shown = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
+        queries, keys = (None if axis is None else in_words(axis if axis.ndim == 1 else axis[:, 0]) for axis in shown)
+        ticks = MOST_COLUMNS if shown[1] is not None and shown[1].ndim == 1 else MOST_TICKS
         weights = arrays[name].mean(0)
-        panels.append(Panel(name, weights.mean(0) if arguments.head is None else weights[arguments.head], *axes))
+        drawn = weights.mean(0) if arguments.head is None else weights[arguments.head]
+        panels.append(Panel(name, drawn, queries, keys, ticks))
     figure = maps_figure(
         panels,
         title=f"{checkpoint.record.choices['model']}, {arguments.split} window {number}, known until {origin}: "
@@ -171,18 +175,21 @@ def as_arrays(
     """The maps with the times of their queries and keys, as attention.npz has them.
 
     SLOT/LAYER (N, H, Q, K), N = 1 or the columns that are sequences of their own, whose names are SLOT/LAYER/columns;
-    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each. stamps: of the window's rows.
+    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each, or (Q,) and (K,), their columns' names.
+    stamps: of the window's rows.
     """
     origin = len(stamps) - data.pred_len
     arrays = {ORIGIN: stamps[[origin - 1]]}
     spans = time_spans(model)
+    # the last one is -1: the sequence's own target
+    columns = np.array([*data.frame.columns[: data.n_columns], *known_names(data), ITSELF])
     for place, weights in maps.items():
         name = f"{place[0]}/{place[1]}"
         arrays[name] = weights.float().cpu().numpy()
         if place in spans:
             queries, keys = spans[place]
-            arrays[f"{name}/queries"] = stamps[queries[-weights.shape[2] :] + origin]
-            arrays[f"{name}/keys"] = stamps[keys + origin]
+            for part, axis in (("queries", queries[-weights.shape[2] :]), ("keys", keys)):
+                arrays[f"{name}/{part}"] = stamps[axis + origin] if axis.ndim == 2 else columns[axis]
         names = [data.target_names, list(data.frame.columns[: data.n_columns])]
         if len(weights) > 1 and (own := [some for some in names if len(some) == len(weights)]):
             arrays[f"{name}/columns"] = np.array(own[0])
@@ -190,7 +197,9 @@ def as_arrays(
 
 
 def in_words(stamps: np.ndarray) -> list[str]:
-    """Times (N,) without the seconds where there are none, or steps by their numbers."""
+    """Times (N,) without the seconds where there are none, or steps by their numbers; names as they are."""
+    if stamps.dtype.kind == "U":
+        return [str(name) for name in stamps]
     if stamps.dtype.kind != "M":
         return [f"step {number}" for number in stamps]
     return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]

@@ -48,10 +48,11 @@ class Mechanism(nn.Module):
         )
 
     @classmethod
-    def refusal(cls, *, cross: bool, cached: bool) -> str:
+    def refusal(cls, *, cross: bool, cached: bool, causal: bool = False) -> str:
         """Why this mechanism cannot serve a slot, empty when it can.
 
-        cross: queries and keys come from two sequences. cached: the model decodes row by row.
+        cross: queries and keys come from two sequences. cached: the model decodes row by row. causal: no step may see
+        a later one.
         """
         # what overrides `last_rows` can decode: a flag beside it could say otherwise
         if cached and cls.last_rows is Mechanism.last_rows:
@@ -63,11 +64,11 @@ class SelfMechanism(Mechanism):
     """A mechanism for one sequence: queries and keys are the same steps, Q = K, causal or not."""
 
     @classmethod
-    def refusal(cls, *, cross: bool, cached: bool) -> str:
+    def refusal(cls, *, cross: bool, cached: bool, causal: bool = False) -> str:
         """Why this mechanism cannot serve a slot, empty when it can: not one of two sequences."""
         if cross:
             return "it works inside one sequence and cannot attend to another"
-        return super().refusal(cross=cross, cached=cached)
+        return super().refusal(cross=cross, cached=cached, causal=causal)
 
 
 def exporting() -> bool:

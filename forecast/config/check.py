@@ -224,7 +224,7 @@ def read_slots(values: Mapping[str, object]) -> Iterator[Slot]:
 class MechanismClass(Protocol):
     """What is asked of the class of a mechanism."""
 
-    def refusal(self, *, cross: bool, cached: bool) -> str:
+    def refusal(self, *, cross: bool, cached: bool, causal: bool) -> str:
         """Why it cannot serve there; empty where it can."""
 
 
@@ -265,7 +265,7 @@ def check_slots(values: Mapping[str, object], problems: Problems) -> None:
 
 def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
     return cast(MechanismClass, resolve_target(mechanism)).refusal(
-        cross=slot.startswith("cross"), cached=slot in cached
+        cross=slot.startswith("cross"), cached=slot in cached, causal=slot.startswith("decoder")
     )
 
 

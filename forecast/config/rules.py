@@ -149,8 +149,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.tokens", "model.embedding"),
-        lambda tokens, embedding: tokens != "patch" or embedding != "fixed",
-        "a patch has the calendar of several steps, and model.embedding=fixed looks up that of one: set "
+        lambda tokens, embedding: tokens == "conv" or embedding != "fixed",
+        "a {0} has the calendar of several steps, and model.embedding=fixed looks up that of one: set "
         "model.embedding=timeF, or model.tokens=conv",
     ),
     Rule(

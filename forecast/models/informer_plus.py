@@ -16,6 +16,7 @@ from forecast.models.base import FittedModel, FittingRows, ForecastModel, Option
 from forecast.models.informer import Informer, InformerOptions
 from forecast.models.naive import SeasonalNaive
 from forecast.models.ridge import Ridge
+from forecast.models.variates import Variates
 
 SKIPS: Mapping[str, Callable[..., FittedModel]] = {"ridge": Ridge, "seasonal": SeasonalNaive}
 
@@ -39,9 +40,10 @@ class InformerPlus(ForecastModel):
     columns: joint, one sequence of all columns; independent, each target is a sequence of its own, with the columns
         that are observed beside it by their role, and the calendar.
     tokens: conv, each step is an element of the sequence; patch, each `patch_len` steps are. Embedded as an Informer's.
+        variate, each column's whole window is: the network is `Variates`, without decoder, distilling and start token.
     skip: ridge, seasonal (the last season again) or none. skip_options: as `prepare` has chosen them, None before.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
-    Raises ValueError for patches beside embedding=fixed, which looks single steps up.
+    Raises ValueError for patches and variates beside embedding=fixed, which looks single steps up.
     """
 
     def __init__(
@@ -52,17 +54,17 @@ class InformerPlus(ForecastModel):
         distil: bool,
         normalization: Normalization,
         columns: Literal["joint", "independent"],
-        tokens: Literal["conv", "patch"],
+        tokens: Literal["conv", "patch", "variate"],
         patch_len: Positive,
         skip: Literal["ridge", "seasonal", "none"],
         skip_options: Mapping[str, object] | None = None,
         **options: Unpack[InformerOptions],
     ) -> None:
         super().__init__(window)
-        if tokens == "patch" and options.get("embedding") == "fixed":
+        if tokens != "conv" and options.get("embedding") == "fixed":
             raise ValueError(
-                "model.tokens=patch with model.embedding=fixed: a patch has the calendar of several steps, and fixed "
-                "looks up that of one. Set model.embedding=timeF, or model.tokens=conv"
+                f"model.tokens={tokens} with model.embedding=fixed: a {tokens} has the calendar of several steps, and "
+                "fixed looks up that of one. Set model.embedding=timeF, or model.tokens=conv"
             )
         if window.label_len > window.seq_len:
             raise ValueError(
@@ -71,13 +73,12 @@ class InformerPlus(ForecastModel):
         self.independent = columns == "independent"
         self.patch_len = patch_len if tokens == "patch" else 1
         self.place = NORMALIZATIONS[normalization]
-        self.network = Informer(
-            window=self.inner_window(),
-            encoder_layers=encoder_layers,
-            distil=distil,
-            mix=False,
-            **options,
-        )
+        inner = self.inner_window()
+        self.network: Informer | Variates
+        if tokens == "variate":
+            self.network = Variates(window=inner, encoder_layers=encoder_layers, **options)
+        else:
+            self.network = Informer(window=inner, encoder_layers=encoder_layers, distil=distil, mix=False, **options)
         self.skip: FittedModel | None = None
         if skip != "none":
             plain = replace(window, outputs=1)
@@ -108,7 +109,7 @@ class InformerPlus(ForecastModel):
         return True
 
     def inner_window(self) -> WindowShape:
-        """What the Informer inside sees: a patch as one step of so many times as many columns and known features."""
+        """What the network inside sees: a patch as one step of so many times as many columns and known features."""
         window, patch = self.window, self.patch_len
         n_columns, targets = window.n_columns, window.targets
         if self.independent:

@@ -1,4 +1,4 @@
-"""Which time steps the queries and keys of a model's attentions stand for.
+"""Which time steps, or columns, the queries and keys of a model's attentions stand for.
 
 Steps are counted from the origin: 0 to P - 1 are forecast, -L to -1 known.
 """
@@ -17,10 +17,13 @@ from forecast.models.informer_stack import EncoderStack
 from forecast.models.patchtst import PatchTST
 from forecast.models.reformer import Reformer
 from forecast.models.sha import Sha
+from forecast.models.variates import Variates
 from forecast.models.weighted_ensemble import WeightedEnsemble
 
 Spans = Int[np.ndarray, "N 2"]  # the first and the last step of each
-ByPlace = dict[tuple[str, int], tuple[Spans, Spans]]
+# Of an attention over columns: 0 to C - 1 the columns, then the F known features, -1 the sequence's own target.
+Columns = Int[np.ndarray, " N"]
+ByPlace = dict[tuple[str, int], tuple[Spans | Columns, Spans | Columns]]
 
 
 def time_spans(model: object) -> ByPlace:
@@ -35,8 +38,7 @@ def time_spans(model: object) -> ByPlace:
                 spans |= {(f"members.{i}.{slot}", layer): both for (slot, layer), both in time_spans(member).items()}
             return spans
         case InformerPlus():
-            inner = time_spans(model.network).items()
-            return {place: (of_patches(model, queries), of_patches(model, keys)) for place, (queries, keys) in inner}
+            return informer_plus_spans(model)
         case Informer():
             return informer_spans(model)
         case PatchTST():
@@ -87,6 +89,18 @@ def patch_spans(model: PatchTST) -> Spans:
     ahead = np.arange(n_future) * min(model.stride, model.patch_len)
     future = np.stack([ahead, ahead + model.patch_len - 1], axis=1).clip(max=model.window.pred_len - 1)
     return np.concatenate([past, future])
+
+
+def informer_plus_spans(model: InformerPlus) -> ByPlace:
+    """Those of the Informer inside, by patches; or columns, those of one sequence where each target has its own."""
+    if not isinstance(model.network, Variates):
+        inner = informer_spans(model.network).items()
+        return {place: (of_patches(model, queries), of_patches(model, keys)) for place, (queries, keys) in inner}
+    window = model.window
+    own = [-1, *window.observed] if model.independent else range(window.n_columns)
+    tokens = np.array([*own, *range(window.n_columns, window.n_columns + window.n_known)])
+    layers = sum(isinstance(part, AttentionLayer) for part in model.modules())
+    return {("encoder", layer): (tokens, tokens) for layer in range(layers)}
 
 
 def of_patches(model: InformerPlus, spans: Spans) -> Spans:

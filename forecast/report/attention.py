@@ -1,4 +1,4 @@
-"""A picture of attention maps over time."""
+"""A picture of attention maps over time or columns."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,15 +11,20 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from forecast.report.figures import blank_figure, draw_weights
 
 MOST_TICKS = 6
+MOST_COLUMNS = 30  # that have their names
 
 
 class Panel(NamedTuple):
-    """A map (Q, K) and where each query and key begins, in words; None: they are counted from 0."""
+    """A map (Q, K) and where each query and key begins, in words, or its column; None: they are counted from 0.
+
+    ticks: how many of them are written at an axis, at most.
+    """
 
     name: str
     weights: Float[np.ndarray, "Q K"]
     queries: Sequence[str] | None
     keys: Sequence[str] | None
+    ticks: int = MOST_TICKS
 
 
 def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
@@ -34,7 +39,7 @@ def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
             if names is None:
                 axis.set_major_locator(MaxNLocator(integer=True))
                 continue
-            places = np.unique(np.linspace(0, len(names) - 1, MOST_TICKS).round().astype(int)).tolist()
+            places = np.unique(np.linspace(0, len(names) - 1, panel.ticks).round().astype(int)).tolist()
             axis.set_major_locator(FixedLocator(places))
             axis.set_ticklabels([names[place] for place in places])
         for text in axes.get_xticklabels():

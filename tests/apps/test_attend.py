@@ -106,6 +106,23 @@ def test_columns_that_are_sequences_of_their_own_have_their_names(capsys, tmp_pa
     assert (arrays["encoder/0/keys"][0, 1] - arrays["encoder/0/keys"][0, 0]) == np.timedelta64(4, "h")
 
 
+@pytest.mark.parametrize("columns", ["joint", "independent"])
+def test_the_axes_of_an_attention_over_columns_are_their_names(columns, capsys, tmp_path, monkeypatch):
+    from forecast.apps import attend as command
+
+    drawn, draw = [], command.maps_figure
+    monkeypatch.setattr(command, "maps_figure", lambda panels, title: drawn.extend(panels) or draw(panels, title=title))
+    variate = ["model=informer_plus", "model.skip=none", "model.tokens=variate", f"model.columns={columns}"]
+    path = written(tmp_path, *variate)
+    assert "encoder/0, encoder/1\n" in attend(capsys, path)
+    arrays, data = arrays_of(tmp_path), load_checkpoint(path).data
+    names = [*(data["columns"] if columns == "joint" else ["itself"]), *data["known"]]
+    for part in ("queries", "keys"):
+        assert list(arrays[f"encoder/1/{part}"]) == names
+    assert list(drawn[0].keys) == names and drawn[0].ticks >= len(names)
+    assert arrays["encoder/1"].shape[2:] == (len(names), len(names))
+
+
 @pytest.mark.parametrize(
     "choice, text",
     [

@@ -10,11 +10,14 @@ import numpy as np
 from attention import lsh_oracle, oracles, pattern_oracles, prob_causal_oracle
 
 from forecast.attention import reference
+from forecast.attention.autocorrelation import AutoCorrelation
 from forecast.attention.base import Mechanism
 from forecast.attention.fixed import FixedAttention
 from forecast.attention.full import FullAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.lsh import LshAttention
+from forecast.attention.mean import MeanAttention
+from forecast.attention.none import NoAttention
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_causal import CausalProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
@@ -33,6 +36,8 @@ class Case:
     selects: which rows get attention depends on all rows, the reason why its causal form is no strict one.
     ignores: what of later steps a causal row does not depend on; without k, later keys decide which steps meet.
     averages: every row of its weights is a mean of values: not negative, summing to one.
+    blind: its weights depend on no query and no key; its dense limit is full attention of queries that are zero.
+    circular: its weights are of delays: it has no dense limit and no causal form, and zeros stand in for missing keys.
     cheap: claims to cost less than L^2, so it may build no (L, L) tensor.
     """
 
@@ -47,6 +52,8 @@ class Case:
     selects: bool = False
     ignores: tuple[str, ...] = ("q", "k", "v")
     averages: bool = True
+    blind: bool = False
+    circular: bool = False
     cheap: bool = False
 
     @property
@@ -77,6 +84,16 @@ AS_WIDE = {"dense_sizes": lambda length: {"window": length}}
 CASES = [
     Case("full", FullAttention, oracles.full),
     Case("single_head", FullAttention, oracles.full),  # its own part is the projection
+    Case(
+        "none",
+        NoAttention,
+        oracles.none,
+        dense_allowed=lambda causal, length: np.eye(length, dtype=bool),  # a step sees itself, whatever its size
+        blind=True,
+        cheap=True,
+    ),
+    Case("mean", MeanAttention, oracles.mean, blind=True, cheap=True),
+    Case("autocorrelation", AutoCorrelation, oracles.autocorrelation, {"factor": 2}, circular=True, cheap=True),
     Case("topk", TopKAttention, oracles.topk, {"k": 3}, lambda length: {"k": 1000}),
     Case("prob", ProbAttention, oracles.prob, **PROB),
     # an inactive row of the causal form is a sum

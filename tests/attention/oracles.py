@@ -23,6 +23,16 @@ def full(mechanism, q, k):
     return reference.attention_weights(q, k, all_or_past(mechanism, q, k))
 
 
+def none(mechanism, q, k):
+    """Each step sees itself alone."""
+    return np.broadcast_to(np.eye(q.shape[2]), (*q.shape[:3], k.shape[2]))
+
+
+def mean(mechanism, q, k):
+    allowed = all_or_past(mechanism, q, k)
+    return np.broadcast_to(allowed / allowed.sum(-1, keepdims=True), (*q.shape[:3], k.shape[2]))
+
+
 def topk(mechanism, q, k):
     allowed = np.broadcast_to(all_or_past(mechanism, q, k), (*q.shape[:3], k.shape[2])).copy()
     scores = q @ k.swapaxes(-2, -1)
@@ -30,6 +40,21 @@ def topk(mechanism, q, k):
         seen = np.sort(scores[b, h, i][allowed[b, h, i]])[::-1]
         allowed[b, h, i] &= scores[b, h, i] >= seen[: mechanism.k][-1]
     return reference.attention_weights(q, k, allowed)
+
+
+def autocorrelation(mechanism, q, k):
+    """Each delay by its sum over all steps, without a Fourier transform; row t sees step t + delay, in a circle."""
+    length, n_keys = q.shape[2], k.shape[2]
+    padded = np.zeros_like(q)
+    padded[:, :, :n_keys] = k[:, :, :length]
+    weights = np.zeros((*q.shape[:3], max(length, n_keys)))
+    for b, h in np.ndindex(q.shape[:2]):
+        alike = np.array([(q[b, h] * np.roll(padded[b, h], d, axis=0)).sum(0).mean() for d in range(length)])
+        delays = np.argsort(-alike)[: max(1, int(mechanism.factor * np.log(length)))]
+        for d, share in zip(delays, reference.softmax(alike[delays]), strict=True):
+            for t in range(length):
+                weights[b, h, t, (t + d) % length] += share
+    return weights[..., :n_keys]  # a zero behind the last key is no key
 
 
 def prob(mechanism, q, k):

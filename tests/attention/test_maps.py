@@ -22,7 +22,7 @@ from forecast.models.nlinear import NLinear
 SERVED = [
     (case, slot)
     for case, slot in product(CASES, ("encoder", "decoder", "cross"))
-    if not case.kind.refusal(cross=slot == "cross", cached=False)
+    if not case.kind.refusal(cross=slot == "cross", cached=False, causal=slot == "decoder")
 ]
 CACHED = [case for case in CASES if not case.kind.refusal(cross=False, cached=True)]
 
@@ -56,7 +56,8 @@ def test_the_maps_are_the_weights_of_the_papers_rule_in_numpy(case, slot):
     for (part, q, k), (place, weights) in zip(calls, maps.items(), strict=True):
         oracle = case.oracle if place[0] == slot else oracles.full
         np.testing.assert_allclose(weights.numpy(), oracle(part, q.detach().numpy(), k.detach().numpy()), atol=1e-6)
-        if case.averages or not part.causal:
+        padded = case.circular and k.shape[2] < q.shape[2]  # the weights of zeros are not shown
+        if (case.averages or not part.causal) and not padded:
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3], dtype=torch.float64))
 
 

@@ -53,7 +53,10 @@ def test_patchtst_brings_full_attention_and_the_command_line_wins(overrides, mec
 SIZES = ("_target_", "d_model", "n_heads", "d_ff", "encoder_layers", "decoder_layers", "dropout", "distil", "decode")
 # the first value of each is the reference row
 ABLATIONS = {
-    "attention": {"attention": "full,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"},
+    "attention": {
+        "attention": "full,none,mean,prob,prob_causal,prob_informer2020,logsparse,lsh,strided,fixed,topk,single_head"
+    },
+    "autocorrelation": {"attention@model.encoder_attention": "full,autocorrelation"},
     "distilling": {"model.distil": "true,false", "seq_len": "96,336"},
     "decoder": {"model.decode": "one_shot,autoregressive"},
     "fidelity": {
@@ -101,8 +104,8 @@ def test_an_ablation_leaves_data_and_sizes_to_the_command_line(ablation):
     assert {key: cfg.model[key] for key in sizes} == {key: plain.model[key] for key in sizes}
 
 
-def test_the_attentions_compared_are_all_there_are_but_the_scrambled_one():
-    compared = [*ABLATIONS["attention"]["attention"].split(","), "prob_scrambled"]
+def test_the_attentions_compared_are_all_there_are_but_two_that_have_ablations_of_their_own():
+    compared = [*ABLATIONS["attention"]["attention"].split(","), "prob_scrambled", "autocorrelation"]
     assert sorted(compared) == options("attention", but="inherit")
 
 

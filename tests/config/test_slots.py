@@ -5,10 +5,13 @@ from config.composed import composed, refusal
 
 from forecast.config.check import check_config
 
-CROSS = "These can: full, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
-CACHED = "These can: fixed, full, logsparse, single_head, strided, topk"
+CROSS = (
+    "These can: autocorrelation, full, mean, prob, prob_causal, prob_informer2020, prob_scrambled, single_head, topk"
+)
+CACHED = "These can: fixed, full, logsparse, mean, none, single_head, strided, topk"
 SLOT, DECODER = "attention@model.cross_attention", "cannot serve the model's decoder_attention"
 INSIDE = "it works inside one sequence and cannot attend to another"
+CIRCULAR = "it shifts the sequence in a circle, so a step would see later ones"
 WHOLE = "which steps a row sees depends on the whole sequence, so it cannot decode row by row with a cache"
 REFUSED = {
     "attention@model.cross_attention=lsh": f"{SLOT}=lsh cannot serve this slot: {INSIDE}. {CROSS}",
@@ -18,9 +21,11 @@ REFUSED = {
     ),
     "model=gpt attention=prob": f"attention=prob {DECODER}: {WHOLE}. {CACHED}",
     "model=logtrans attention=lsh": f"attention=lsh {DECODER}: {WHOLE}",
+    "attention=autocorrelation": f"attention=autocorrelation {DECODER}: {CIRCULAR}. These can: fixed, full",
+    "model=gpt attention=autocorrelation": f"attention=autocorrelation {DECODER}: {CIRCULAR}. {CACHED}",
     "model.decode=autoregressive attention=prob": f"attention=prob {DECODER}: {WHOLE}",
     "model.decode=autoregressive attention=full attention@model.cross_attention=prob": (
-        f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, single_head, topk"
+        f"{SLOT}=prob cannot serve this slot: {WHOLE}. These can: full, mean, single_head, topk"
     ),
     "model.decode=autoregressive attention=full model.mix=true": "autoregressive: mixed heads are not causal",
     "model.decode=autoregressive attention=full label_len=0": (
@@ -59,8 +64,11 @@ ACCEPTED = [
     "attention=single_head attention@model.cross_attention=single_head model.n_heads=7",  # one head, whatever n_heads
     "attention=strided model.d_model=15 model.n_heads=5",  # odd heads, merged patterns
     "model=nlinear",  # a model without attention
+    "attention=none attention@model.cross_attention=mean",  # no mixing at all but by the convolutions
     "model.decode=autoregressive attention=topk",  # step by step
     "model.decode=autoregressive attention@model.encoder_attention=lsh attention@model.decoder_attention=fixed",
+    "attention@model.encoder_attention=autocorrelation attention@model.cross_attention=autocorrelation",
+    "model=patchtst attention=autocorrelation",  # an encoder alone
     "model=reformer attention=prob",  # prob in an encoder
     "model=patchtst seq_len=24 label_len=48",  # a start token that the model does not have
 ]

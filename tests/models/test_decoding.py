@@ -38,7 +38,7 @@ def ones(values):
 
 def test_the_cacheable_attentions_are_those_whose_rows_depend_on_the_past_alone():
     assert {name.removesuffix("-small") for name in CACHEABLE} == {
-        "full", "topk", "single_head", "logsparse", "strided", "fixed",
+        "full", "none", "mean", "topk", "single_head", "logsparse", "strided", "fixed",
     }  # fmt: skip
 
 

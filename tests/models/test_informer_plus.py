@@ -85,7 +85,7 @@ def test_where_a_window_lies(name):
         np.testing.assert_allclose(found[:, 0].numpy(), wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("tokens", ["conv", "patch"])
+@pytest.mark.parametrize("tokens", ["conv", "patch", "variate"])
 @pytest.mark.parametrize("columns", ["joint", "independent"])
 @pytest.mark.parametrize("name", NORMALIZATIONS)
 def test_a_forecast_follows_level_and_scale_of_its_window(name, columns, tokens):
@@ -96,7 +96,7 @@ def test_a_forecast_follows_level_and_scale_of_its_window(name, columns, tokens)
     assert torch.allclose(moved, expected, rtol=1e-3, atol=1e-2) == (name != "none")
 
 
-@pytest.mark.parametrize("tokens", ["conv", "patch"])
+@pytest.mark.parametrize("tokens", ["conv", "patch", "variate"])
 def test_columns_stand_alone_or_together(tokens):
     past, *known = batch()
     other = past.clone()
@@ -120,9 +120,16 @@ def test_independent_targets_are_forecast_as_if_each_were_alone():
 def test_each_switch_changes_the_forecast():
     base = plus()(*batch())
     changes = [*({"normalization": name} for name in ("last", "tail", "none")), {"columns": "independent"}]
-    changes += [{"tokens": "patch"}, {"skip": "seasonal"}, {"skip": "ridge"}, {"distil": False}, {"dropout": 0.0}]
+    changes += [
+        {"tokens": "patch"},
+        {"tokens": "variate"},
+        {"skip": "seasonal"},
+        {"skip": "ridge"},
+        {"distil": False},
+        {"dropout": 0.0},
+    ]
     differ = [not torch.allclose(plus(**change)(*batch()), base) for change in changes]
-    assert differ == [True] * 8 + [False]  # the last one was so before
+    assert differ == [True] * 9 + [False]  # the last one was so before
     patches = plus(tokens="patch")(*batch())
     assert not torch.allclose(plus(tokens="patch", patch_len=2)(*batch()), patches)
 
@@ -227,6 +234,8 @@ def test_intervals_lie_around_the_skips_forecast(spread, skip, columns):
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match=r"Set model.embedding=timeF, or model.tokens=conv"):
         plus(tokens="patch", embedding="fixed")
+    with pytest.raises(ValueError, match=r"a variate has the calendar of several steps"):
+        plus(tokens="variate", embedding="fixed")
     with pytest.raises(ValueError, match=r"label_len \(23\) must be at most seq_len \(19\)"):
         plus(window_shape(label_len=23), tokens="patch")
 
@@ -239,3 +248,5 @@ def test_patches_of_single_steps_calendars_are_refused_before_any_data_is_read(c
         "one: set model.embedding=timeF, or model.tokens=conv"
     )
     check_config(composed("model=informer_plus", "model.embedding=fixed", cure))
+    line = refusal("model=informer_plus model.tokens=variate model.embedding=fixed")
+    assert line.startswith("model.tokens=variate: a variate has the calendar of several steps, and ")

@@ -45,7 +45,7 @@ def slots(cfg):
 def serves(attention, slot, cfg):
     mechanism = resolve_target(attention_config(attention).mechanism._target_)
     cached = slot in resolve_target(cfg.model._target_).cached_slots(cfg.model)
-    return not mechanism.refusal(cross=slot.startswith("cross"), cached=cached)
+    return not mechanism.refusal(cross=slot.startswith("cross"), cached=cached, causal=slot.startswith("decoder"))
 
 
 def with_attention(cfg, attention):

@@ -23,6 +23,7 @@ FITTED = (
 )
 MODELS = [name for name in options("model") if name not in FITTED]
 ATTENTIONS = options("attention", but="inherit")
+ENCODER_ALONE = {"autocorrelation"}  # of the self slots
 # The attention of each model's paper; None: no slot for one.
 PAPERS = {
     "informer": "prob",
@@ -248,7 +249,8 @@ def test_attention_layers_are_numbered_through_the_model_and_only_a_decoders_own
 def test_every_attention_works_in_the_informers_encoder_and_decoder_from_16_steps_on(attention, n_heads):
     """With its default sizes, also after distilling to 8 and 4 steps, and for an odd number of heads."""
     window = {"seq_len": 16, "label_len": 8, "pred_len": 8}
-    model = small_model("informer", f"attention={attention}", window=window, n_heads=n_heads, encoder_layers=3)
+    slot = "attention@model.encoder_attention" if attention in ENCODER_ALONE else "attention"
+    model = small_model("informer", f"{slot}={attention}", window=window, n_heads=n_heads, encoder_layers=3)
     past, past_known, future_known, future = inputs(model)
     forecast, truth = model.training_outputs(past, past_known, future_known, future)
     torch.nn.functional.mse_loss(forecast, truth).backward()

@@ -15,14 +15,13 @@ import safetensors.torch
 import torch
 from apps.files import LAYOUT, read_forecast, write_csv
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
-from models.test_model_laws import MODELS, PAPERS
+from models.test_model_laws import ATTENTIONS, ENCODER_ALONE, MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
 from forecast.apps.export.bundle import export, new_folder, noise_windows
 from forecast.apps.export.program import as_called, largest_difference, load_program
 from forecast.checkpoint.load import load_checkpoint
-from forecast.config.values import options
 from forecast.data.values.time_features import feature_rules, time_features
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")
@@ -145,11 +144,19 @@ def test_a_program_of_a_model_that_says_how_sure_it_is_gives_that_too(loss, tmp_
 
 LONG = ["data.rows=9000", "seq_len=601", "label_len=7", "pred_len=3"]  # where attention takes other forms
 PLAIN = "model.distil=false"  # those of the Informer family distil, in the choices of a model
+
+
+def slot_of(attention):
+    """Where an Informer takes it."""
+    return "attention@model.encoder_attention" if attention in ENCODER_ALONE else "attention"
+
+
 CHOICES = [
     *([f"model={name}"] for name in MODELS),
     # the others are those that the models bring
-    *([f"attention={name}", PLAIN] for name in options("attention", but="inherit") if name not in PAPERS.values()),
+    *([f"{slot_of(name)}={name}", PLAIN] for name in ATTENTIONS if name not in PAPERS.values()),
     ["attention=full", "model.decode=autoregressive", PLAIN],
+    ["model=informer_plus", "model.tokens=variate"],
     ["model.embedding=fixed", "model.instance_norm=true", "data.features=MS"],
     ["data.features=S", "label_len=0", "model.mix=true", "model.distil=false"],
     *([f"attention={name}", *LONG, PLAIN] for name in ("prob", "fixed")),

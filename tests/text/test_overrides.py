@@ -6,21 +6,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from forecast.text.overrides import can_be_key, hydra_value
 
 NAMES = (
-    "sales",
-    "XLarge Bags",
-    "a  b",
-    "a,b",
-    "a:b",
-    "a(m)",
-    "{a}",
-    "[a]",
-    "a=b",
-    "a$b",
-    "a\\b",
-    "1st",
-    "4046",
-    "x%@?|.-/*",
+    *("sales", "XLarge Bags", "a  b", "a,b", "a:b", "a(m)", "{a}", "[a]", "a=b", "a$b", "a\\b", "1st", "4046"),
+    *("x%@?|.-/*", "2020-01"),
 )
+NO_KEYS = ("Größe", "it's", 'a"b', "a#b", " a", "a ", "", "null", "True", "nan", "1e5", "007", "1.5")
 
 
 def read(text):
