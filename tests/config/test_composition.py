@@ -18,6 +18,7 @@ NAMES = ("train", "evaluate", "backtest", "tune", "predict", "update")
 NEEDS = {
     "data=csv": ["data.path={csv}"],
     "model=weighted_ensemble": ["model.runs=[RUN]"],
+    "attention=autocorrelation": ["model=patchtst"],  # it serves no decoder's own slot
     "data/split=dates": ["data.split.val_start=2017-01-01", "data.split.test_start=2017-02-01"],
 }
 CHOICES = [

@@ -53,7 +53,7 @@ WRONG = {
     "model=null": f"model=null: choose one of {MODELS}",
     "attention=null": f"attention=null: choose one of {ATTENTIONS}",
     "data/split=null": "data/split=null: choose one of dates, ett_hourly",
-    "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of fixed, full, inherit,",
+    "attention@model.cross_attention=null": "attention@model.cross_attention=null: choose one of autocorrelation,",
     "protocol=1": "protocol=1: there is no such choice. protocol is one of all_windows, apart, informer2021",
     "seq_len=[1": "'seq_len=[1' cannot be read",
     "seq_len": "'seq_len' cannot be read",
