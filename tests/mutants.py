@@ -747,7 +747,7 @@ EVALUATION = [
     ),
     Mutant(
         "evaluation-stride-of-all-windows",
-        "Of each series every so-manieth window counts, from its own first one on.",
+        "Of each series every k-th window counts, from its own first one on.",
         "forecast/evaluation/evaluate.py",
         "numbers[(numbers - first) % self.stride == 0]",
         "numbers[numbers % self.stride == 0]",

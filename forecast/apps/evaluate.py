@@ -34,15 +34,16 @@ def evaluate(cfg: DictConfig) -> Answer:
     settings = read_settings(cfg, EvaluateSettings)
     loaded = LoadedModel.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     check_horizon(loaded.checkpoint, settings.pred_len)
-    whole = OmegaConf.merge(cfg, {"pred_len": loaded.checkpoint.config.pred_len})  # protocol=apart asks for it
-    keep = files_read(loaded.checkpoint, path=settings.data.path, root=settings.data.root)
-    check_evaluation_folder(run_folder(), keep, overwrite=settings.overwrite)
+    # the stride of protocol=apart is ${pred_len}
+    with_horizon = OmegaConf.merge(cfg, {"pred_len": loaded.checkpoint.config.pred_len})
+    inputs = files_read(loaded.checkpoint, path=settings.data.path, root=settings.data.root)
+    check_evaluation_folder(run_folder(), inputs, overwrite=settings.overwrite)
     stored = stored_metrics(loaded.checkpoint, split=settings.split, path=settings.data.path)
     if stored is not None:
         with as_stored(loaded.checkpoint):
             print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
-    protocol = cast(Protocol, build(whole.protocol))
+    protocol = cast(Protocol, build(with_horizon.protocol))
     with engine_of(settings, protocol) as elsewhere:
         started, memory = time.perf_counter(), PeakMemory()
         result = loaded.result(
@@ -77,7 +78,7 @@ def evaluate(cfg: DictConfig) -> Answer:
 
 
 def engine_of(settings: EvaluateSettings, protocol: Protocol) -> AbstractContextManager[Elsewhere | None]:
-    """What makes the model's forecasts; None: this process."""
+    """A context that gives what makes the model's forecasts; None: this process makes them."""
     if settings.engine == "local":
         return nullcontext()
     from forecast.apps.common.engines.windows import cluster

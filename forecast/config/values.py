@@ -36,7 +36,7 @@ class Problems:
         self._echoes: set[str] = set()
 
     def echo(self, path: str) -> None:
-        """`path` only repeats another key: what is wrong with its value is said there."""
+        """Notes that `path` only repeats another key: a wrong value is reported at that key."""
         self._echoes.add(path)
 
     def add_line(self, path: str, line: str) -> None:
@@ -116,15 +116,15 @@ def _plain(node: object, path: str, problems: Problems) -> object:
                 problems.add_line(here, f"{here}={written}: cannot be resolved: {reason}")
             continue
         if written and OmegaConf.is_config(value):
-            continue
-        if written and ":" not in written:
+            continue  # it repeats a section, which is checked where it stands
+        if written and ":" not in written:  # ${key}; a resolver, ${name:...}, makes a value of its own
             problems.echo(here)
         values[key if in_list else str(key)] = _plain(value, here, problems)
     return list(values.values()) if in_list else values
 
 
 def options(group: str, but: str = "") -> list[str]:
-    """The choices of a config group: its YAML files, but those that others are made from, such as _base."""
+    """The choices of a config group, without `but`: its YAML files, but for those that others extend, such as _base."""
     return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml") if file.stem != but)
 
 

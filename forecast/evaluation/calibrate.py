@@ -16,7 +16,7 @@ from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_need
 from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks, look_back_of
 from forecast.models.base import FittedModel
 
-MOST_CELLS = 20_000_000  # scores looked at together; of more windows every so-manieth counts, as neighbours overlap
+MOST_CELLS = 20_000_000  # scores looked at together; of more windows every k-th counts, as neighbours overlap
 MOST_FITS = 200  # windows of a model of which each forecast is a fit
 
 

@@ -51,9 +51,9 @@ class Protocol:
     latest windows of the split.
     horizon_offsets: steps between a window and its forecast. Beside the forecasts that begin right after their windows,
     which always count, the evaluated split is forecast once more for each offset.
-    stride: of these every so-manieth of each series, from its first on; pred_len leaves none that overlap. mase_scale:
-    by which seasonal differences MASE and RMSSE are scaled: of the train rows, of all rows before the split, or of all
-    before each window. Raises UserError when an offset is named twice.
+    stride: k: every k-th of these counts in each series, from its first on; pred_len leaves none that overlap.
+    mase_scale: by which seasonal differences MASE and RMSSE are scaled: of the train rows, of all rows before the
+    split, or of all before each window. Raises UserError when an offset is named twice.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
 
 Loss = Literal["mse", "mae"]
 
-MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows every so-manieth counts
+MOST_CELLS = 4_000_000  # errors of a member looked at together; of more windows every k-th counts
 TOLERANCE = 0.1  # a member whose error is so much above the least, in times of that, has 1 / e of its prior share,
 BY_CHANCE = 0.3  # and so much more over the root of the windows of their own
 MOST_BLOCKS = 4  # of steps with weights of their own
@@ -30,7 +30,7 @@ LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
 
 class MemberErrors(NamedTuple):
     """errors (N, P, T, M) of the forecasts of M members, scaled, NaN where no truth was measured. windows: how many
-    there are, of which these are every so-manieth. independent: how many of them have targets that no other one has.
+    there are, of which these are every k-th. independent: how many of them have targets that no other one has.
     flexible (M,): whether a member is, as `ForecastModel` has it.
     """
 

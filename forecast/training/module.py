@@ -127,7 +127,7 @@ class ForecastModule(pl.LightningModule):
         if errors is None:
             return
         for name, parts in zip(("mse", "mae"), zip(*of_windows, strict=True), strict=True):
-            # of several processes each has every so-manieth batch: its halves are about those of all
+            # each of n processes has every n-th batch: its halves are about those of all
             for half, mean in zip(HALVES, half_means(np.concatenate(parts)), strict=True):
                 self.log(logged(half, name), torch.tensor(mean), sync_dist=True, logger=False)
         if self.trainer.world_size > 1:

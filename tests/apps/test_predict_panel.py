@@ -173,7 +173,7 @@ def test_parts_hold_each_series_once_and_begin_with_a_batch(series, n):
     assert all(first % 3 == 0 for first, stop in parts if first < stop)
 
 
-# Where a scoring is killed, the so manieth time that it comes there, and the pieces that it makes afterwards.
+# Where a scoring is killed, the n-th time that it comes there, and the pieces that it makes afterwards.
 KILLS = {
     "before its first piece": ("write_rows", 1, [(0, 6), (6, 12)]),
     "in its second piece": ("write_rows", 2, [(6, 12)]),

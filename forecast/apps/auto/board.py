@@ -52,9 +52,9 @@ def leaderboard(
             }
         )
     rows.sort(key=lambda row: row["validation"] or 0.0)
-    nothing = dict.fromkeys(("validation", "test", "mase", "seconds"))
+    no_figures = dict.fromkeys(("validation", "test", "mase", "seconds"))
     absent = [
-        {"model": name, **nothing, "chosen": False, "weight": None, "reason": why} for name, why in left_out.items()
+        {"model": name, **no_figures, "chosen": False, "weight": None, "reason": why} for name, why in left_out.items()
     ]
     return [*rows, *cast(list[BoardRow], absent)]
 
@@ -72,15 +72,16 @@ def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> 
     judged = "on validation windows, each half of them by what the other half chose"
     if chosen["model"] == ENSEMBLE and weighed is not None:
         shares = sorted(((share, row["model"]) for row in rows if (share := row.get("weight"))), reverse=True)
+        # a decimal where a whole number would show a share as 0 or 100 %
         decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
         named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
         if weighed["alone"] is None:
             return (
                 f"Chosen: the weighted mean of {named}. The validation windows are too few to choose one of them alone."
             )
-        less = 100 * (1 - weighed["mean"] / weighed["best_member"])
+        gain = 100 * (1 - weighed["mean"] / weighed["best_member"])
         return (
-            f"Chosen: the weighted mean of {named}. Its {error.upper()} is {less:.1f} % below that of the best member "
+            f"Chosen: the weighted mean of {named}. Its {error.upper()} is {gain:.1f} % below that of the best member "
             f"alone, {judged}."
         )
     judged_rows = [row for row in rows if row["validation"] is not None]

@@ -1,4 +1,4 @@
-"""The documents of an automatic run, of which types they are when a process reads what one before it has written."""
+"""The documents that one process of an automatic run writes and a later one reads, with their types."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from forecast.documents import Count, NotNegative
 
-# All that fitting a training into its time can say (`Pace.settings`): any other key would be a stranger's.
+# The overrides that fit a training into its time (`Pace.settings`): from a file no other key is taken.
 PaceKey = Literal[
     "trainer.max_epochs",
     "callbacks.early_stopping.patience",
@@ -47,14 +47,14 @@ class ScaledErrors(TypedDict):
 
 
 class Judged(TypedDict):
-    """Of a member on the windows of a split."""
+    """The errors of a member on the windows of a split."""
 
     scaled: ScaledErrors
     mase: NotRequired[NotNegative | None]
 
 
 class MemberFigures(TypedDict):
-    """member.json."""
+    """member.json: seconds of the training, its number of train windows, errors, and the seconds of each evaluation."""
 
     seconds: NotNegative
     windows: Count
@@ -65,7 +65,11 @@ class MemberFigures(TypedDict):
 
 
 class Weighed(TypedDict):
-    """What the checkpoint of the ensemble says of itself."""
+    """What the checkpoint of the ensemble says of itself. weights: one for each member.
+
+    mean, best_member: the `error` of the weighted mean and of the best member, on the half of the validation windows
+    that did not choose it. alone: whether that member is used in place of the mean; None: too few windows to say.
+    """
 
     weights: list[Annotated[float, Ge(0)]]
     error: str
@@ -75,7 +79,10 @@ class Weighed(TypedDict):
 
 
 class Outcomes(TypedDict, total=False):
-    """outcomes.json: what ended without figures, and what steps gave."""
+    """outcomes.json: what ended without figures, and what steps gave.
+
+    runs: the members that `weighed` is of. backtest, explained: "done", or why there is none.
+    """
 
     windows: Count
     left_out: dict[str, str]

@@ -11,7 +11,7 @@ from forecast.apps.auto.documents import Settings
 from forecast.apps.common.training_data import begin
 from forecast.training.fit import Plan, checked_model, make_batches
 
-LONGEST, FEWEST = 1.5, 3  # seconds and steps of a trial
+LONGEST, FEWEST = 1.5, 3  # seconds and calls of a measurement
 OVERHEAD = 1.15  # of a training over its steps alone
 MOST_EPOCHS, UPDATES = 6, 1000  # epochs, and steps where the windows are so few that epochs have hardly any
 FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
@@ -19,9 +19,11 @@ FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Train batches an epoch and seconds for each, seconds of a validation; draws: whether windows can be drawn.
+    """How long the training of a network takes.
 
-    networks: that are trained side by side in these seconds; so many at most.
+    batches: of an epoch, with batch_size windows each. seconds: of a train batch. validation: seconds of one. draws:
+    whether an epoch may be a drawn part of the windows. networks: how many are trained side by side in these seconds,
+    and how many there may be at most.
     """
 
     batches: int
@@ -61,7 +63,7 @@ class Pace:
 
 
 def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
-    """Trains and forecasts a few batches, with weights that nobody keeps. clock: gives seconds."""
+    """Trains on one batch and forecasts it a few times, with weights that nobody keeps. clock: gives seconds."""
     torch.manual_seed(plan.config.seed)
     data, _, record = begin(plan, ridge=False)
     config, (model, _) = plan.config, checked_model(plan, data, record)
@@ -81,25 +83,25 @@ def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
         with torch.inference_mode():
             model(first.past, first.past_known, first.future_known)
 
-    seconds, once = timed(step, clock), timed(forward, clock)
+    of_step, of_forward = timed(step, clock), timed(forward, clock)
     windows = len(data.windows("val"))
     return Pace(
         batches=-(-batches.order.count // batch_size),
         batch_size=batch_size,
-        seconds=OVERHEAD * seconds,
-        validation=OVERHEAD * once * windows / len(first.past) + 0.1,
+        seconds=OVERHEAD * of_step,
+        validation=OVERHEAD * of_forward * windows / len(first.past) + 0.1,
         draws=data.frame.id_column is not None,
         networks=config.seeds,
     )
 
 
 def timed(call: Callable[[], None], clock: Callable[[], float]) -> float:
-    """Seconds of a call, without the first."""
+    """The mean seconds of a call, over a few; a first one, which is slower, does not count."""
     call()
-    begin, count = clock(), 0
-    while count < FEWEST or clock() - begin < LONGEST / 2:
+    started, count = clock(), 0
+    while count < FEWEST or clock() - started < LONGEST / 2:
         call()
         count += 1
-        if clock() - begin > LONGEST:
+        if clock() - started > LONGEST:
             break
-    return (clock() - begin) / count
+    return (clock() - started) / count

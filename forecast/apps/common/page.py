@@ -35,12 +35,12 @@ from forecast.run_folder import (
 from forecast.run_folder.shapes import Metrics, Origin
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
-# Of errors_by_series.csv, by their places: the column of ids may be called as one of the others.
+# The columns of errors_by_series.csv by their order: in the file the ids may have the name of another column.
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
 
 
 class Evaluated(TypedDict, total=False):
-    """Of the config of an evaluation, what was evaluated."""
+    """What the config of an evaluation says of what was evaluated."""
 
     ckpt_path: str | None
 
@@ -70,7 +70,7 @@ def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]
 def write_residuals(
     path: Path, times: npt.NDArray[np.datetime64], signed: npt.NDArray[np.float32], names: list[str], first: str
 ) -> None:
-    """Writes residuals.csv: signed errors (R, T) by the times (R,) at which forecasts begin, `first` before others."""
+    """Writes residuals.csv: signed errors (R, T) by the times (R,) at which forecasts begin; column `first` leads."""
     path.write_text(residuals_csv(residual_rows(times, signed, names, first), DECIMALS), encoding="utf-8")
 
 
@@ -91,7 +91,7 @@ def page_of(
     residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
     series = None
     if "series" in windows:
-        blank = {key: [""] for key in SERIES_COLUMNS[1:]}
+        blank = {key: [""] for key in SERIES_COLUMNS[1:]}  # not of the ids, which are text: NA may be one
         series = pd.read_csv(
             place(SERIES_ERRORS),
             header=0,
@@ -101,7 +101,7 @@ def page_of(
             keep_default_na=False,
         )
     return run_page(
-        json.loads(json_text(metrics)),
+        json.loads(json_text(metrics)),  # rounded as the file: a page made anew from it is the same
         split,
         by_step={str(name): by_step[name].tolist() for name in by_step},
         windows=windows,

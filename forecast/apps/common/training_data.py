@@ -51,7 +51,7 @@ class TrainingStart(NamedTuple):
 
 
 def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
-    """Reads the data of a training and fits its baselines; ridge: that one too, which takes longer than all else.
+    """Reads the data of a training and fits its baselines; ridge: whether that one too, the slowest.
 
     Raises UserError for whatever the data do not allow, now and not after the training.
     """
@@ -77,7 +77,7 @@ def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
     names = [copy.column for copy in copies]
     without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in names]}
     without["drop"] = [*names_in(keys, "drop"), *names]
-    if not names_roles({**keys, **without}):  # the target alone stays what is forecast
+    if not names_roles({**keys, **without}):  # features then says that the target alone is forecast
         without["features"] = "MS" if data.n_columns > len(data.targets) else "S"
     log.warning(
         "In all train rows %s. What is known in advance is an input at the steps to come (data.known), so the model is "
@@ -93,7 +93,7 @@ def names_in(keys: Plain, key: str) -> Sequence[str]:
 
 
 def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> Mapping[str, Tensor]:
-    """The weights of the fitted baselines; of an ensemble those that a member has of the same windows."""
+    """The weights of the fitted baselines; for an ensemble those of a member with its windows, if there is one."""
     known: Mapping[str, Tensor] = {}
     if is_combined(plan.config.model):
         known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
@@ -137,7 +137,7 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
         seq_len=config.seq_len,
         pred_len=pred_len,
     )
-    data = data.but(season=period)
+    data = data.but(season=period)  # a season that was only taken for the scale is none of the data
     data.check_enough()
     return data
 
@@ -145,7 +145,7 @@ def read_data(source: Source, config: RunConfig) -> Prepared:
 def make_plan(cfg: DictConfig) -> Plan:
     """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it.
 
-    Raises UserError for a checkpoint that holds no optimizer to go on with, and where its data have changed since.
+    Raises UserError for a checkpoint from which no training can go on, and where its data have changed since.
     """
     options: Mapping[str, str | None] = choices()
     if cfg.ckpt_path and in_sweep():

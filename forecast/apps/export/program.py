@@ -30,7 +30,7 @@ LARGEST_CONFIG = 10**8  # bytes of what an archive says of its weights
 
 
 class Entry(TypedDict):
-    """Of a weight in an archive."""
+    """What an archive says of one weight."""
 
     path_name: str
     use_pickle: bool
@@ -73,14 +73,15 @@ class WithSpread(nn.Module):
 
 
 def as_called(model: ForecastModel) -> nn.Module:
-    """What becomes the program: the model, or one with a spread in such a way that all its numbers come out."""
+    """What becomes the program: the model; one with a spread so that the parameters of the spread come out as well."""
     return model if model.spread is None else WithSpread(model)
 
 
 @torch.no_grad()
 def trace(model: nn.Module, inputs: Sequence[Tensor], *, batch: int | None) -> ExportedProgram:
-    """A model in evaluation mode as a program for `batch` windows, None for any number. Changes the model.
+    """A model in evaluation mode as a program for `batch` windows, None for any number.
 
+    Changes the model: each of its samplers becomes a `StoredDraws`.
     inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
     Raises UserError, with torch's reason, when the model cannot be traced, and when it would draw random numbers.
     """
@@ -142,7 +143,7 @@ def largest_difference(
 def save_program(program: ExportedProgram, path: Path) -> None:
     """Writes a program as a .pt2 file."""
     for name, value in program.constants.items():
-        if isinstance(value, Tensor):  # a view would take the whole that it is of into the file, with a warning
+        if isinstance(value, Tensor):  # a view is written with the whole tensor behind it, and a warning
             program.constants[name] = value.clone(memory_format=torch.contiguous_format)
     torch.export.save(program, path)
 
