@@ -1,5 +1,6 @@
 """Gradient boosted trees on what a window says of each step, as a model."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,8 @@ GATHERED = 64  # windows at once, of which the same steps are drawn
 STEPS = 65_536  # of windows and targets, whose features are held at once
 LEAST_SCALE = 0.1  # of a window, in scaled units: one that hardly moves is not blown up
 SEED = 0
+FEWEST_TREES, FASTEST = 20, 0.3  # where the time is short: trees, and the share of each that is added at most
+TIMED_ON, TIMED = 8, 5  # so many trees, on every so-many-th step, tell how long all will take
 RATE = Bound(lambda value: 0 < value <= 1, "must be above 0 and at most 1")
 
 
@@ -64,8 +67,10 @@ class BoostedTrees(FittedModel):
     window: the data's sizes. look_back: rows that it reads; None: what the seasons' lags need, or what the train rows
     allow. seasons: their steps; None: those of the data's calendar. skip: what the trees' sum is added to: ridge, or
     none, the level of the window. skip_options: as `fit` has chosen them, None before. error: what the trees lower.
-    trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. fitted: how
-    many trees there are; None before the fit.
+    trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. seconds:
+    in which they are grown; where these are too few for all trees there are fewer, each of a larger share, and what
+    the fit has chosen depends on the machine; None: however long it takes. fitted: how many trees there are; None
+    before the fit.
     """
 
     roles = frozenset({"known", "static"})
@@ -83,6 +88,7 @@ class BoostedTrees(FittedModel):
         leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
         depth: Positive = 8,
         learning_rate: Annotated[float, RATE] = 0.08,
+        seconds: Annotated[float, at_least(0)] | None = None,
         fitted: Annotated[int, at_least(0)] | None = None,
     ) -> None:
         super().__init__(window)
@@ -95,8 +101,8 @@ class BoostedTrees(FittedModel):
                 f"1 to the {self.rows} rows that a window reads"
             )
         self.changing = [i for i in range(len(window.covariates)) if i not in window.facts]
-        self.grow = partial(grow, leaves=leaves, depth=depth, learning_rate=learning_rate, error=error)
-        self.most, self.error = trees, error
+        self.grow = partial(grow, leaves=leaves, depth=depth, error=error)
+        self.most, self.learning_rate, self.seconds, self.error = trees, learning_rate, seconds, error
         self.trees = TreeSum(count=fitted or 0, nodes=2 * leaves - 1, depth=depth)
         self.skip: Ridge | None = None
         if skip == "ridge":
@@ -136,7 +142,8 @@ class BoostedTrees(FittedModel):
             if self.skip is not None:
                 options["skip_options"] = self.skip.refit(rows, whole)
             self.trees = self.grown(whole, chosen)
-        return {**options, "look_back": self.rows, "seasons": self.seasons, "fitted": len(self.trees)}
+        grown = {"trees": self.most, "learning_rate": self.learning_rate, "seconds": None, "fitted": len(self.trees)}
+        return {**options, "look_back": self.rows, "seasons": self.seasons, **grown}
 
     def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
         """As many trees as `rows` choose, grown on the windows of `whole`."""
@@ -175,7 +182,23 @@ class BoostedTrees(FittedModel):
         if not count or not len(windows.numbers):
             return self.trees.first(0)
         sample = self.sample(windows, GROWN_ON)
-        return self.grow(sample.features, sample.target, count=count)
+        if self.seconds is not None:
+            count = self.trees_in_time(sample, self.seconds)
+        return self.grow(sample.features, sample.target, count=count, learning_rate=self.learning_rate)
+
+    def trees_in_time(self, sample: Sample, seconds: float) -> int:
+        """How many trees can be grown in that time: from then on `most`, of a larger share where they are few."""
+        features, target = sample.features[::TIMED_ON], sample.target[::TIMED_ON]
+        spent = []
+        for count in (1, 1 + TIMED):
+            begin = time.perf_counter()
+            self.grow(features, target, count=count, learning_rate=self.learning_rate)
+            spent.append(TIMED_ON * (time.perf_counter() - begin))
+        of_a_tree = max(1e-6, (spent[1] - spent[0]) / TIMED)
+        trees = min(self.most, max(FEWEST_TREES, int((seconds - spent[0]) / of_a_tree)))
+        self.learning_rate = max(self.learning_rate, min(FASTEST, self.learning_rate * self.most / trees))
+        self.most, self.seconds = trees, None
+        return trees
 
     @torch.inference_mode()
     def sample(self, windows: WholeWindows, most: int) -> Sample:

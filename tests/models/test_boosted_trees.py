@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from forecast.config.check import check_config
 from forecast.errors import UserError
+from forecast.models.boosted_trees import FASTEST, FEWEST_TREES
 from forecast.models.ridge import Ridge
 
 
@@ -138,6 +139,17 @@ def test_what_fit_returns_makes_a_model_of_the_same_shapes(series):
         known, _ = windows_of(made, series)
         assert other.look_back == made.look_back and other.seasons == made.seasons == sorted(made.seasons)
         assert torch.equal(other(*known), made(*known))
+
+
+def test_where_the_time_is_short_there_are_fewer_trees_of_a_larger_share(series, found):
+    short, long = model(seconds=0.0), model(seconds=1e6)
+    options = short.fit(rows(series))
+    assert options["trees"] == FEWEST_TREES >= len(short.trees) > 0
+    assert options["learning_rate"] == pytest.approx(FASTEST) and options["seconds"] is None
+    assert error(short, series) < 1.5 * error(found, series)
+    assert long.fit(rows(series)) == model().fit(rows(series))
+    known, _ = windows_of(found, series)
+    assert torch.equal(long(*known), fitted(series)(*known))
 
 
 def test_the_number_of_threads_changes_no_bit(series):

@@ -43,9 +43,10 @@ from forecast.text.terminal import say
 START, LAST = 6.0, 4.0
 LEAST = 60.0  # that what is needed for an answer may take, however few there are
 FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
+GROWING = 0.6  # of the time of boosted trees without a ridge: the rest reads the data, and judges the trees
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
-STEPS = "forecast.apps.auto.steps"
+STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
@@ -199,7 +200,8 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            member: dict[str, object] = {"folder": self.members / name, "overrides": self.overrides(name)}
+            overrides = self.overrides(name) + self.in_time(name, limit)
+            member: dict[str, object] = {"folder": self.members / name, "overrides": overrides}
             member["clock"] = time.process_time if self.by_processor else time.perf_counter
             begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
@@ -210,6 +212,13 @@ class Auto:
                 self.leave_out(name, outcome.error)
             elif "windows" not in self.kept:
                 self.keep({"windows": outcome.value["windows"]})
+
+    def in_time(self, name: str, limit: float) -> list[str]:
+        """What keeps the growing of trees within the seconds of a member; nothing of any other."""
+        if self.settings["fitted"].get(name, {}).get("model") != TREES:
+            return []
+        ridge = self.judged().get(RIDGE)
+        return [f"model.seconds={GROWING * max(1.0, limit - (ridge['seconds'] if ridge else 0.0)):.1f}"]
 
     def needed_at_the_end(self) -> float:
         """Seconds for all that comes after the trainings, by what the members so far have taken."""
@@ -282,20 +291,21 @@ class Auto:
         return run.metrics
 
     def refit(self, figures: dict[str, MemberFigures], weighed: Weighed | None) -> None:
-        """Members with a weight learn from all rows, the quickest first, while there is time; then the ensemble."""
+        """Members with a weight learn from all rows, the heaviest first, while there is time; then the ensemble."""
         if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
             return
         weights = dict(zip(figures, weighed["weights"], strict=True))
-        quickest = sorted((name for name in figures if weights[name] > 0), key=lambda name: figures[name]["seconds"])
+        heaviest = sorted((name for name in figures if weights[name] > 0), key=lambda name: -weights[name])
         again = []
-        for name in quickest:
+        for name in heaviest:
             if checkpoint_path(self.members / name, "refit").is_file():
                 again.append(name)
                 continue
             if REFIT * figures[name]["seconds"] + 2 * LAST > self.budget.left:
                 continue
-            member = {"folder": self.members / name, "overrides": self.overrides(name)}
-            outcome = self.step(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
+            limit = self.budget.left - 2 * LAST  # of trees twice: to choose how many, and to grow them on all rows
+            member = {"folder": self.members / name, "overrides": self.overrides(name) + self.in_time(name, limit / 2)}
+            outcome = self.step(f"refit {name}", "refit_run", limit, **member)
             again += [] if outcome.error else [name]
         if again and self.budget.last_moment > 2 * LAST:
             ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(figures))}
