@@ -137,7 +137,10 @@ class Windows(Dataset[Batch]):
         self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
         self._n_columns, self._n_ahead = n_columns, len(frame.columns) - n_columns
         self._length = self.look_back + offset + pred_len
-        self._mean, self._std, self._calendar, self._kept, self._floor = mean, std, calendar, kept, floor
+        self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
+        self._floor = None if floor is None else torch.from_numpy(floor)
+        # of rows that are kept the scale is known; else it may be found later, of those series that are needed
+        self._floors = None if self._floor is None or kept is None else self._scaled_floor(slice(None)).to(self.home)
 
         def at_home(array: np.ndarray | None) -> Tensor | None:
             return None if array is None else _as_tensor(array).to(self.home)
@@ -226,16 +229,20 @@ class Windows(Dataset[Batch]):
         if self._measured is not None:
             rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
             measured = self._measured[rows][..., self._targets]
+        floor = None
+        if self._floor is not None:
+            floor = self._scaled_floor(series) if self._floors is None else self._floors[series]
+            floor = floor[:, None, self._targets]
         if self.device != self.home:  # one copy for all; only from pinned memory does it not wait for a GPU
             both = (both.pin_memory() if self.device.type == "cuda" else both).to(self.device, non_blocking=True)
             series = series.to(self.device)
-            before, measured, learnt = (
-                None if part is None else part.to(self.device) for part in (before, measured, learnt)
+            before, measured, learnt, floor = (
+                None if part is None else part.to(self.device) for part in (before, measured, learnt, floor)
             )
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
         target = future if self._all else future[..., self._targets]
-        of_past, floor = (both[:, past, :c], known[:, past]), self._scaled_floor(series)
+        of_past = both[:, past, :c], known[:, past]
         return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
 
     def in_batches(self, indices: Numbers, size: int) -> list[Batch]:
@@ -286,13 +293,11 @@ class Windows(Dataset[Batch]):
             parts.append(self._facts[series][:, None].expand(-1, self._length, -1))
         return torch.cat(parts, dim=2)
 
-    def _scaled_floor(self, series: Tensor) -> Tensor | None:
-        """`Batch.floor` of windows of these series (B,)."""
-        if self._floor is None:
-            return None
-        mean, std = (part[series.cpu()] for part in (self._mean, self._std))
-        scaled = ((torch.from_numpy(self._floor) - mean) / std).float()[:, None, : self._n_columns]
-        return scaled.to(self.device)[..., self._targets]
+    def _scaled_floor(self, series: Tensor | slice) -> Tensor:
+        """The floor (B, C) of these series."""
+        assert self._floor is not None
+        scaled = (self._floor - self._mean[series]) / self._std[series]
+        return scaled[:, : self._n_columns].float()
 
     def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
         """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
