@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
 from forecast.apps.common.outputs import keep_inputs, keep_others
-from forecast.attention.maps import Place, attention_weights
+from forecast.apps.common.page import remake
+from forecast.attention.maps import Maps, Place, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
@@ -23,11 +23,12 @@ from forecast.files import save_arrays, together
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
 from forecast.report.attention import Panel, maps_figure
+from forecast.report.drawn import time_names
 from forecast.report.figures import save
-from forecast.run_folder import run_of
+from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
 from forecast.text.terminal import listed, say
 
-ARRAYS, PICTURE = "attention.npz", "attention.png"
+PICTURE = "attention.png"
 ORIGIN = "known_until"  # an array of each attention.npz
 
 
@@ -54,15 +55,19 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"--head={arguments.head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
         )
-    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number))
-    origin = in_words(arrays[ORIGIN])[0]
+    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
+        "split": np.array([arguments.split]),
+        "window": np.array([number]),
+        "checkpoint": np.array([checkpoint.path.name]),
+    }
+    origin = time_names(arrays[ORIGIN])[0]
     heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
     mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
     panels = []
     for place in places:
         name = named([place])
         times = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
-        axes = [None if spans is None else in_words(spans[:, 0]) for spans in times]
+        axes = [None if spans is None else time_names(spans[:, 0]) for spans in times]
         weights = arrays[name].mean(0)
         panels.append(Panel(name, weights.mean(0) if arguments.head is None else weights[arguments.head], *axes))
     figure = maps_figure(
@@ -72,13 +77,18 @@ def main(arguments: argparse.Namespace) -> None:
     )
     try:
         with together(folder) as beside:
-            save_arrays(beside(ARRAYS), arrays)
+            save_arrays(beside(ATTENTION), arrays)
             save(figure, beside(PICTURE))
     except OSError as error:
         where = f"{error.filename}: {error.strerror}."
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
-    say(f"{folder / ARRAYS}: {arguments.split} window {number}, known until {origin}; {named(maps)}")
+    say(f"{folder / ATTENTION}: {arguments.split} window {number}, known until {origin}; {named(maps)}")
     say(f"{folder / PICTURE}: {named(places)}; {heads}{mean}")
+    if read_run(folder).metrics:
+        try:
+            remake(folder, overwrite=arguments.overwrite)
+        except UserError as error:
+            say(f"{folder / PAGE} is as it was: {error}")
 
 
 def named(places: Iterable[Place]) -> str:
@@ -93,11 +103,11 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     folder = to or run_of(checkpoint.path)
     if not folder.is_dir():
         raise UserError(f"--to={folder}: there is no such folder. Make it, or choose another one: --to DIR")
-    outputs = [folder / ARRAYS, folder / PICTURE]
+    outputs = [folder / ATTENTION, folder / PICTURE]
     keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
     with suppress(DocumentError):
-        ours = read_arrays(folder / ARRAYS, {ORIGIN: Array("iM", 1)}, most=4000) is not None
+        ours = read_arrays(folder / ATTENTION, {ORIGIN: Array("iM", 1)}, most=4000) is not None
     fix = "choose another folder with --to DIR, or say --overwrite"
     keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder
@@ -165,20 +175,22 @@ def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.nd
     return stamps
 
 
-def as_arrays(
-    model: ForecastModel, data: Prepared, maps: dict[Place, Tensor], stamps: np.ndarray
-) -> dict[str, np.ndarray]:
+def as_arrays(model: ForecastModel, data: Prepared, maps: Maps, stamps: np.ndarray) -> dict[str, np.ndarray]:
     """The maps with the times of their queries and keys, as attention.npz has them.
 
     SLOT/LAYER (N, H, Q, K), N = 1 or the columns that are sequences of their own, whose names are SLOT/LAYER/columns;
-    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each. stamps: of the window's rows.
+    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each; of ProbSparse SLOT/LAYER/active (N, H, Q),
+    which queries are active, and measures (N, H, Q). stamps: of the window's rows.
     """
     origin = len(stamps) - data.pred_len
-    arrays = {ORIGIN: stamps[[origin - 1]]}
+    arrays = {ORIGIN: stamps[[origin - 1]], "places": np.array([f"{slot}/{layer}" for slot, layer in maps])}
     spans = time_spans(model)
     for place, weights in maps.items():
         name = f"{place[0]}/{place[1]}"
         arrays[name] = weights.float().cpu().numpy()
+        if place in maps.active:
+            arrays[f"{name}/active"] = maps.active[place].cpu().numpy()
+            arrays[f"{name}/measures"] = maps.measures[place].float().cpu().numpy()
         if place in spans:
             queries, keys = spans[place]
             arrays[f"{name}/queries"] = stamps[queries[-weights.shape[2] :] + origin]
@@ -187,10 +199,3 @@ def as_arrays(
         if len(weights) > 1 and (own := [some for some in names if len(some) == len(weights)]):
             arrays[f"{name}/columns"] = np.array(own[0])
     return arrays
-
-
-def in_words(stamps: np.ndarray) -> list[str]:
-    """Times (N,) without the seconds where there are none, or steps by their numbers."""
-    if stamps.dtype.kind != "M":
-        return [f"step {number}" for number in stamps]
-    return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]

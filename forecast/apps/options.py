@@ -16,6 +16,7 @@ def attend(parser: argparse.ArgumentParser) -> None:
 DIR/attention.npz   of the window every map: SLOT/LAYER (columns or 1, heads, queries, keys), whose rows sum to one,
                     and SLOT/LAYER/queries and keys, the first and the last time that each stands for
 DIR/attention.png   a panel for each slot: a row a query, a column a key
+DIR/report.html     of a run: the same with every layer and head to choose from
 
   forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00' --slot cross --head 0"""
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")

@@ -100,10 +100,10 @@ class ProbAttention(Mechanism):
     @torch.no_grad()  # row numbers carry no gradient
     def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
         """The active rows, in no order: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U), U = n_active(Q, factor)."""
-        return self._measured(q, k).topk(n_active(q.shape[2], self.factor), dim=-1).indices
+        return self.measured(q, k).topk(n_active(q.shape[2], self.factor), dim=-1).indices
 
-    def _measured(self, q: Tensor, k: Tensor) -> Tensor:
-        """The measure of all rows on freshly sampled keys: (B, H, Q)."""
+    def measured(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Float[Tensor, "B H Q"]:
+        """The measure of all rows on freshly sampled keys: q (B, H, Q, E), k (B, H, K, E) -> (B, H, Q)."""
         (n_heads, n_queries), n_keys = q.shape[1:3], k.shape[2]
         n_sets = n_heads if self.per_head else n_queries
         sample = self.sampler(n_sets, n_keys, n_active(n_keys, self.factor), q.device)

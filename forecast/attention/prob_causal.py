@@ -72,7 +72,7 @@ class CausalProbAttention(ProbAttention):
         if not self.causal:
             return super().selected(q, k)
         n_slots = min(self.budget * n_active(q.shape[2], self.factor), q.shape[2])
-        return first_rows(candidates(self._measured(q, k), self.factor), n_slots)
+        return first_rows(candidates(self.measured(q, k), self.factor), n_slots)
 
 
 def candidates(measure: Float[Tensor, "B H Q"], factor: int) -> Bool[Tensor, "B H Q"]:

@@ -1,5 +1,8 @@
 """forecast attend: the maps of one window as arrays, with times, and as a picture."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,9 +11,11 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from own_modules import own  # noqa: F401 - a fixture
 from script import call_script
 
-from forecast.apps.attend import ARRAYS, PICTURE
+from forecast.apps.attend import PICTURE
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import RECORD
+from forecast.run_folder import ATTENTION, sha256
+from forecast.run_folder.attention import read_attention
 
 PLACES = ["encoder/0", "encoder/1", "decoder/0", "cross/0"]
 
@@ -38,7 +43,7 @@ def refused(capsys, path, *more):
 
 
 def arrays_of(folder):
-    with np.load(folder / ARRAYS) as arrays:
+    with np.load(folder / ATTENTION) as arrays:
         return dict(arrays)
 
 
@@ -47,7 +52,7 @@ def test_it_writes_every_map_with_the_times_of_queries_and_keys(informer, capsys
     printed = attend(capsys, informer)
     arrays = arrays_of(run)
     assert [name for name in arrays if name.count("/") == 1] == PLACES
-    assert f"{run / ARRAYS}: test window " in printed and "; encoder/0, encoder/1, decoder/0, cross/0\n" in printed
+    assert f"{run / ATTENTION}: test window " in printed and "; encoder/0, encoder/1, decoder/0, cross/0\n" in printed
     assert f"{run / PICTURE}: encoder/1, decoder/0, cross/0; mean of the heads\n" in printed
     assert (run / PICTURE).read_bytes().startswith(b"\x89PNG")
     hour = np.timedelta64(1, "h")
@@ -61,6 +66,67 @@ def test_it_writes_every_map_with_the_times_of_queries_and_keys(informer, capsys
     assert steps[0, 0] == origin - 21 * hour
     assert [list((pair - origin) // hour) for pair in arrays["cross/0/keys"][[0, -1]]] == [[-21, -20], [-2, 0]]
     assert list((arrays["cross/0/queries"][:, 0] - origin) // hour) == [1, 2, 3, 4, 5]
+
+
+def test_the_arrays_are_those_that_a_page_reads_with_the_active_rows_of_probsparse(informer, capsys, tmp_path):
+    attend(capsys, informer, "--to", tmp_path, "--window", 2)
+    arrays = read_attention(tmp_path / ATTENTION)
+    assert arrays.keys() == arrays_of(tmp_path).keys() and arrays["places"].tolist() == PLACES
+    assert [arrays[key].tolist() for key in ("split", "window", "checkpoint")] == [["test"], [2], ["best.ckpt"]]
+    assert "cross/0/active" not in arrays  # the Informer's cross-attention is full
+    for name in PLACES[:3]:
+        active, measures = arrays[f"{name}/active"], arrays[f"{name}/measures"]
+        assert active.shape == measures.shape == arrays[name].shape[:3]
+        seen = arrays[name][~active]
+        assert all(np.ptp(row[row > 0]) < 1e-6 for row in seen)
+    assert not (tmp_path / "report.html").exists()  # this is no run
+
+
+def test_a_run_has_its_page_remade_with_its_attention(csv_run, capsys, tmp_path):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    before = (run / "report.html").read_text()
+    printed = attend(capsys, run / "checkpoints/best.ckpt", "--window", 1)
+    page = (run / "report.html").read_text()
+    assert f"{run / 'report.html'}: 0." in printed and 'id="attention"' not in before
+    assert "Window 1 of test, known until " in page.split('<section id="attention">')[1].split("</section>")[0]
+    assert json.loads((run / "metrics.json").read_text())["files"]["report.html"] == sha256(run / "report.html")
+    (run / ATTENTION).unlink()
+    assert call_script(capsys, "report", run, "--page")[0] == 0
+    assert (run / "report.html").read_text() == before
+
+
+def test_a_page_of_somebody_else_stays_as_it_was(csv_run, capsys, tmp_path):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    metrics = json.loads((run / "metrics.json").read_text())
+    del metrics["files"]["report.html"]
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "report.html").write_text("mine")
+    printed = attend(capsys, run / "checkpoints/best.ckpt")
+    assert f"{run / 'report.html'} is as it was: {run}: {run / 'report.html'} is there and is not a page of" in printed
+    assert (run / "report.html").read_text() == "mine" and (run / ATTENTION).exists()
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (lambda arrays: arrays.pop("window"), "it has no array window"),
+        (lambda arrays: arrays.pop("cross/0"), "it has no array cross/0"),
+        (
+            lambda arrays: arrays.update({"cross/0/keys": arrays["cross/0/keys"][1:]}),
+            "the array cross/0/keys is of other",
+        ),
+        (lambda arrays: arrays.update({"cross/0": arrays["cross/0"][0]}), "cross/0"),
+    ],
+    ids=["no window", "no map", "other keys", "no heads"],
+)
+def test_a_damaged_file_of_maps_leaves_no_page_but_a_sentence(csv_run, capsys, tmp_path, change, text):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    attend(capsys, run / "checkpoints/best.ckpt", "--to", tmp_path)
+    arrays = arrays_of(tmp_path)
+    change(arrays)
+    np.savez(run / ATTENTION, **arrays)
+    status, _, message = call_script(capsys, "report", run, "--page")
+    assert status == 1 and str(run / ATTENTION) in message and text in message and message.count("\n") == 1
 
 
 def test_a_window_is_named_by_its_number_or_the_last_time_that_it_knows(informer, capsys, tmp_path):
@@ -130,7 +196,7 @@ def test_a_model_without_attention_is_refused(capsys, tmp_path, model, name):
     path = written(tmp_path, f"model={model}")
     text = f"{name} has no attention: none of its parts is a mechanism of forecast.attention. Choose a checkpoint of"
     assert text in refused(capsys, path)
-    assert not (tmp_path / ARRAYS).exists()
+    assert not (tmp_path / ATTENTION).exists()
 
 
 def test_a_class_of_somebodys_own_without_our_mechanisms_is_refused(own, capsys, tmp_path):  # noqa: F811
@@ -180,7 +246,7 @@ def test_nothing_of_somebody_else_is_overwritten(informer, capsys, tmp_path):
     assert (tmp_path / PICTURE).read_text() == "a drawing of mine"
     attend(capsys, informer, "--to", tmp_path, "--overwrite")
     attend(capsys, informer, "--to", tmp_path)  # both are its own now
-    np.savez(tmp_path / ARRAYS, other=np.zeros(3))
+    np.savez(tmp_path / ATTENTION, other=np.zeros(3))
     assert "attention.npz is there and is not" in refused(capsys, informer, "--to", tmp_path)
 
 
