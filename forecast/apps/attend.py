@@ -26,7 +26,7 @@ from forecast.report.attention import Panel, maps_figure
 from forecast.report.drawn import time_names
 from forecast.report.figures import save
 from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
-from forecast.text.terminal import listed, say
+from forecast.text.terminal import label, listed, say
 
 PICTURE = "attention.png"
 ORIGIN = "known_until"  # an array of each attention.npz
@@ -45,7 +45,11 @@ def main(arguments: argparse.Namespace) -> None:
             raise UserError(f"ckpt_path={checkpoint.path}: {error}. Choose a checkpoint of another model.") from error
         data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
         windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
-        number = window_number(data, windows, arguments.window, split=arguments.split)
+        number = window_number(data, windows, arguments.window, split=arguments.split, series=arguments.series)
+        series, shown = None, number  # of many series each is counted by itself
+        if data.frame.id_column is not None:
+            series = str(data.frame.ids[int(windows.series_of([number])[0])])
+            shown = int(np.flatnonzero(numbers_of(data, windows, series) == number)[0])
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
@@ -57,23 +61,18 @@ def main(arguments: argparse.Namespace) -> None:
         )
     arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
         "split": np.array([arguments.split]),
-        "window": np.array([number]),
+        "window": np.array([shown]),
         "checkpoint": np.array([checkpoint.path.name]),
     }
-    origin = time_names(arrays[ORIGIN])[0]
+    if series is not None:
+        arrays["series"] = np.array([series])
+    of = "" if series is None else f" of series '{label(series)}'"
+    window = f"{arguments.split} window {shown}{of}, known until {time_names(arrays[ORIGIN])[0]}"
     heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
     mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
-    panels = []
-    for place in places:
-        name = named([place])
-        times = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
-        axes = [None if spans is None else time_names(spans[:, 0]) for spans in times]
-        weights = arrays[name].mean(0)
-        panels.append(Panel(name, weights.mean(0) if arguments.head is None else weights[arguments.head], *axes))
     figure = maps_figure(
-        panels,
-        title=f"{checkpoint.record.choices['model']}, {arguments.split} window {number}, known until {origin}: "
-        f"{heads}{mean}",
+        [panel_of(arrays, named([place]), arguments.head) for place in places],
+        title=f"{checkpoint.record.choices['model']}, {window}: {heads}{mean}",
     )
     try:
         with together(folder) as beside:
@@ -82,13 +81,21 @@ def main(arguments: argparse.Namespace) -> None:
     except OSError as error:
         where = f"{error.filename}: {error.strerror}."
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
-    say(f"{folder / ATTENTION}: {arguments.split} window {number}, known until {origin}; {named(maps)}")
+    say(f"{folder / ATTENTION}: {window}; {named(maps)}")
     say(f"{folder / PICTURE}: {named(places)}; {heads}{mean}")
     if read_run(folder).metrics:
         try:
             remake(folder, overwrite=arguments.overwrite)
         except UserError as error:
             say(f"{folder / PAGE} is as it was: {error}")
+
+
+def panel_of(arrays: dict[str, np.ndarray], name: str, head: int | None) -> Panel:
+    """The map SLOT/LAYER of a head, or the mean of all, and of its columns, where each begins in time."""
+    times = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
+    axes = [None if spans is None else time_names(spans[:, 0]) for spans in times]
+    weights = arrays[name].mean(0)
+    return Panel(name, weights.mean(0) if head is None else weights[head], *axes)
 
 
 def named(places: Iterable[Place]) -> str:
@@ -113,34 +120,54 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     return folder
 
 
-def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str) -> int:
+def numbers_of(data: Prepared, windows: Windows, series: str | None) -> np.ndarray:
+    """The numbers of the windows of a series, of all where None is named. UserError for one that is not there."""
+    every, frame = np.arange(len(windows)), data.frame
+    if series is None:
+        return every
+    if frame.id_column is None:
+        raise UserError(f"--series={series}: {frame.name} is one series, without ids. Leave --series out.")
+    ids = [str(name) for name in frame.ids]
+    if series not in ids:
+        some = f" It has {listed(ids[:5])}{', ...' * (len(ids) > 5)}."
+        raise UserError(f"--series={series}: {frame.name} has no such series.{closest(series, ids) or some}")
+    chosen: np.ndarray = every[windows.series_of(every).numpy() == ids.index(series)]
+    if len(chosen) == 0:
+        raise UserError(f"--series={series}: this series has no window here. Choose another one, or --split NAME.")
+    return chosen
+
+
+def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str, series: str | None) -> int:
     """The number of the window that was named by its number or the last time that it knows; without a name the last.
 
-    Raises UserError for a window that is not there, and for a time that several series have.
+    series: whose windows are counted; None: those of all. Raises UserError for a window that is not there, and for a
+    time that several series have.
     """
-    count = len(windows)
-    every = np.arange(count)
+    numbers = numbers_of(data, windows, series)
+    count, of = len(numbers), "" if series is None else f" of series '{label(series)}'"
     if wanted is None:
-        return count - 1
+        return int(numbers[-1])
     if wanted.isdecimal():
         if int(wanted) >= count:
             raise UserError(
-                f"--window={wanted}: {data.frame.name} has {count} {split} windows, 0 to {count - 1}. Choose one."
+                f"--window={wanted}: {data.frame.name} has {count} {split} windows{of}, 0 to {count - 1}. Choose one."
             )
-        return int(wanted)
+        return int(numbers[int(wanted)])
     if data.frame.without_calendar:
         raise UserError(f"--window={wanted}: these rows have no times. Choose a number from 0 to {count - 1}.")
-    times = data.times_of(windows.origins_of(every).numpy() - 1, windows.series_of(every).numpy()).tz_localize(None)
-    span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
+    times = data.times_of(windows.origins_of(numbers).numpy() - 1, windows.series_of(numbers).numpy()).tz_localize(None)
+    span = f"the {split} windows{of} are known until times from {times.min()} to {times.max()}, one every "
+    span += data.frame.freq
     try:
-        hits = np.flatnonzero(times == pd.Timestamp(wanted).tz_localize(None))
+        hits = numbers[times == pd.Timestamp(wanted).tz_localize(None)]
     except (ValueError, TypeError) as error:
         raise UserError(f"--window={wanted}: neither a number from 0 to {count - 1} nor a time; {span}.") from error
     if len(hits) == 0:
         raise UserError(f"--window={wanted}: {span}. Choose one of them, or a number from 0 to {count - 1}.")
     if len(hits) > 1:
-        numbers = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
-        raise UserError(f"--window={wanted}: several windows are known until then. Choose one by its number: {numbers}")
+        first = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
+        either = f"Choose one by its number: {first}; or its series: --series ID"
+        raise UserError(f"--window={wanted}: several windows are known until then. {either}")
     return int(hits[0])
 
 

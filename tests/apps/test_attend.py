@@ -208,23 +208,65 @@ def test_a_class_of_somebodys_own_without_our_mechanisms_is_refused(own, capsys,
     assert "Drift has no attention: none of" in refused(capsys, path, "--trust", "my_package.models")
 
 
-def test_a_time_that_several_series_have_is_refused_with_the_numbers(capsys, tmp_path):
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory):
+    """A checkpoint of three series, of 97 days each."""
+    folder = tmp_path_factory.mktemp("shops")
     days = pd.date_range("2024-01-01", periods=97)
     tables = [pd.DataFrame({"shop": f"s{i}", "date": days, "sold": np.sin(np.arange(97.0) * i)}) for i in (1, 2, 3)]
-    pd.concat(tables).to_csv(tmp_path / "shops.csv", index=False)
-    data = ["data=csv", f"data.path={tmp_path}/shops.csv", "data.target=null", "data.id_column=shop"]
-    (tmp_path / "checkpoints").mkdir()
+    pd.concat(tables).to_csv(folder / "shops.csv", index=False)
+    data = ["data=csv", f"data.path={folder}/shops.csv", "data.target=null", "data.id_column=shop"]
+    (folder / "checkpoints").mkdir()
     lengths = ["seq_len=11", "label_len=5", "pred_len=3"]
-    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
-    attend(capsys, path, "--window", "0")
-    time = str(pd.Timestamp(arrays_of(tmp_path)["known_until"][0]))
-    message = refused(capsys, path, "--window", time)
-    assert "several windows are known until then. Choose one by its number: 0, " in message
-    second = message.split("number: ")[1].split(", ")[1]
+    return write_untrained(folder / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
+
+
+def test_a_time_that_several_series_have_is_refused_with_the_numbers(shops, capsys, tmp_path):
+    attend(capsys, shops, "--window", "0", "--to", tmp_path)
     first = arrays_of(tmp_path)
-    attend(capsys, path, "--window", second)
+    time = str(pd.Timestamp(first["known_until"][0]))
+    message = refused(capsys, shops, "--window", time)
+    assert "several windows are known until then. Choose one by its number: 0, " in message
+    assert message.endswith("; or its series: --series ID\n")
+    second = message.split("number: ")[1].split(", ")[1]
+    attend(capsys, shops, "--window", second, "--to", tmp_path)
     assert arrays_of(tmp_path)["known_until"] == first["known_until"]
     assert not np.array_equal(arrays_of(tmp_path)["cross/0"], first["cross/0"])
+
+
+def test_a_series_has_its_own_windows_by_number_time_or_the_last(shops, capsys, tmp_path):
+    def looked_at(*choice):
+        printed = attend(capsys, shops, *choice, "--to", tmp_path)
+        return printed.split(": ")[1].split(",")[0], arrays_of(tmp_path)
+
+    name, first = looked_at("--series", "s2", "--window", "0")
+    assert name == "test window 0 of series 's2'" and first["series"].tolist() == ["s2"]
+    time = str(pd.Timestamp(first["known_until"][0]))
+    assert looked_at("--series", "s2", "--window", time)[0] == name
+    other, theirs = looked_at("--series", "s3", "--window", time)
+    assert other == "test window 0 of series 's3'" and not np.array_equal(theirs["cross/0"], first["cross/0"])
+    count = 1 + int(looked_at("--series", "s2")[0].split(" ")[2])
+    last, _ = looked_at("--window", str(count))  # of all windows the first of the second series
+    assert last == name
+    message = refused(capsys, shops, "--series", "s2", "--window", str(count))
+    assert f"shops.csv has {count} test windows of series 's2', 0 to {count - 1}. Choose one." in message
+
+
+@pytest.mark.parametrize(
+    "series, text",
+    [
+        ("s22", "shops.csv has no such series. Did you mean 's2'?"),
+        ("north", "shops.csv has no such series. It has s1, s2, s3."),
+    ],
+)
+def test_a_series_that_is_not_there_is_refused_with_near_names(shops, capsys, series, text):
+    message = refused(capsys, shops, "--series", series)
+    assert text in message and f"--series={series}: " in message
+
+
+def test_one_series_without_ids_has_none_to_choose(informer, capsys):
+    text = "--series=s1: demo is one series, without ids. Leave --series out."
+    assert text in refused(capsys, informer, "--series", "s1")
 
 
 def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_path):

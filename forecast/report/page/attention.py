@@ -71,7 +71,7 @@ def in_words(
     arrays: Mapping[str, npt.NDArray[np.generic]], maps: Mapping[str, npt.NDArray[np.float64]], side: int
 ) -> str:
     """Of which window the maps are, and how to read them."""
-    series = [f"and of {label(str(arrays['series'][0]), LONGEST_CHOICE)}"] if "series" in arrays else []
+    series = [f"and of series '{label(str(arrays['series'][0]), LONGEST_CHOICE)}'"] if "series" in arrays else []
     split, checkpoint = (label(str(arrays[key][0])) for key in ("split", "checkpoint"))
     window = " ".join([f"Window {arrays['window'][0]} of {split}", *series])
     lines = [f"{window}, known until {time_names(arrays['known_until'])[0]}, by {checkpoint}.", READING]
