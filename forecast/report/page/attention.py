@@ -17,8 +17,8 @@ from forecast.text.terminal import label
 MOST_CELLS, SIDES = 360_000, (128, 96, 64, 48, 32, 24, 16, 8)
 LEVELS = 255  # of a weight, on a root scale
 READING = (
-    "A row is a query, a column a key: the darker, the larger the share of the key's value in what the query gets, on "
-    "a root scale. Point at a cell for its figures."
+    "A row is a query, a column a key: the stronger the colour, the larger the share of the key's value in what the "
+    "query gets, on a root scale. Point at a cell for its figures."
 )
 MARKS = (
     "The marks at the right are the queries that ProbSparse chose by their measure M; every other query weighs "
