@@ -51,6 +51,7 @@ Positive = Annotated[int, at_least(1)]
 Layers = Annotated[int, between(1, MOST_LAYERS)]  # each is made, whatever its size
 Networks = Annotated[int, between(1, MOST_NETWORKS)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
+Scale = Annotated[float, ABOVE_0]  # of the scores of an attention
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
 Sampling = Literal["windows", "series"]
 CalendarEncoding = Literal["timeF", "fixed"]  # see data/values/time_features.py

@@ -35,8 +35,8 @@ ATTENTION = [
         "attention-scale-with-dropout",
         "The form with dropout is that of torch without it.",
         "forecast/ops/softmax.py",
-        "scores.dtype, torch.float32)) / math.sqrt(q.shape[-1])",
-        "scores.dtype, torch.float32)) / math.sqrt(k.shape[2])",
+        "scores = scores / math.sqrt(q.shape[-1]) if scale is None",
+        "scores = scores / math.sqrt(k.shape[2]) if scale is None",
         ("tests/ops/test_softmax.py::test_outputs_and_gradients_of_both_forms_agree",),
     ),
     Mutant(

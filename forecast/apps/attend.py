@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
 from forecast.apps.common.outputs import keep_inputs, keep_others
-from forecast.attention.maps import Place, attention_weights
+from forecast.apps.common.page import remake
+from forecast.attention.maps import Maps, Place, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
@@ -22,14 +22,16 @@ from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import save_arrays, together
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
-from forecast.report.attention import MOST_COLUMNS, MOST_TICKS, Panel, maps_figure
+from forecast.report.attention import COLUMN_TICKS, Panel, maps_figure
+from forecast.report.drawn import time_names
 from forecast.report.figures import save
-from forecast.run_folder import run_of
-from forecast.text.terminal import listed, say
+from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
+from forecast.text.terminal import label, listed, say
 from forecast.training.record import known_names
 
-ARRAYS, PICTURE = "attention.npz", "attention.png"
+PICTURE = "attention.png"
 ORIGIN = "known_until"  # an array of each attention.npz
+AXES = {"queries": "query_names", "keys": "key_names"}  # their times, or the columns that they are
 ITSELF = "itself"  # the target, in the map of a target that is a sequence of its own
 
 
@@ -46,7 +48,11 @@ def main(arguments: argparse.Namespace) -> None:
             raise UserError(f"ckpt_path={checkpoint.path}: {error}. Choose a checkpoint of another model.") from error
         data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
         windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
-        number = window_number(data, windows, arguments.window, split=arguments.split)
+        number = window_number(data, windows, arguments.window, split=arguments.split, series=arguments.series)
+        series, shown = None, number  # of many series each is counted by itself
+        if data.frame.id_column is not None:
+            series = str(data.frame.ids[int(windows.series_of([number])[0])])
+            shown = int(np.flatnonzero(numbers_of(data, windows, series) == number)[0])
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
@@ -56,33 +62,47 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"--head={arguments.head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
         )
-    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number))
-    origin = in_words(arrays[ORIGIN])[0]
+    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
+        "split": np.array([arguments.split]),
+        "window": np.array([shown]),
+        "checkpoint": np.array([checkpoint.path.name]),
+    }
+    if series is not None:
+        arrays["series"] = np.array([series])
+    of = "" if series is None else f" of series '{label(series)}'"
+    window = f"{arguments.split} window {shown}{of}, known until {time_names(arrays[ORIGIN])[0]}"
     heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
     mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
-    panels = []
-    for place in places:
-        name = named([place])
-        shown = [arrays.get(f"{name}/{part}") for part in ("queries", "keys")]
-        queries, keys = (None if axis is None else in_words(axis if axis.ndim == 1 else axis[:, 0]) for axis in shown)
-        ticks = MOST_COLUMNS if shown[1] is not None and shown[1].ndim == 1 else MOST_TICKS
-        weights = arrays[name].mean(0)
-        drawn = weights.mean(0) if arguments.head is None else weights[arguments.head]
-        panels.append(Panel(name, drawn, queries, keys, ticks))
     figure = maps_figure(
-        panels,
-        title=f"{checkpoint.record.choices['model']}, {arguments.split} window {number}, known until {origin}: "
-        f"{heads}{mean}",
+        [panel_of(arrays, named([place]), arguments.head) for place in places],
+        title=f"{checkpoint.record.choices['model']}, {window}: {heads}{mean}",
     )
     try:
         with together(folder) as beside:
-            save_arrays(beside(ARRAYS), arrays)
+            save_arrays(beside(ATTENTION), arrays)
             save(figure, beside(PICTURE))
     except OSError as error:
         where = f"{error.filename}: {error.strerror}."
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
-    say(f"{folder / ARRAYS}: {arguments.split} window {number}, known until {origin}; {named(maps)}")
+    say(f"{folder / ATTENTION}: {window}; {named(maps)}")
     say(f"{folder / PICTURE}: {named(places)}; {heads}{mean}")
+    if read_run(folder).metrics:
+        try:
+            remake(folder, overwrite=arguments.overwrite)
+        except UserError as error:
+            say(f"{folder / PAGE} is as it was: {error}")
+
+
+def panel_of(arrays: dict[str, np.ndarray], name: str, head: int | None) -> Panel:
+    """The map SLOT/LAYER of a head, or the mean of all, and of its columns, where each begins in time or its name."""
+    weights = arrays[name].mean(0)
+    drawn = weights.mean(0) if head is None else weights[head]
+    if f"{name}/{AXES['keys']}" in arrays:
+        queries, keys = ([str(column) for column in arrays[f"{name}/{names}"]] for names in AXES.values())
+        return Panel(name, drawn, queries, keys, COLUMN_TICKS)
+    spans = [arrays.get(f"{name}/{part}") for part in AXES]
+    first = [None if of_axis is None else time_names(of_axis[:, 0]) for of_axis in spans]
+    return Panel(name, drawn, first[0], first[1])
 
 
 def named(places: Iterable[Place]) -> str:
@@ -97,44 +117,64 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     folder = to or run_of(checkpoint.path)
     if not folder.is_dir():
         raise UserError(f"--to={folder}: there is no such folder. Make it, or choose another one: --to DIR")
-    outputs = [folder / ARRAYS, folder / PICTURE]
+    outputs = [folder / ATTENTION, folder / PICTURE]
     keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
     with suppress(DocumentError):
-        ours = read_arrays(folder / ARRAYS, {ORIGIN: Array("iM", 1)}, most=4000) is not None
+        ours = read_arrays(folder / ATTENTION, {ORIGIN: Array("iM", 1)}, most=4000) is not None
     fix = "choose another folder with --to DIR, or say --overwrite"
     keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder
 
 
-def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str) -> int:
+def numbers_of(data: Prepared, windows: Windows, series: str | None) -> np.ndarray:
+    """The numbers of the windows of a series, of all where None is named. UserError for one that is not there."""
+    every, frame = np.arange(len(windows)), data.frame
+    if series is None:
+        return every
+    if frame.id_column is None:
+        raise UserError(f"--series={series}: {frame.name} is one series, without ids. Leave --series out.")
+    ids = [str(name) for name in frame.ids]
+    if series not in ids:
+        some = f" It has {listed(ids[:5])}{', ...' * (len(ids) > 5)}."
+        raise UserError(f"--series={series}: {frame.name} has no such series.{closest(series, ids) or some}")
+    chosen: np.ndarray = every[windows.series_of(every).numpy() == ids.index(series)]
+    if len(chosen) == 0:
+        raise UserError(f"--series={series}: this series has no window here. Choose another one, or --split NAME.")
+    return chosen
+
+
+def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str, series: str | None) -> int:
     """The number of the window that was named by its number or the last time that it knows; without a name the last.
 
-    Raises UserError for a window that is not there, and for a time that several series have.
+    series: whose windows are counted; None: those of all. Raises UserError for a window that is not there, and for a
+    time that several series have.
     """
-    count = len(windows)
-    every = np.arange(count)
+    numbers = numbers_of(data, windows, series)
+    count, of = len(numbers), "" if series is None else f" of series '{label(series)}'"
     if wanted is None:
-        return count - 1
+        return int(numbers[-1])
     if wanted.isdecimal():
         if int(wanted) >= count:
             raise UserError(
-                f"--window={wanted}: {data.frame.name} has {count} {split} windows, 0 to {count - 1}. Choose one."
+                f"--window={wanted}: {data.frame.name} has {count} {split} windows{of}, 0 to {count - 1}. Choose one."
             )
-        return int(wanted)
+        return int(numbers[int(wanted)])
     if data.frame.without_calendar:
         raise UserError(f"--window={wanted}: these rows have no times. Choose a number from 0 to {count - 1}.")
-    times = data.times_of(windows.origins_of(every).numpy() - 1, windows.series_of(every).numpy()).tz_localize(None)
-    span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
+    times = data.times_of(windows.origins_of(numbers).numpy() - 1, windows.series_of(numbers).numpy()).tz_localize(None)
+    span = f"the {split} windows{of} are known until times from {times.min()} to {times.max()}, one every "
+    span += data.frame.freq
     try:
-        hits = np.flatnonzero(times == pd.Timestamp(wanted).tz_localize(None))
+        hits = numbers[times == pd.Timestamp(wanted).tz_localize(None)]
     except (ValueError, TypeError) as error:
         raise UserError(f"--window={wanted}: neither a number from 0 to {count - 1} nor a time; {span}.") from error
     if len(hits) == 0:
         raise UserError(f"--window={wanted}: {span}. Choose one of them, or a number from 0 to {count - 1}.")
     if len(hits) > 1:
-        numbers = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
-        raise UserError(f"--window={wanted}: several windows are known until then. Choose one by its number: {numbers}")
+        first = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
+        either = f"Choose one by its number: {first}; or its series: --series ID"
+        raise UserError(f"--window={wanted}: several windows are known until then. {either}")
     return int(hits[0])
 
 
@@ -169,37 +209,33 @@ def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.nd
     return stamps
 
 
-def as_arrays(
-    model: ForecastModel, data: Prepared, maps: dict[Place, Tensor], stamps: np.ndarray
-) -> dict[str, np.ndarray]:
+def as_arrays(model: ForecastModel, data: Prepared, maps: Maps, stamps: np.ndarray) -> dict[str, np.ndarray]:
     """The maps with the times of their queries and keys, as attention.npz has them.
 
     SLOT/LAYER (N, H, Q, K), N = 1 or the columns that are sequences of their own, whose names are SLOT/LAYER/columns;
-    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each, or (Q,) and (K,), their columns' names.
-    stamps: of the window's rows.
+    SLOT/LAYER/queries (Q, 2) and keys (K, 2), first and last time of each, or query_names (Q,) and key_names (K,) of
+    columns; of ProbSparse SLOT/LAYER/active (N, H, Q), which queries are active, and measures (N, H, Q). stamps: of the
+    window's rows.
     """
     origin = len(stamps) - data.pred_len
-    arrays = {ORIGIN: stamps[[origin - 1]]}
+    arrays = {ORIGIN: stamps[[origin - 1]], "places": np.array([f"{slot}/{layer}" for slot, layer in maps])}
     spans = time_spans(model)
     # the last one is -1: the sequence's own target
     columns = np.array([*data.frame.columns[: data.n_columns], *known_names(data), ITSELF])
     for place, weights in maps.items():
         name = f"{place[0]}/{place[1]}"
         arrays[name] = weights.float().cpu().numpy()
+        if place in maps.active:
+            arrays[f"{name}/active"] = maps.active[place].cpu().numpy()
+            arrays[f"{name}/measures"] = maps.measures[place].float().cpu().numpy()
         if place in spans:
             queries, keys = spans[place]
-            for part, axis in (("queries", queries[-weights.shape[2] :]), ("keys", keys)):
-                arrays[f"{name}/{part}"] = stamps[axis + origin] if axis.ndim == 2 else columns[axis]
+            for (part, column_names), axis in zip(AXES.items(), (queries[-weights.shape[2] :], keys), strict=True):
+                if axis.ndim == 2:
+                    arrays[f"{name}/{part}"] = stamps[axis + origin]
+                else:
+                    arrays[f"{name}/{column_names}"] = columns[axis]
         names = [data.target_names, list(data.frame.columns[: data.n_columns])]
         if len(weights) > 1 and (own := [some for some in names if len(some) == len(weights)]):
             arrays[f"{name}/columns"] = np.array(own[0])
     return arrays
-
-
-def in_words(stamps: np.ndarray) -> list[str]:
-    """Times (N,) without the seconds where there are none, or steps by their numbers; names as they are."""
-    if stamps.dtype.kind == "U":
-        return [str(name) for name in stamps]
-    if stamps.dtype.kind != "M":
-        return [f"step {number}" for number in stamps]
-    return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]

@@ -16,11 +16,14 @@ def attend(parser: argparse.ArgumentParser) -> None:
 DIR/attention.npz   of the window every map: SLOT/LAYER (columns or 1, heads, queries, keys), whose rows sum to one,
                     and SLOT/LAYER/queries and keys, the first and the last time that each stands for
 DIR/attention.png   a panel for each slot: a row a query, a column a key
+DIR/report.html     of a run: the same with every layer and head to choose from
 
   forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00' --slot cross --head 0"""
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     window_help = "the number of a window, from 0, or the last time that it knows; default: the last window"
     parser.add_argument("--window", metavar="N|TIME", help=window_help)
+    series_help = "of many series the one whose windows are counted; default: the windows of all"
+    parser.add_argument("--series", metavar="ID", help=series_help)
     parser.add_argument("--split", default="test", help="whose windows are counted: train, val or test (default)")
     slot_help = "which slot is drawn: encoder, decoder or cross; default: each that the model has"
     parser.add_argument("--slot", metavar="SLOT", help=slot_help)
@@ -90,6 +93,8 @@ def check_leakage(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The exit status is 1 when something leaks, or when a file is missing or has changed."
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
+    series_help = "of many series the one whose windows are counted; default: the windows of all"
+    parser.add_argument("--series", metavar="ID", help=series_help)
     parser.add_argument("--split", default="test", help="whose windows are tried: train, val or test (default)")
 
 

@@ -8,11 +8,12 @@ from functools import partial
 from itertools import product
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from forecast.attention.base import Mechanism
+from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_scrambled import ScrambledProbAttention
 
 Place = tuple[str, int]  # a slot, and the number of a layer in it
@@ -21,8 +22,27 @@ METHODS = ("forward", "last_rows")  # by which a mechanism is called; inside the
 MEMBERS = re.compile(r"^(?:members\.\d+\.)*")  # of an ensemble, perhaps of ensembles
 
 
+class Maps(dict[Place, Float[Tensor, "B H Q K"]]):
+    """Attention weights by slot and layer.
+
+    active, measures: of each ProbSparse attention which queries attend, (B, H, Q), and the measure that they were
+    chosen by, (B, H, Q).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active: dict[Place, Bool[Tensor, "B H Q"]] = {}
+        self.measures: dict[Place, Float[Tensor, "B H Q"]] = {}
+
+    def keep(self, place: Place, weights: Tensor, active: Tensor | None, measure: Tensor | None) -> None:
+        """Takes those of one call in place of those of the call before."""
+        self[place] = weights
+        if active is not None and measure is not None:
+            self.active[place], self.measures[place] = active, measure
+
+
 @contextmanager
-def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B H Q K"]]]:
+def attention_weights(model: nn.Module) -> Iterator[Maps]:
     """A dictionary that holds, inside the block and after it, the attention weights of the model's last forecast.
 
     Its keys are (slot, layer): encoder, decoder (causal) or cross, of an ensemble after the member as in
@@ -42,12 +62,12 @@ def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B
         raise ValueError(
             f"{type(model).__name__} has no attention: none of its parts is a mechanism of forecast.attention"
         )
-    maps: dict[Place, Tensor] = {}
+    maps = Maps()
     counts: Counter[str] = Counter()
     for name, mechanism in mechanisms:
         members, *_ = MEMBERS.findall(name)
         slot = members + ("cross" if "cross_attention" in name else "decoder" if mechanism.causal else "encoder")
-        watch(mechanism, partial(maps.__setitem__, (slot, counts[slot])))
+        watch(mechanism, partial(maps.keep, (slot, counts[slot])))
         counts[slot] += 1
     try:
         yield maps
@@ -56,22 +76,34 @@ def attention_weights(model: nn.Module) -> Iterator[dict[Place, Float[Tensor, "B
             del vars(mechanism)[method]
 
 
-def watch(mechanism: Mechanism, keep: Callable[[Tensor], None]) -> None:
-    """Has a mechanism hand its weights (B, H, Q, K) to `keep` at each call, decoding with a cache those of all rows."""
+def watch(mechanism: Mechanism, keep: Callable[[Tensor, Tensor | None, Tensor | None], None]) -> None:
+    """Has a mechanism hand its weights (B, H, Q, K) to `keep` at each call, decoding with a cache those of all rows.
+
+    With them, for ProbSparse, which rows are active and their measure, (B, H, Q) both; else None.
+    """
     latest: list[Tensor] = []  # the keys of the call before, and its map
 
     def called(method: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, **sizes: int) -> Tensor:
+        def beside(call: Callable[..., Tensor], *arguments: Tensor, **sizes: int) -> Tensor:
+            # forked: the call with the values draws the same numbers
+            with torch.no_grad(), torch.random.fork_rng([v.device] if v.device.type == "cuda" else []):
+                return call(*arguments, **sizes)
+
         identity = torch.eye(v.shape[2], dtype=v.dtype, device=v.device).expand(*v.shape[:2], -1, -1)
-        # forked: the call with the values draws the same numbers
-        with torch.no_grad(), torch.random.fork_rng([v.device] if v.device.type == "cuda" else []):
-            rows = method(q, k, identity, **sizes)
+        rows = beside(method, q, k, identity, **sizes)
         if isinstance(mechanism, ScrambledProbAttention):
             rows = rows.transpose(1, 2).reshape(rows.shape)
         # decoding with a cache: self-attention has more keys than rows, cross-attention the same keys again
         if latest and (latest[0] is k if not sizes else k.shape[2] > q.shape[2]):
             rows = torch.cat([F.pad(latest[1], (0, k.shape[2] - latest[1].shape[3])), rows], dim=2)
         latest[:] = k, rows
-        keep(rows)
+        active = measure = None
+        if isinstance(mechanism, ProbAttention):
+            measure, selected = beside(mechanism.measured, q, k), beside(mechanism.selected, q, k)
+            # an unused slot is -1: it goes to a place after the last row, which is cut off
+            places = selected.where(selected >= 0, q.shape[2])
+            active = F.pad(torch.zeros_like(measure, dtype=torch.bool), (0, 1)).scatter(2, places, True)[..., :-1]
+        keep(rows, active, measure)
         return method(q, k, v, **sizes)
 
     for name in METHODS:

@@ -16,7 +16,7 @@ from forecast.attention.prob_options import (
     InactiveName,
     KeySamplingName,
 )
-from forecast.bounds import Positive, Seed, Share
+from forecast.bounds import Positive, Scale, Seed, Share
 from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows
 from forecast.ops.running_sum import running_sum
 from forecast.ops.softmax import attend
@@ -53,6 +53,7 @@ class ProbAttention(Mechanism):
     divisor: the sum of its scores with them is divided by the number of those that were sampled, or of all keys.
     causal_measure: which of the sampled keys count in a causal layer: the past, or all, later ones too.
     inactive: what an inactive row of a causal layer gets of the values up to its own step: their mean, or their sum.
+    scale: of the scores in active rows, the measure has none; None: 1 / sqrt(E).
     """
 
     def __init__(
@@ -65,11 +66,13 @@ class ProbAttention(Mechanism):
         divisor: DivisorName = "sampled",
         causal_measure: CausalMeasureName = "past",
         inactive: InactiveName = "mean",
+        scale: Scale | None = None,
         dropout: Share = 0.0,
         eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(causal=causal, layer=layer)
         self.factor = factor
+        self.scale = scale
         self.dropout = dropout
         self.per_head = key_sampling == "per_head"
         self.average = AVERAGES[divisor]
@@ -90,7 +93,7 @@ class ProbAttention(Mechanism):
         # by the number of the row in the sequence, not by its place among the active ones
         allowed = torch.arange(k.shape[2], device=k.device) <= active.unsqueeze(-1) if self.causal else None
         rate = self.dropout if self.training else 0.0
-        attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=rate)
+        attended = attend(take_rows(q, active), k, v, allowed=allowed, dropout=rate, scale=self.scale)
         if self.causal:
             # in place: the running sums are used by nothing else, and their backward pass does not need them
             return put_rows(context, active, attended)
@@ -100,10 +103,10 @@ class ProbAttention(Mechanism):
     @torch.no_grad()  # row numbers carry no gradient
     def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
         """The active rows, in no order: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U), U = n_active(Q, factor)."""
-        return self._measured(q, k).topk(n_active(q.shape[2], self.factor), dim=-1).indices
+        return self.measured(q, k).topk(n_active(q.shape[2], self.factor), dim=-1).indices
 
-    def _measured(self, q: Tensor, k: Tensor) -> Tensor:
-        """The measure of all rows on freshly sampled keys: (B, H, Q)."""
+    def measured(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Float[Tensor, "B H Q"]:
+        """The measure of all rows on freshly sampled keys: q (B, H, Q, E), k (B, H, K, E) -> (B, H, Q)."""
         (n_heads, n_queries), n_keys = q.shape[1:3], k.shape[2]
         n_sets = n_heads if self.per_head else n_queries
         sample = self.sampler(n_sets, n_keys, n_active(n_keys, self.factor), q.device)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from forecast.attention.base import check_self_lengths
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_options import KeySamplingName
-from forecast.bounds import Positive, Seed, Share
+from forecast.bounds import Positive, Scale, Seed, Share
 
 BLOCK_ROWS = 256  # compared with each other at once
 
@@ -40,11 +40,18 @@ class CausalProbAttention(ProbAttention):
         factor: Positive = 5,
         budget: Positive = 4,
         key_sampling: KeySamplingName = "per_query",
+        scale: Scale | None = None,
         dropout: Share = 0.0,
         eval_seed: Seed | None = 0,
     ) -> None:
         super().__init__(
-            causal=causal, layer=layer, factor=factor, key_sampling=key_sampling, dropout=dropout, eval_seed=eval_seed
+            causal=causal,
+            layer=layer,
+            factor=factor,
+            key_sampling=key_sampling,
+            scale=scale,
+            dropout=dropout,
+            eval_seed=eval_seed,
         )
         self.budget = budget
 
@@ -72,7 +79,7 @@ class CausalProbAttention(ProbAttention):
         if not self.causal:
             return super().selected(q, k)
         n_slots = min(self.budget * n_active(q.shape[2], self.factor), q.shape[2])
-        return first_rows(candidates(self._measured(q, k), self.factor), n_slots)
+        return first_rows(candidates(self.measured(q, k), self.factor), n_slots)
 
 
 def candidates(measure: Float[Tensor, "B H Q"], factor: int) -> Bool[Tensor, "B H Q"]:

@@ -1,7 +1,7 @@
 """ProbSparse attention as in the authors' code, defects included."""
 
 from forecast.attention.prob import ProbAttention
-from forecast.bounds import Positive, Seed
+from forecast.bounds import Positive, Scale, Seed
 
 
 class Informer2020ProbAttention(ProbAttention):
@@ -13,7 +13,15 @@ class Informer2020ProbAttention(ProbAttention):
     `eval_seed=None`.
     """
 
-    def __init__(self, *, causal: bool, layer: int, factor: Positive = 5, eval_seed: Seed | None = 0) -> None:
+    def __init__(
+        self,
+        *,
+        causal: bool,
+        layer: int,
+        factor: Positive = 5,
+        scale: Scale | None = None,
+        eval_seed: Seed | None = 0,
+    ) -> None:
         super().__init__(
             causal=causal,
             layer=layer,
@@ -22,5 +30,6 @@ class Informer2020ProbAttention(ProbAttention):
             divisor="all",
             causal_measure="all",
             inactive="sum",
+            scale=scale,
             eval_seed=eval_seed,
         )

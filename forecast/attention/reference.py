@@ -19,19 +19,19 @@ def softmax(scores: Array) -> Array:
     return weights
 
 
-def attention_weights(q: Array, k: Array, allowed: Mask | None = None) -> Array:
-    """softmax(q k^T / sqrt(E)) over the allowed keys.
+def attention_weights(q: Array, k: Array, allowed: Mask | None = None, *, scale: float | None = None) -> Array:
+    """softmax(scale q k^T) over the allowed keys; scale None: 1 / sqrt(E).
 
     q (..., Q, E), k (..., K, E), allowed broadcastable to (..., Q, K), True = may attend, None = all  ->  (..., Q, K).
     A query that may attend to nothing has weights of zero.
     """
-    scores = q @ np.swapaxes(k, -2, -1) / np.sqrt(q.shape[-1])
+    scores = q @ np.swapaxes(k, -2, -1) * (1.0 / np.sqrt(q.shape[-1]) if scale is None else scale)
     return softmax(scores if allowed is None else np.where(allowed, scores, -np.inf))
 
 
-def attention(q: Array, k: Array, v: Array, allowed: Mask | None = None) -> Array:
+def attention(q: Array, k: Array, v: Array, allowed: Mask | None = None, *, scale: float | None = None) -> Array:
     """Scaled dot-product attention (..., Q, E), (..., K, E), (..., K, V) -> (..., Q, V), over allowed keys."""
-    return attention_weights(q, k, allowed) @ v
+    return attention_weights(q, k, allowed, scale=scale) @ v
 
 
 def causal_mask(length: int) -> Mask:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_self_lengths
-from forecast.bounds import Positive, Share
+from forecast.bounds import Positive, Scale, Share
 from forecast.ops.dropout import drop
 from forecast.ops.softmax import causal_rows
 
@@ -18,14 +18,18 @@ class TopKAttention(Mechanism):
     Zhao et al. 2019, "Explicit Sparse Transformer". When causal the later keys are masked before the choice, so a query
     with fewer than k keys keeps them all. All scores are computed: the cost stays that of full attention.
 
-    k: how many keys at least. dropout: share of the attention weights that is dropped in training.
+    k: how many keys at least. scale: of the scores; None: 1 / sqrt(E). dropout: share of the attention weights that is
+    dropped in training.
     """
 
     independent_rows = True
 
-    def __init__(self, *, causal: bool, layer: int, k: Positive = 8, dropout: Share = 0.0) -> None:
+    def __init__(
+        self, *, causal: bool, layer: int, k: Positive = 8, scale: Scale | None = None, dropout: Share = 0.0
+    ) -> None:
         super().__init__(causal=causal, layer=layer)
         self.k = k
+        self.scale = scale
         self.dropout = dropout
 
     def forward(
@@ -45,7 +49,8 @@ class TopKAttention(Mechanism):
         return self._attend(q, k, v, causal_rows(q.shape[2], k.shape[2], q.device))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, allowed: Bool[Tensor, "Q K"] | None) -> Tensor:
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, Q, K)
+        scores = q @ k.transpose(-2, -1)  # (B, H, Q, K)
+        scores = scores / math.sqrt(q.shape[-1]) if self.scale is None else scores * self.scale
         if allowed is not None:
             scores = scores.masked_fill(~allowed, -math.inf)
         # topk raises beyond the number of keys; a row that sees fewer than k gets the threshold -inf and keeps all

@@ -24,23 +24,25 @@ def attend(
     allowed: Bool[Tensor, "..."] | None = None,
     causal: bool = False,
     dropout: float,
+    scale: float | None = None,
 ) -> Float[Tensor, "B H Q V"]:
-    """softmax(q k^T / sqrt(E)) v over the allowed keys.
+    """softmax(scale q k^T) v over the allowed keys.
 
     q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V). allowed: which keys a query sees, broadcast to
     (B, H, Q, K); None is all. The row of a query that sees none is finite, but without meaning. causal: instead
     of `allowed`, for as many queries as keys: each sees the keys up to its own step. dropout: share of dropped weights.
+    scale: of the scores; None: 1 / sqrt(E).
     """
     if in_three_products(q, k, dropout):
         if causal:
             allowed = causal_rows(q.shape[2], k.shape[2], q.device)
-        weights = softmax_weights(q, k, allowed)
+        weights = softmax_weights(q, k, allowed, scale)
         # the softmax keeps its own result: the dropped weights are made from it again, by the same places
         drop = drop_alike(weights, dropout, training=dropout > 0)
         dropped = drop(weights).to(v.dtype)
         with recomputed(dropped, lambda: drop(weights.detach()).to(v.dtype)):
             return dropped @ v
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, is_causal=causal, dropout_p=dropout)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, is_causal=causal, dropout_p=dropout, scale=scale)
 
 
 def causal_rows(n_queries: int, n_keys: int, device: torch.device) -> Bool[Tensor, "Q K"]:
@@ -55,9 +57,10 @@ def in_three_products(q: Tensor, k: Tensor, dropout: float) -> bool:
     return eager_on_cpu(q) and (dropout > 0 or (q.dtype == torch.bfloat16 and q.shape[2] * k.shape[2] <= FEW_SCORES))
 
 
-def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor | None) -> Tensor:
+def softmax_weights(q: Tensor, k: Tensor, allowed: Tensor | None, scale: float | None) -> Tensor:
     """The weights (B, H, Q, K), in float32 at least."""
     scores = q @ k.transpose(-2, -1)
     # the lowest number and not -inf where hidden: a row that sees nothing stays finite, and so do all gradients
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) / math.sqrt(q.shape[-1])
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    scores = scores / math.sqrt(q.shape[-1]) if scale is None else scores * scale
     return (scores if allowed is None else scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)).softmax(-1)

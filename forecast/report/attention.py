@@ -1,5 +1,6 @@
 """A picture of attention maps over time or columns."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,8 +11,8 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from forecast.report.figures import blank_figure, draw_weights
 
-MOST_TICKS = 6
-MOST_COLUMNS = 30  # that have their names
+MOST_TICKS, MOST_COLUMNS = 6, 3
+COLUMN_TICKS = 30  # where queries and keys are columns
 
 
 class Panel(NamedTuple):
@@ -28,9 +29,12 @@ class Panel(NamedTuple):
 
 
 def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
-    """A heat map beside the other: a row a query, a column a key."""
-    figure = blank_figure(6.4 * len(panels), 5.6, title)
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    """A grid of heat maps, in each a row a query and a column a key."""
+    rows = math.ceil(len(panels) / MOST_COLUMNS)
+    columns = math.ceil(len(panels) / rows)  # four are two rows of two
+    figure = blank_figure(6.4 * columns, 5.6 * rows, title)
+    for place, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(rows, columns, place)
         draw_weights(figure, axes, panel.weights)
         axes.set_title(panel.name, fontsize="medium", parse_math=False)
         axes.set_xlabel("key")

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Integer
+from jaxtyping import Integer, Shaped
 
 LEAST_PAST = 48  # steps
 Dash = str | tuple[float, Sequence[float]]
@@ -38,3 +38,10 @@ def step_numbers(timestamps: pd.DatetimeIndex) -> Integer[np.ndarray, " N"] | No
     since = timestamps.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     whole = timestamps[0].year == 1970 and bool((np.diff(since) == 10**6).all()) and not (since % 10**6).any()
     return since // 10**6 + 1 if whole and len(since) > 1 else None
+
+
+def time_names(stamps: Shaped[np.ndarray, " N"]) -> list[str]:
+    """Times in words, without the seconds where there are none; of rows without a calendar their numbers."""
+    if stamps.dtype.kind != "M":
+        return [f"step {number}" for number in stamps]
+    return [str(time).removesuffix(":00") for time in pd.DatetimeIndex(stamps)]

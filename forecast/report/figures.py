@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Integer
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import PowerNorm
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from forecast.report.drawn import LEAST_PAST, STYLES, Style, step_numbers
+from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
 from forecast.run_folder.shapes import Metrics, block_of
 from forecast.text.terminal import harmless, label
 
@@ -96,27 +96,6 @@ def forecast_figure(
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
     labels = [baseline_name if label == "baseline" and baseline_name else label for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    return figure
-
-
-def attention_figure(weights: Float[np.ndarray, "Q K"], active: Integer[np.ndarray, " U"] | None, title: str) -> Figure:
-    """A heat map of one head's weights: a row a query step, a column a key step, both counted from 0.
-
-    active: numbers of the rows that ProbSparse chose, marked at the right side; None for other attentions.
-    """
-    figure = blank_figure(7.5, 6.4, title)
-    axes = figure.add_subplot()
-    draw_weights(figure, axes, weights)
-    axes.set_xlabel("key step")
-    axes.set_ylabel("query step")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
-    if active is not None:
-        side = axes.get_yaxis_transform()  # x in shares of the axes' width, y in query steps
-        style: Style = {"linestyle": "none", "marker": "<", "color": "#d55e00"}
-        label = f"active rows ({len(active)} of {len(weights)})"
-        axes.plot(np.full(len(active), 1.02), active, transform=side, clip_on=False, label=label, markersize=5, **style)
-        figure.legend(loc="outside lower center", frameon=False)
     return figure
 
 

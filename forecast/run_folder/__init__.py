@@ -28,6 +28,7 @@ FILES: Final = "files"
 SAME_DATA = "same_data"
 WINDOW_ERRORS, STEP_ERRORS, FORECASTS = "errors_by_window.npz", "metrics_by_step.csv", "forecasts.npz"
 AHEAD = "forecast_ahead.npz"  # of forecast auto: what it forecasts, for its page
+ATTENTION = "attention.npz"  # of forecast attend: what the attentions look at in one window
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.parquet"
 SERIES_ERRORS = "errors_by_series.csv"

@@ -1,5 +1,8 @@
 """forecast attend: the maps of one window as arrays, with times, and as a picture."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,9 +11,11 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from own_modules import own  # noqa: F401 - a fixture
 from script import call_script
 
-from forecast.apps.attend import ARRAYS, PICTURE
+from forecast.apps.attend import PICTURE
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import RECORD
+from forecast.run_folder import ATTENTION, sha256
+from forecast.run_folder.attention import read_attention
 
 PLACES = ["encoder/0", "encoder/1", "decoder/0", "cross/0"]
 
@@ -38,7 +43,7 @@ def refused(capsys, path, *more):
 
 
 def arrays_of(folder):
-    with np.load(folder / ARRAYS) as arrays:
+    with np.load(folder / ATTENTION) as arrays:
         return dict(arrays)
 
 
@@ -47,7 +52,7 @@ def test_it_writes_every_map_with_the_times_of_queries_and_keys(informer, capsys
     printed = attend(capsys, informer)
     arrays = arrays_of(run)
     assert [name for name in arrays if name.count("/") == 1] == PLACES
-    assert f"{run / ARRAYS}: test window " in printed and "; encoder/0, encoder/1, decoder/0, cross/0\n" in printed
+    assert f"{run / ATTENTION}: test window " in printed and "; encoder/0, encoder/1, decoder/0, cross/0\n" in printed
     assert f"{run / PICTURE}: encoder/1, decoder/0, cross/0; mean of the heads\n" in printed
     assert (run / PICTURE).read_bytes().startswith(b"\x89PNG")
     hour = np.timedelta64(1, "h")
@@ -61,6 +66,67 @@ def test_it_writes_every_map_with_the_times_of_queries_and_keys(informer, capsys
     assert steps[0, 0] == origin - 21 * hour
     assert [list((pair - origin) // hour) for pair in arrays["cross/0/keys"][[0, -1]]] == [[-21, -20], [-2, 0]]
     assert list((arrays["cross/0/queries"][:, 0] - origin) // hour) == [1, 2, 3, 4, 5]
+
+
+def test_the_arrays_are_those_that_a_page_reads_with_the_active_rows_of_probsparse(informer, capsys, tmp_path):
+    attend(capsys, informer, "--to", tmp_path, "--window", 2)
+    arrays = read_attention(tmp_path / ATTENTION)
+    assert arrays.keys() == arrays_of(tmp_path).keys() and arrays["places"].tolist() == PLACES
+    assert [arrays[key].tolist() for key in ("split", "window", "checkpoint")] == [["test"], [2], ["best.ckpt"]]
+    assert "cross/0/active" not in arrays  # the Informer's cross-attention is full
+    for name in PLACES[:3]:
+        active, measures = arrays[f"{name}/active"], arrays[f"{name}/measures"]
+        assert active.shape == measures.shape == arrays[name].shape[:3]
+        seen = arrays[name][~active]
+        assert all(np.ptp(row[row > 0]) < 1e-6 for row in seen)
+    assert not (tmp_path / "report.html").exists()  # this is no run
+
+
+def test_a_run_has_its_page_remade_with_its_attention(csv_run, capsys, tmp_path):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    before = (run / "report.html").read_text()
+    printed = attend(capsys, run / "checkpoints/best.ckpt", "--window", 1)
+    page = (run / "report.html").read_text()
+    assert f"{run / 'report.html'}: 0." in printed and 'id="attention"' not in before
+    assert "Window 1 of test, known until " in page.split('<section id="attention">')[1].split("</section>")[0]
+    assert json.loads((run / "metrics.json").read_text())["files"]["report.html"] == sha256(run / "report.html")
+    (run / ATTENTION).unlink()
+    assert call_script(capsys, "report", run, "--page")[0] == 0
+    assert (run / "report.html").read_text() == before
+
+
+def test_a_page_of_somebody_else_stays_as_it_was(csv_run, capsys, tmp_path):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    metrics = json.loads((run / "metrics.json").read_text())
+    del metrics["files"]["report.html"]
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "report.html").write_text("mine")
+    printed = attend(capsys, run / "checkpoints/best.ckpt")
+    assert f"{run / 'report.html'} is as it was: {run}: {run / 'report.html'} is there and is not a page of" in printed
+    assert (run / "report.html").read_text() == "mine" and (run / ATTENTION).exists()
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (lambda arrays: arrays.pop("window"), "it has no array window"),
+        (lambda arrays: arrays.pop("cross/0"), "it has no array cross/0"),
+        (
+            lambda arrays: arrays.update({"cross/0/keys": arrays["cross/0/keys"][1:]}),
+            "the array cross/0/keys is of other",
+        ),
+        (lambda arrays: arrays.update({"cross/0": arrays["cross/0"][0]}), "cross/0"),
+    ],
+    ids=["no window", "no map", "other keys", "no heads"],
+)
+def test_a_damaged_file_of_maps_leaves_no_page_but_a_sentence(csv_run, capsys, tmp_path, change, text):
+    run = shutil.copytree(csv_run, tmp_path / "run")
+    attend(capsys, run / "checkpoints/best.ckpt", "--to", tmp_path)
+    arrays = arrays_of(tmp_path)
+    change(arrays)
+    np.savez(run / ATTENTION, **arrays)
+    status, _, message = call_script(capsys, "report", run, "--page")
+    assert status == 1 and str(run / ATTENTION) in message and text in message and message.count("\n") == 1
 
 
 def test_a_window_is_named_by_its_number_or_the_last_time_that_it_knows(informer, capsys, tmp_path):
@@ -117,8 +183,9 @@ def test_the_axes_of_an_attention_over_columns_are_their_names(columns, capsys, 
     assert "encoder/0, encoder/1\n" in attend(capsys, path)
     arrays, data = arrays_of(tmp_path), load_checkpoint(path).data
     names = [*(data["columns"] if columns == "joint" else ["itself"]), *data["known"]]
-    for part in ("queries", "keys"):
+    for part in ("query_names", "key_names"):
         assert list(arrays[f"encoder/1/{part}"]) == names
+    assert "encoder/1/keys" not in arrays
     assert list(drawn[0].keys) == names and drawn[0].ticks >= len(names)
     assert arrays["encoder/1"].shape[2:] == (len(names), len(names))
 
@@ -147,7 +214,7 @@ def test_a_model_without_attention_is_refused(capsys, tmp_path, model, name):
     path = written(tmp_path, f"model={model}")
     text = f"{name} has no attention: none of its parts is a mechanism of forecast.attention. Choose a checkpoint of"
     assert text in refused(capsys, path)
-    assert not (tmp_path / ARRAYS).exists()
+    assert not (tmp_path / ATTENTION).exists()
 
 
 def test_a_class_of_somebodys_own_without_our_mechanisms_is_refused(own, capsys, tmp_path):  # noqa: F811
@@ -159,23 +226,65 @@ def test_a_class_of_somebodys_own_without_our_mechanisms_is_refused(own, capsys,
     assert "Drift has no attention: none of" in refused(capsys, path, "--trust", "my_package.models")
 
 
-def test_a_time_that_several_series_have_is_refused_with_the_numbers(capsys, tmp_path):
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory):
+    """A checkpoint of three series, of 97 days each."""
+    folder = tmp_path_factory.mktemp("shops")
     days = pd.date_range("2024-01-01", periods=97)
     tables = [pd.DataFrame({"shop": f"s{i}", "date": days, "sold": np.sin(np.arange(97.0) * i)}) for i in (1, 2, 3)]
-    pd.concat(tables).to_csv(tmp_path / "shops.csv", index=False)
-    data = ["data=csv", f"data.path={tmp_path}/shops.csv", "data.target=null", "data.id_column=shop"]
-    (tmp_path / "checkpoints").mkdir()
+    pd.concat(tables).to_csv(folder / "shops.csv", index=False)
+    data = ["data=csv", f"data.path={folder}/shops.csv", "data.target=null", "data.id_column=shop"]
+    (folder / "checkpoints").mkdir()
     lengths = ["seq_len=11", "label_len=5", "pred_len=3"]
-    path = write_untrained(tmp_path / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
-    attend(capsys, path, "--window", "0")
-    time = str(pd.Timestamp(arrays_of(tmp_path)["known_until"][0]))
-    message = refused(capsys, path, "--window", time)
-    assert "several windows are known until then. Choose one by its number: 0, " in message
-    second = message.split("number: ")[1].split(", ")[1]
+    return write_untrained(folder / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
+
+
+def test_a_time_that_several_series_have_is_refused_with_the_numbers(shops, capsys, tmp_path):
+    attend(capsys, shops, "--window", "0", "--to", tmp_path)
     first = arrays_of(tmp_path)
-    attend(capsys, path, "--window", second)
+    time = str(pd.Timestamp(first["known_until"][0]))
+    message = refused(capsys, shops, "--window", time)
+    assert "several windows are known until then. Choose one by its number: 0, " in message
+    assert message.endswith("; or its series: --series ID\n")
+    second = message.split("number: ")[1].split(", ")[1]
+    attend(capsys, shops, "--window", second, "--to", tmp_path)
     assert arrays_of(tmp_path)["known_until"] == first["known_until"]
     assert not np.array_equal(arrays_of(tmp_path)["cross/0"], first["cross/0"])
+
+
+def test_a_series_has_its_own_windows_by_number_time_or_the_last(shops, capsys, tmp_path):
+    def looked_at(*choice):
+        printed = attend(capsys, shops, *choice, "--to", tmp_path)
+        return printed.split(": ")[1].split(",")[0], arrays_of(tmp_path)
+
+    name, first = looked_at("--series", "s2", "--window", "0")
+    assert name == "test window 0 of series 's2'" and first["series"].tolist() == ["s2"]
+    time = str(pd.Timestamp(first["known_until"][0]))
+    assert looked_at("--series", "s2", "--window", time)[0] == name
+    other, theirs = looked_at("--series", "s3", "--window", time)
+    assert other == "test window 0 of series 's3'" and not np.array_equal(theirs["cross/0"], first["cross/0"])
+    count = 1 + int(looked_at("--series", "s2")[0].split(" ")[2])
+    last, _ = looked_at("--window", str(count))  # of all windows the first of the second series
+    assert last == name
+    message = refused(capsys, shops, "--series", "s2", "--window", str(count))
+    assert f"shops.csv has {count} test windows of series 's2', 0 to {count - 1}. Choose one." in message
+
+
+@pytest.mark.parametrize(
+    "series, text",
+    [
+        ("s22", "shops.csv has no such series. Did you mean 's2'?"),
+        ("north", "shops.csv has no such series. It has s1, s2, s3."),
+    ],
+)
+def test_a_series_that_is_not_there_is_refused_with_near_names(shops, capsys, series, text):
+    message = refused(capsys, shops, "--series", series)
+    assert text in message and f"--series={series}: " in message
+
+
+def test_one_series_without_ids_has_none_to_choose(informer, capsys):
+    text = "--series=s1: demo is one series, without ids. Leave --series out."
+    assert text in refused(capsys, informer, "--series", "s1")
 
 
 def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_path):
@@ -197,7 +306,7 @@ def test_nothing_of_somebody_else_is_overwritten(informer, capsys, tmp_path):
     assert (tmp_path / PICTURE).read_text() == "a drawing of mine"
     attend(capsys, informer, "--to", tmp_path, "--overwrite")
     attend(capsys, informer, "--to", tmp_path)  # both are its own now
-    np.savez(tmp_path / ARRAYS, other=np.zeros(3))
+    np.savez(tmp_path / ATTENTION, other=np.zeros(3))
     assert "attention.npz is there and is not" in refused(capsys, informer, "--to", tmp_path)
 
 

@@ -61,6 +61,38 @@ def test_the_maps_are_the_weights_of_the_papers_rule_in_numpy(case, slot):
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3], dtype=torch.float64))
 
 
+PROB = [case for case in CASES if issubclass(case.kind, ProbAttention)]
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
+@pytest.mark.parametrize("case", PROB, ids=lambda case: case.name)
+def test_of_probsparse_the_active_rows_and_their_measures_are_shown(case, training):
+    """Those that are not active are uniform over what they see; in training too, where the draws of keys are fresh."""
+    slots = {f"{slot}_attention": factories(case) for slot in ("encoder", "decoder", "cross")}
+    torch.manual_seed(1)
+    model = informer(**slots).double().train(training)
+    with attention_weights(model) as maps:
+        forecast(model)
+    assert maps.active.keys() == maps.measures.keys() == maps.keys()
+    for place, weights in maps.items():
+        active, measure = maps.active[place], maps.measures[place]
+        assert active.shape == measure.shape == weights.shape[:3] and active.dtype == torch.bool
+        assert active.any(2).all()
+        uniform = torch.stack([row[row != 0].std(correction=0) < 1e-9 for row in weights.flatten(0, 2)])
+        assert (uniform.view(active.shape) | active).all()
+        by_measure = case.kind.__name__ != "CausalProbAttention" or place[0] != "decoder"
+        if by_measure:
+            lowest = measure.masked_fill(~active, torch.inf).amin(2)
+            assert (measure.masked_fill(active, -torch.inf).amax(2) <= lowest).all()
+
+
+def test_of_other_attentions_there_are_no_active_rows():
+    model = informer(FULL).eval()
+    with attention_weights(model) as maps:
+        forecast(model)
+    assert maps and not maps.active and not maps.measures
+
+
 @pytest.mark.parametrize("case", CACHED, ids=lambda case: case.name)
 def test_decoding_with_a_cache_shows_the_rows_of_one_pass(case):
     crossed = "full" if case.kind.refusal(cross=True, cached=True) else case.name

@@ -23,7 +23,7 @@ def qkv(length=L, dtype=torch.float64, seed=1):
 def measured(values):
     """A causal mechanism whose measure the test chose, factor 1 and budget 2."""
     mechanism = CausalProbAttention(causal=True, layer=0, factor=1, budget=2).eval()
-    mechanism._measured = lambda q, k: torch.as_tensor(values).expand(*q.shape[:2], -1)
+    mechanism.measured = lambda q, k: torch.as_tensor(values).expand(*q.shape[:2], -1)
     return mechanism
 
 

@@ -53,7 +53,7 @@ def test_the_measure_is_that_of_a_plain_loop_for_every_choice_of_parts(causal, k
     q, k, _ = qkv()
     sample = SAMPLE if keys == "per_query" else [[0, 3, 3, 20], [5, 28, 1, 1], [2, 7, 17, 26]]  # (Q, U), (H, U)
     mechanism = build(causal, sample, key_sampling=keys, divisor=divisor, causal_measure=counted)
-    measure = mechanism._measured(q, k)
+    measure = mechanism.measured(q, k)
     for b, h, i in np.ndindex(B, H, L):
         drawn = sample[i] if keys == "per_query" else sample[h]
         scores = [(q[b, h, i] @ k[b, h, j]).item() for j in drawn if not causal or counted == "all" or j <= i]

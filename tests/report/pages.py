@@ -98,7 +98,24 @@ def made_record(columns):
     }
 
 
-def made_page(columns=("load", "wind"), *, series=None, covariates=(), **windows):
+def made_attention(places=("encoder/0", "cross/0"), *, heads=3, queries=7, keys=11, columns=1, word="test", prob=True):
+    """attention.npz: a weight for each place, of ProbSparse with its first two queries active."""
+    arrays = {"places": np.array(places), "known_until": np.array(["2020-01-31T04"], dtype="datetime64[ns]")}
+    arrays |= {"split": np.array([word]), "window": np.array([5]), "checkpoint": np.array(["best.ckpt"])}
+    hours = pd.date_range("2020-01-30 18:00", periods=max(queries, 2 * keys), freq="h").to_numpy()
+    for place in places:
+        weights = np.random.default_rng(0).dirichlet(np.ones(keys), size=(columns, heads, queries))
+        arrays[place] = weights.astype(np.float32)
+        arrays[f"{place}/queries"] = hours[:queries, None].repeat(2, 1)
+        arrays[f"{place}/keys"] = np.stack([hours[: 2 * keys : 2], hours[1 : 2 * keys : 2]], axis=1)
+        if prob:
+            arrays[f"{place}/active"] = np.broadcast_to(np.arange(queries) < 2, weights.shape[:3])
+            measures = np.where(np.arange(queries) == 0, -np.inf, np.arange(queries) / 4)
+            arrays[f"{place}/measures"] = np.broadcast_to(measures, weights.shape[:3]).astype(np.float32)
+    return arrays
+
+
+def made_page(columns=("load", "wind"), *, series=None, covariates=(), attention=None, **windows):
     """The page of a run on these target columns; series: the ids of a panel, of which 12 have stored forecasts."""
     stored = list(series[:12]) if series else None
     made = made_windows(columns, series=stored, **({"count": len(stored)} if stored else {}), **windows)
@@ -112,6 +129,7 @@ def made_page(columns=("load", "wind"), *, series=None, covariates=(), **windows
         "test",
         by_step=made_steps(made["truth"].shape[1]),
         windows=made,
+        attention=attention,
         residuals=made_residuals(["", *columns][:9]),
         series=errors,
         origin=made_record(columns),

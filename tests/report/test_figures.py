@@ -178,25 +178,6 @@ def test_timestamps_or_names_that_do_not_fit_are_refused(key, change, message):
         forecast_figure(**{**arguments, key: change(arguments[key])})
 
 
-def test_the_heat_map_holds_the_weights_and_marks_the_active_rows():
-    weights = np.random.default_rng(2).random((13, 11))
-    figure = figures.attention_figure(weights, np.array([2, 7, 5]), "encoder layer 1")
-    axes = figure.axes[0]
-    np.testing.assert_array_equal(axes.images[0].get_array(), weights)
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key step", "query step")
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2, 7, 5])
-    assert min(axes.lines[0].get_xdata()) > 1.0  # in shares of the width: beside the map, so not to be clipped
-    assert not axes.lines[0].get_clip_on()
-    assert legend(figure) == ["active rows (3 of 13)"]
-    assert axes.get_ylim() == (12.5, -0.5)  # the marks outside must not stretch the map
-
-
-def test_a_heat_map_without_active_rows_has_no_marks(tmp_path):
-    figure = figures.attention_figure(np.full((1, 3), 1 / 3), None, "full")
-    assert not figure.axes[0].lines and not figure.legends
-    figures.save(figure, tmp_path / "x.png")
-
-
 def test_the_bars_are_the_shares():
     shares = np.array([0.0, 0.25, 1.0])
     figure = figures.active_rows_figure(shares, "decoder")

@@ -2,7 +2,7 @@
 
 import pytest
 from browser import CHROMIUM, browser
-from report.pages import HOSTILE, made_page, made_windows
+from report.pages import HOSTILE, made_attention, made_page, made_windows
 from shown_pages import shown as in_a_tab
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
@@ -41,7 +41,7 @@ def press(page, title):
 
 def place(page, share):
     """A place in the picture of the forecasts, a share of its width from the left."""
-    page.evaluate(f"{CHART}.scrollIntoView()")
+    page.evaluate(f"{CHART}.scrollIntoView({{behavior: 'instant'}})")  # a place must not move any more
     svg = f"{CHART}.querySelector('svg[role=img]')"
     box = page.evaluate(f"(({{x, y, width, height}}) => [x, y, width, height])({svg}.getBoundingClientRect())")
     return box[0] + share * box[2], box[1] + 0.4 * box[3]
@@ -49,13 +49,14 @@ def place(page, share):
 
 @pytest.mark.parametrize("options", [{}, {"width": 390, "height": 800}, {"dark": True}], ids=["wide", "narrow", "dark"])
 def test_every_chart_is_drawn_within_the_page(shown, options):
-    text = made_page(("load",), series=[f"s{i}" for i in range(30)], covariates=("price", "holiday"))
+    series = [f"s{i}" for i in range(30)]
+    text = made_page(("load",), series=series, covariates=("price", "holiday"), attention=made_attention())
     page = shown(text, **options)
     charts = page.evaluate("""[...document.querySelectorAll('[data-chart]')].map((node) =>
-      [...node.querySelectorAll("svg[role=img] :is(path.line, rect.bar)")]
+      [...node.querySelectorAll("svg[role=img] :is(path.line, rect.bar, path.cell)")]
         .filter((mark) => mark.getBBox().width > 5).length
     )""")
-    assert len(charts) == 8 and all(charts), charts
+    assert len(charts) == 9 and all(charts), charts
     assert page.evaluate("document.documentElement.scrollWidth") == options.get("width", 1280)
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(22, 24, 27)" if options.get("dark") else "rgb(255, 255, 255)")
@@ -63,7 +64,7 @@ def test_every_chart_is_drawn_within_the_page(shown, options):
 
 
 def test_no_two_labels_of_an_axis_lie_on_one_another(shown):
-    page = shown(made_page(count=9), width=390)
+    page = shown(made_page(count=9, attention=made_attention(queries=24, keys=40)), width=390)
     overlaps = page.evaluate("""
       [...document.querySelectorAll('svg[role=img]')].flatMap((svg) => {
         const boxes = [...svg.querySelectorAll('text')].map((node) => [node.textContent, node.getBoundingClientRect()]);
@@ -149,3 +150,37 @@ def test_a_horizon_of_one_step_and_a_hole_are_seen(shown):
     page = shown(made_page(pred_len=1, count=3))
     dots = page.evaluate(f"{CHART}.querySelectorAll('circle.dot.forecast').length")
     assert dots == 1 and page.evaluate(f"{CHART}.querySelectorAll('path.band.band0').length") == 1
+
+
+def test_attention_is_drawn_by_layer_and_head_and_a_cell_says_what_it_is(shown):
+    places = ("encoder/0", "cross/0")
+    page = shown(made_page(attention=made_attention(places, queries=5, keys=4)))
+    chart = "document.querySelector('#attention .chart')"
+
+    def picked(number, option):
+        page.evaluate(
+            f"(() => {{ const select = {chart}.querySelectorAll('select')[{number}];"
+            f"select.selectedIndex = {option}; select.dispatchEvent(new Event('change')); }})()"
+        )
+        return page.evaluate(f"[...{chart}.querySelectorAll('path.cell')].map((node) => node.getAttribute('d')).join()")
+
+    drawn = {picked(1, head) for head in range(4)} | {picked(0, 0)}
+    assert len(drawn) == 4 and all(drawn)  # both layers have the same weights
+    assert page.evaluate(f"{chart}.querySelectorAll('rect.active').length") == 2
+    page.evaluate(f"{chart}.scrollIntoView({{behavior: 'instant'}})")
+    box = page.evaluate(
+        f"(({{x, y, width, height}}) => [x, y, width, height])"
+        f"({chart}.querySelector('svg[role=img] > rect.axis').getBoundingClientRect())"
+    )
+    at = box[0] + box[2] * 3.5 / 4, box[1] + box[3] * 1.5 / 5
+    page("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
+    said = page.evaluate(f"{chart}.querySelector('.readout').textContent")
+    weight = made_attention(places, queries=5, keys=4)["encoder/0"][0, 2, 1, 3]
+    words = "query 2020-01-30 19:00 · key 2020-01-31 00:00 to 2020-01-31 01:00 · weight "
+    assert said.startswith(words) and said.endswith(" · active · M 0.25")
+    assert float(said.removeprefix(words).split(" ")[0]) == pytest.approx(weight, rel=0.1)
+    press = "new KeyboardEvent('keydown', {key: 'ArrowDown'})"
+    page.evaluate(f"{chart}.querySelector('svg[role=img]').dispatchEvent({press})")
+    assert page.evaluate(f"{chart}.querySelector('.readout').textContent").startswith(
+        "query 2020-01-30 20:00 · key 2020-01-31 00"
+    )

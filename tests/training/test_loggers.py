@@ -22,8 +22,8 @@ from forecast.training.loggers import finished_wandb_run, log_figure, log_histog
 
 FINAL = {"test/mse_scaled", "test/mae_scaled", "test/mase", "test/rmsse", "test/smape"}
 SCALARS = {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", *FINAL}
-LAYERS = ("encoder.0.attention", "encoder.2.attention", "decoder.layers.0.self_attention")
-PICTURES = {"forecast/val", *(f"{kind}/{name}" for kind in ("attention", "active_rows") for name in LAYERS)}
+ACTIVE = {"active_rows/encoder", "active_rows/decoder"}
+PICTURES = {"forecast/val", *ACTIVE, *(f"attention/{slot}" for slot in ("encoder", "decoder", "cross"))}
 
 
 OFF = ["logger=none", "~logger", "trainer.logger=false", "+trainer.logger=false", "logger=csv trainer.logger=false"]
@@ -111,7 +111,7 @@ def test_wandb_offline_has_scalars_pictures_and_hyperparameters_and_its_run_ends
         for job, changes in (("first", WITH_FIGURES), ("second", TINY)):
             call("train", *changes, "logger=wandb", "logger.offline=true", f"hydra.run.dir={tmp_path / job}")
             assert wandb.run is None
-    histograms = {f"active_rows/{name}/histogram" for name in LAYERS}
+    histograms = {f"{name}/histogram" for name in ACTIVE}
     assert logged >= {*SCALARS, *PICTURES, *histograms}
     assert config["model.d_model"] == 14
     for job, pictures in (("first", PICTURES), ("second", set())):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from models import small
+from models.test_model_laws import SMALL, inputs, small_model
 from program import ONE_COLUMN, call, shapes_unchecked
 from torch.nn.functional import cosine_similarity, mse_loss
 
@@ -72,14 +73,54 @@ def test_a_compiled_step_gives_the_same_forecast_and_gradients_without_a_break(n
     torch.testing.assert_close(compiled[1], gradient, rtol=1e-4, atol=1e-5)
 
 
+def breaks(function, *inputs):
+    """Where torch.compile leaves its graph: how often, and the reasons."""
+    torch.compiler.reset()
+    explained = torch._dynamo.explain(function)(*inputs)
+    reasons = [str(one.reason) for one in explained.break_reasons]
+    return explained.graph_break_count, [reason for reason in reasons if "shapes_once" not in reason]  # the tests' own
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")
 @pytest.mark.parametrize("causal", [True, False])
 def test_logsparse_attention_of_many_steps_is_compiled_without_a_break(causal):
     inputs = (torch.randn(1, 2, DENSE_STEPS + 1, 3, requires_grad=True) for _ in range(3))
-    torch.compiler.reset()
-    assert torch._dynamo.explain(LogSparseAttention(causal=causal, layer=0))(*inputs).graph_break_count == 0
+    assert breaks(LogSparseAttention(causal=causal, layer=0), *inputs) == (0, [])
+
+
+# Why these break is in docs/attentions.md, "torch.compile": how often at most, and what a reason names.
+BROKEN = {
+    "reformer": (7, ("get_rng_state", "requires_grad_()")),
+    "sha": (6, ("LSTM",)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's, after a break
+@pytest.mark.parametrize("name", BROKEN)
+def test_two_models_break_for_the_reasons_that_are_known_alone(name):
+    model = small_model(name, window={"seq_len": 96}).train()
+    count, reasons = breaks(model.training_outputs, *inputs(model))
+    most, words = BROKEN[name]
+    assert 0 < count <= most
+    assert reasons and all(any(word in reason for word in words) for reason in reasons), reasons
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+def test_what_they_are_made_of_is_compiled_without_a_break():
+    x = torch.randn(2, 96, SMALL["d_model"], requires_grad=True)
+    reformer = small_model("reformer", window={"seq_len": 96}).train()
+    assert breaks(reformer.layers.layers[0], x, x) == (0, [])  # a layer that nothing reverses
+    sha = small_model("sha", window={"seq_len": 96}).train()
+    for block in sha.blocks:
+        block.addends[0].inner = torch.nn.Identity()  # the LSTM
+    assert breaks(sha.training_outputs, *inputs(sha)) == (0, [])
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from forecast.files import DECIMALS, json_text
 from forecast.report.page.run import run_page
 from forecast.run_folder import (
     AHEAD,
+    ATTENTION,
     FORECASTS,
     METRICS,
     NOT_IDENTITY,
@@ -32,6 +33,7 @@ from forecast.run_folder import (
     read_windows,
     torn,
 )
+from forecast.run_folder.attention import read_attention
 from forecast.run_folder.shapes import Metrics, Origin
 
 NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
@@ -81,10 +83,12 @@ def page_of(
     origin: Origin,
     *,
     ahead: Path | None = None,
+    attention: Path | None = None,
 ) -> str:
     """The page, from the files of a run alone: where `place` says that they lie.
 
-    metrics: that become metrics.json; origin: of the model. ahead: the file of what is forecast; None without one.
+    metrics: that become metrics.json; origin: of the model. ahead: the file of what is forecast; attention: that of
+    `forecast attend`; None without one.
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     windows = read_windows(place(FORECASTS))
@@ -106,6 +110,7 @@ def page_of(
         by_step={str(name): by_step[name].tolist() for name in by_step},
         windows=windows,
         ahead=None if ahead is None else read_windows(ahead, truth=False),
+        attention=None if attention is None else read_attention(attention),
         residuals=residuals,
         series=series,
         origin=json.loads(json_text(origin)),
@@ -125,9 +130,10 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
         raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
     origin = origin_of(load_checkpoint(evaluated_checkpoint(run)))
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
+    attention = folder / ATTENTION if (folder / ATTENTION).is_file() else None
 
     def make() -> str:
-        return page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead)
+        return page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead, attention=attention)
 
     return remake_page(folder, METRICS, metrics, make, of="run", overwrite=overwrite)
 

@@ -74,23 +74,18 @@ function shade(low, high, group, className) {
   close();
 }
 
-class LineChart {
+// A chart of which one panel is seen at a time, by what is chosen from its lists; `choose` draws it.
+class Picked {
   constructor(host, spec) {
     this.host = host;
     this.spec = spec;
-    this.hidden = new Set(spec.lines.flatMap((line, i) => (line.far ? [`l${i}`] : [])));
-    this.zoom = null;
     this.choice = (spec.picks || []).map((pick) => pick.first || 0);
     this.controls = element("div", "controls", host);
-    this.legend = element("div", "legend", host);
-    this.svg = make("svg", { role: "img", tabindex: "0", "aria-label": spec.title }, null);
-    host.appendChild(this.svg);
-    this.readout = element("p", "readout", host, "");
-    this.addPicks();
-    this.addZoom();
-    this.addLegend();
-    addPointer(this);
-    this.choose();
+  }
+
+  panelNumber() {
+    const [row, column] = [this.choice[0] || 0, this.choice[1] || 0];
+    return row * (this.choice.length > 1 ? this.spec.picks[1].names.length : 1) + column;
   }
 
   addPicks() {
@@ -113,12 +108,6 @@ class LineChart {
     });
   }
 
-  addZoom() {
-    this.button("+", "zoom in", () => this.scale(0.5), this.controls);
-    this.button("−", "zoom out", () => this.scale(2), this.controls);
-    this.button("all", "the whole range", () => this.setZoom(null), this.controls);
-  }
-
   button(text, title, action, parent) {
     const node = element("button", "", parent, text);
     node.type = "button";
@@ -126,6 +115,29 @@ class LineChart {
     node.setAttribute("aria-label", title);
     node.addEventListener("click", (event) => { event.preventDefault(); action(); });
     return node;
+  }
+}
+
+class LineChart extends Picked {
+  constructor(host, spec) {
+    super(host, spec);
+    this.hidden = new Set(spec.lines.flatMap((line, i) => (line.far ? [`l${i}`] : [])));
+    this.zoom = null;
+    this.legend = element("div", "legend", host);
+    this.svg = make("svg", { role: "img", tabindex: "0", "aria-label": spec.title }, null);
+    host.appendChild(this.svg);
+    this.readout = element("p", "readout", host, "");
+    this.addPicks();
+    this.addZoom();
+    this.addLegend();
+    addPointer(this);
+    this.choose();
+  }
+
+  addZoom() {
+    this.button("+", "zoom in", () => this.scale(0.5), this.controls);
+    this.button("−", "zoom out", () => this.scale(2), this.controls);
+    this.button("all", "the whole range", () => this.setZoom(null), this.controls);
   }
 
   addLegend() {
@@ -150,9 +162,7 @@ class LineChart {
   }
 
   choose() {
-    const [row, column] = [this.choice[0] || 0, this.choice[1] || 0];
-    const width = this.choice.length > 1 ? this.spec.picks[1].names.length : 1;
-    this.panel = panelOf(this.spec, this.spec.panels[row * width + column]);
+    this.panel = panelOf(this.spec, this.spec.panels[this.panelNumber()]);
     this.setZoom(null);
   }
 

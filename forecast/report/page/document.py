@@ -21,7 +21,7 @@ from forecast.report.page.charts import Chart
 from forecast.text.terminal import harmless
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("scales.js", "chart.js", "draw.js", "page.js")
+SCRIPTS = ("scales.js", "chart.js", "draw.js", "map.js", "page.js")
 # What would end a script block, or a line in older scripts, as JSON has it too.
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 # Of the palette what a dark page needs lighter: its black, and its dark blue.

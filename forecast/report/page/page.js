@@ -42,7 +42,7 @@ function start() {
   document.querySelectorAll("[data-chart]").forEach((host, place) => {
     const spec = data.charts[place];
     host.id = `chart${place}`;
-    charts.push(spec.kind === "bars" ? new BarChart(host, spec) : new LineChart(host, spec));
+    charts.push(new ({ bars: BarChart, map: MapChart }[spec.kind] || LineChart)(host, spec));
   });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from forecast.report.forecasters import best_baseline
+from forecast.report.page.attention import attention_piece
 from forecast.report.page.charts import (
     bars_chart,
     coverage_chart,
@@ -50,16 +52,17 @@ def run_page(
     by_step: Mapping[str, Sequence[float]],
     windows: Mapping[str, npt.NDArray[Any]],
     ahead: Mapping[str, npt.NDArray[Any]] | None = None,
+    attention: Mapping[str, npt.NDArray[np.generic]] | None = None,
     residuals: pd.DataFrame,
     series: pd.DataFrame | None,
     origin: Origin,
 ) -> str:
     """The page of a run, from what its files hold.
 
-    by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast
-    after the data, in the same form, which the page then shows first. residuals: residuals.csv. series:
-    errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and `versions` of
-    the checkpoint. Costs and times have no part in it: the same figures are the same page.
+    by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast after the data, in the
+    same form, which the page then shows first. attention: attention.npz, where there is one. residuals: residuals.csv.
+    series: errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and
+    `versions` of the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
     best = best_baseline(metrics)
     data = metrics.get("evaluated_file") or metrics["data"]
@@ -92,6 +95,7 @@ def run_page(
             Section("series", "Series", _series(metrics, split, series)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split)),
             Section("rests_on", "What the forecasts rest on", list(map(table, rests_on_tables(metrics)))),
+            Section("attention", "Attention", [] if attention is None else [attention_piece(attention)]),
             data_section(origin["data"], origin["scale"], metrics, split),
             origin_section(origin),
         ],
