@@ -44,6 +44,7 @@ START, LAST = 6.0, 4.0
 LEAST = 60.0  # that what is needed for an answer may take, however few there are
 FITTED = 0.5  # of the time that is left: for a fitted member while others wait, as one that is stopped leaves nothing
 GROWING = 0.6  # of the time of boosted trees without a ridge: the rest reads the data, and judges the trees
+MORE = 1.5  # times the time that trees are grown for, after which they are stopped: that would leave nothing of them
 # Of the time that is left a network may take its part; after it the one that it takes to be trained once more.
 REFIT = 1.1
 STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
@@ -200,7 +201,8 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            overrides = self.overrides(name) + self.in_time(name, limit)
+            overrides = self.overrides(name) + (in_time := self.in_time(name, limit))
+            limit *= MORE if in_time and 1 < number < len(self.names) - 1 else 1
             member: dict[str, object] = {"folder": self.members / name, "overrides": overrides}
             member["clock"] = time.process_time if self.by_processor else time.perf_counter
             begun = self.budget.passed
@@ -382,7 +384,7 @@ def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]
     """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0."""
     fitted, networks = ([name for name in settings["presets"][preset] if name in settings[kind]] for kind in KINDS)
     rare = settings["intermittent"] if task.intermittent else []
-    return [*fitted[:1], *rare, *fitted[1:], *(settings["known"] if task.is_told_ahead else networks)]
+    return [*fitted, *rare, *(settings["known"] if task.is_told_ahead else networks)]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
