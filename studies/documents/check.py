@@ -28,7 +28,8 @@ OUTPUT = {
     "an error message": re.compile(r"Did you mean|^[Uu]sage: |^\w+Error: "),
 }
 SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a decimal number is a setting
-INPUT = {"csv"}  # unmarked, it is a user's file
+# Unmarked, csv is a user's file; a session of Python is a doctest, which tests/attention/test_tutorial.py runs.
+NO_OUTPUT = {"csv", "pycon"}
 HISTORY = (
     *("docs/experiments.md", "docs/diary.md", "docs/reliability.md", "docs/performance.md", "docs/limits.md"),
     "docs/decisions/",
@@ -79,7 +80,7 @@ def unmarked(block: Block, name: str) -> list[str]:
 def unmarked_output(block: Block, name: str) -> list[str]:
     """The first line of an unmarked code block that looks like output."""
     kinds = OUTPUT if block.language in SOURCE else OUTPUT | {"a figure": FIGURES["code"]}
-    for number, line in enumerate([] if block.language in INPUT else block.lines, block.line):
+    for number, line in enumerate([] if block.language in NO_OUTPUT else block.lines, block.line):
         kind = next((kind for kind, pattern in kinds.items() if pattern.search(line)), None)
         if kind:
             fix = "record its commands in results/excerpts.yaml and write <!-- excerpt: NAME --> above the block"

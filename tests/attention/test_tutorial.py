@@ -1,14 +1,19 @@
-"""docs/tutorials/attention.md: what it shows is what comes out, number by number."""
+"""Sessions of Python in the documents, docs/tutorials/attention.md: what they show is what comes out."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs/tutorials/attention.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "tutorials/attention.md"
+SESSIONS = [page for page in DOCS.rglob("*.md") if "```pycon" in page.read_text(encoding="utf-8")]
 
 
-def test_every_line_of_the_tutorial_gives_what_stands_below_it():
-    result = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
-    assert result.failed == 0 and result.attempted > 60
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
+def test_every_line_of_a_session_gives_what_stands_below_it(page):
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.failed == 0 and result.attempted > (60 if page == PAGE else 0)
 
 
 def test_the_toy_examples_are_there():
