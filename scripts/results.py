@@ -31,7 +31,7 @@ computed on the same windows, closed-form NLinear with the row's own look-back.
 WINS = """The commands of the table in README.md, each with its test error and the commit at which it ran. What others
 have, and from where: [Experiments](experiments.md#what-others-reach). FOLDER has the files, DAY.csv the forecasts
 that are known of the day after the file. ETT: the mean of the four lengths. Commands are typed as of today:
-`protocol.mase_scale=split` was the one rule for many series at the commits of M4 and NN5, and had no key."""
+`protocol.mase_scale=split` was the one rule for many series at the commit of NN5, and had no key."""
 
 
 def main() -> None:
