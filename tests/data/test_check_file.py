@@ -277,8 +277,8 @@ def test_a_file_without_timestamps_is_described(path):
     check = checked(path, ["a,b", *(f"{i % 24},{i % 7}" for i in range(ROWS))])
     assert only(check, "error").startswith("No column of 'a', 'b' holds timestamps")
     steps, hours = (one.command for one in check.choices)
-    assert "data.time_column=null data.freq=steps seq_len" in steps
-    assert "data.time_column=null data.freq=h data.start=2016-07-01 seq_len" in hours
+    assert "data.time_column=null data.freq=steps data.floor=0 seq_len" in steps
+    assert "data.time_column=null data.freq=h data.start=2016-07-01 data.floor=0 seq_len" in hours
 
 
 # columns
@@ -357,7 +357,8 @@ def layout_in(command):
     data = [
         word
         for word in words
-        if word.startswith("data.") and not word.startswith(("data.path=", "data.target=", "data.features="))
+        if word.startswith("data.")
+        and not word.startswith(("data.path=", "data.target=", "data.features=", "data.floor="))
     ]
     settings = typed_settings(data, "data", known)
     return settings | ({"separator": "\t"} if settings.get("separator") == "\\t" else {})

@@ -115,8 +115,15 @@ def test_the_watch_sees_what_a_gpu_refuses(call):
         torch.ones(3).bool().cumsum(0)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("causal", [False, True], ids=["not causal", "causal"])
+FORMS = [
+    pytest.param(case, causal, id=f"{case.name}-{'causal' if causal else 'not causal'}")
+    for case in CASES
+    for causal in (False, True)
+    if not (causal and case.circular)  # which has no causal form
+]
+
+
+@pytest.mark.parametrize(("case", "causal"), FORMS)
 @pytest.mark.parametrize("length", [23, 601])
 def test_no_attention_calls_what_a_gpu_refuses_in_deterministic_mode(case, causal, length):
     q, k, v = (steps(length, torch.float32, seed).requires_grad_() for seed in range(3))
