@@ -4,6 +4,7 @@ forecast.config reads it there and refuses others before any data is read.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -51,6 +52,7 @@ Positive = Annotated[int, at_least(1)]
 Layers = Annotated[int, between(1, MOST_LAYERS)]  # each is made, whatever its size
 Networks = Annotated[int, between(1, MOST_NETWORKS)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
+Finite = Annotated[float, Bound(math.isfinite, "must be a finite number")]
 Scale = Annotated[float, ABOVE_0]  # of the scores of an attention
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
 Sampling = Literal["windows", "series"]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from forecast.bounds import Bound, Positive, Sampling, Seed, Text
+from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
 from forecast.data import catalog
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.panel import PanelFrame
@@ -136,7 +136,7 @@ class Source(ABC):
     batch_size: Positive = 32
     season: Positive | None = None
     scaling: How = "series"
-    floor: float | Mapping[Text, float] | None = None
+    floor: Finite | Mapping[Text, Finite] | None = None
 
     @abstractmethod
     def frame(self) -> SeriesFrame:
@@ -206,15 +206,15 @@ class Source(ABC):
                     f"{listed(targets)}, or say data.floor=0 for all."
                 )
             every[frame.columns.index(name)] = floor
-        below = np.argwhere(frame.values < every)
-        if len(below):
-            row, column = below[0]
-            series = int(np.searchsorted(frame.offsets, row, side="right")) - 1
-            time = frame.timestamps(series)[row - frame.offsets[series]]
-            raise UserError(
-                f"data.floor={every[column]:g}: {frame.named(series)} has {frame.values[row, column]:g} in column "
-                f"'{frame.columns[column]}' at {time}. Leave data.floor out, or choose a lower one."
-            )
+            values = frame.values[:, frame.columns.index(name)]
+            if np.fmin.reduce(values) < floor:  # of a file that is mapped nothing is copied
+                row = int(np.argmax(values < floor))
+                series = int(np.searchsorted(frame.offsets, row, side="right")) - 1
+                time = frame.timestamps(series)[row - frame.offsets[series]]
+                raise UserError(
+                    f"data.floor={floor:g}: {frame.named(series)} has {values[row]:g} in column '{name}' at {time}. "
+                    "Leave data.floor out, or choose a lower one."
+                )
         return every
 
     def checksum_of(self, frame: Cells) -> str:

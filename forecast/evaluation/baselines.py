@@ -9,7 +9,6 @@ columns that are known in advance too; a look-back longer than seq_len reaches i
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -28,7 +27,6 @@ NLINEAR_STRENGTH = 1e-3
 # What a checkpoint keeps of the fitted ones, so that an evaluation needs no train rows, and what they are called.
 WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
-LOOKED_AT = 1_000_000  # rows, evenly spaced, that tell whether data are intermittent
 
 
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
@@ -75,11 +73,8 @@ def season(data: Prepared) -> int | None:
 
 
 def is_intermittent(data: Prepared) -> bool:
-    """Whether most measured values of a target are 0."""
-    frame, rows = data.frame, slice(None, None, -(-len(data.frame.values) // LOOKED_AT))
-    values = np.asarray(frame.values[rows])[:, list(data.targets)]
-    held = True if frame.measured is None else np.asarray(frame.measured[rows])[:, list(data.targets)]
-    return any(map(mostly_zero, np.where(held, values, np.nan).T))
+    """Whether most values of a target are 0; what was filled in counts."""
+    return any(mostly_zero(data.frame.values[:, target]) for target in data.targets)
 
 
 def fitting_rows(data: Prepared) -> FittingRows:

@@ -199,7 +199,8 @@ def check_batch(
 
 
 def _forecast(model: ForecastModel, batch: Batch, device: torch.device) -> Tensor:
-    return repeatable(lambda: forecast_of(model, batch, model.look_back), device)
+    free = batch._replace(floor=None)  # which would hide what it cuts
+    return repeatable(lambda: forecast_of(model, free, model.look_back), device)
 
 
 def writable(data: Prepared, dataset: Windows) -> tuple[Prepared, Windows]:

@@ -227,3 +227,19 @@ def test_several_readings_are_named_with_the_words_that_choose_one(tmp_path):
     pd.concat(parts).to_csv(tmp_path / "parks.csv", index=False)
     with pytest.raises(UserError, match=r"Add the words of one reading to the command:\n.*data\.where"):
         find_task(asked(tmp_path / "parks.csv"))
+
+
+@pytest.mark.parametrize("words", [(), ("data.id_column=shop", "data.time_column=day")])
+def test_the_floor_is_that_of_the_targets_and_said(tmp_path, words):
+    """Of a column that is known in advance nobody forecasts anything, though it ends at 0 too."""
+    days, sold = pd.date_range("2022-01-01", periods=197, freq="D"), np.arange(197.0) % 7
+    rows = {"day": days, "plan": np.maximum(0, sold - 3), "sold": sold}
+    parts = [pd.DataFrame({"shop": name, **rows}) for name in ("ab" if words else "a")]
+    table = pd.concat(parts)
+    (table if words else table.drop(columns="shop")).to_csv(tmp_path / "own.csv", index=False)
+    known = ("data.known=[plan]", f"future={tmp_path / 'own.csv'}")
+    task = find_task(asked(tmp_path / "own.csv", *words, *known, target="sold", horizon=7))
+    assert "data.floor=0" in task.words and "No value is below 0, nor is any forecast: data.floor=0" in task.notes
+    typed = find_task(asked(tmp_path / "own.csv", *words, *known, "data.floor=null", target="sold", horizon=7))
+    assert [word for word in typed.words if word.startswith("data.floor")] == ["data.floor=null"]
+    assert not [note for note in typed.notes if "data.floor" in note]

@@ -54,8 +54,8 @@ def test_what_ends_at_0_is_told_from_what_has_not_been_below(values, floor):
 
 
 def test_the_floor_of_some_targets_is_set_by_their_names():
-    values = np.stack([SERIES["rare counts"], SERIES["heat"]], 1)
-    assert floor_setting(values, ["a", "b"]) == {"data.floor": {"a": 0}}
-    assert floor_setting(values[:, 1:], ["b"]) == {}
-    assert floor_setting(values, ["Größe", "b"]) == {}  # a key that Hydra's grammar cannot hold
-    assert floor_setting(values[:, :1], ["Größe"]) == {"data.floor": 0}
+    rare, heat = SERIES["rare counts"].astype(float), SERIES["heat"]
+    assert floor_setting({"a": rare, "b": heat}) == {"data.floor": {"a": 0}}
+    assert floor_setting({"b": heat}) == floor_setting({}) == {}
+    assert floor_setting({"Größe": rare, "b": heat}) == {}  # a key that Hydra's grammar cannot hold
+    assert floor_setting({"Größe": rare}) == {"data.floor": 0}

@@ -182,6 +182,12 @@ def test_a_model_that_reads_the_future_is_caught(kind, data):
     assert re.search(message, leak(Leaky(data, peek).train(), data))
 
 
+def test_a_leak_below_the_floor_is_caught(data):
+    """What a floor cuts is the same whatever a model reads: here all of it."""
+    bounded = replace(data, scaler=replace(data.scaler, floor=np.full(data.n_columns, 1e30)))
+    assert "reads the future" in leak(Leaky(bounded, last_row).train(), bounded)
+
+
 def test_the_windows_of_the_split_are_checked(data):
     """The first forecast row of test is what no train or val window has in its future but as a later row."""
     origin = data.times_of(data.splits["test"].first - 1, np.zeros(1, int))[0]

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from omegaconf import OmegaConf
 
@@ -53,7 +53,6 @@ PRESETS = Path(__file__).with_name("presets.yaml")
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
 # Baselines, of the target's past alone.
 WITHOUT_ROLES = ("seasonal_naive", "last_value", "season_mean", "closed_form_nlinear")
-KINDS: tuple[Literal["fitted", "networks"], ...] = ("fitted", "networks")  # of members
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -191,8 +190,10 @@ class Auto:
             (self.members / name).mkdir(exist_ok=True)
             # the first, a naive forecast, is the answer that there always is
             allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
+            planned = limit
             if 1 < number < len(self.names) - 1 and name in self.settings["fitted"]:
-                limit *= FITTED
+                planned = FITTED * limit
+                limit = planned * (MORE if self.settings["fitted"][name]["model"] == TREES else 1)
             if name in self.settings["networks"]:
                 networks = len(self.names) - number
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
@@ -201,8 +202,7 @@ class Auto:
             if limit <= 0:
                 self.leave_out(name, "there was no time for it")
                 continue
-            overrides = self.overrides(name) + (in_time := self.in_time(name, limit))
-            limit *= MORE if in_time and 1 < number < len(self.names) - 1 else 1
+            overrides = self.overrides(name) + self.in_time(name, planned)
             member: dict[str, object] = {"folder": self.members / name, "overrides": overrides}
             member["clock"] = time.process_time if self.by_processor else time.perf_counter
             begun = self.budget.passed
@@ -382,9 +382,10 @@ class Auto:
 
 def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]:
     """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0."""
-    fitted, networks = ([name for name in settings["presets"][preset] if name in settings[kind]] for kind in KINDS)
+    names = settings["presets"][preset]
+    networks = settings["known"] if task.is_told_ahead else [name for name in names if name in settings["networks"]]
     rare = settings["intermittent"] if task.intermittent else []
-    return [*fitted, *rare, *(settings["known"] if task.is_told_ahead else networks)]
+    return [*(name for name in names if name in settings["fitted"]), *rare, *networks]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

@@ -128,12 +128,13 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     frame = source_rows(source)
-    targets = list(source.target_columns(frame))
-    values, names = np.asarray(frame.values)[:, targets], [frame.columns[i] for i in targets]
-    if isinstance(source, CsvSource) and not any(word.startswith("data.floor=") for word in task.words):
-        task.words.extend(f"{key}={hydra_value(value)}" for key, value in floor_setting(values, names).items())
+    targets = {frame.columns[i]: frame.values[:, i] for i in source.target_columns(frame)}
+    if isinstance(source, CsvSource) and "data.floor" not in chosen:
+        for key, value in floor_setting(targets).items():
+            task.words.append(f"{key}={hydra_value(value)}")
+            task.notes.append(f"No value is below 0, nor is any forecast: {task.words[-1]}")
     # a season that was typed is that of the patches too
-    return task._replace(period=source.season or period, intermittent=any(map(mostly_zero, values.T)))
+    return task._replace(period=source.season or period, intermittent=any(map(mostly_zero, targets.values())))
 
 
 def by_processor(settings: Sequence[str]) -> bool:
@@ -224,7 +225,8 @@ def of_file(
         raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
     words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
     lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
-    words = [word for word in words if word.partition("=")[0] not in lengths]
+    # of the floor the targets of the task have the say, which are others where columns have roles
+    words = [word for word in words if word.partition("=")[0] not in (*lengths, "data.floor")]
     steps = {key: int(value) for key, value in lengths.items()}
     steps["label_len"] = label_len_of(**steps)
     return words, steps, notes, None if check.season is None else check.season.period

@@ -9,6 +9,7 @@ from forecast.data.seasonality import Lengths
 from forecast.data.values.cells import FloatArray
 from forecast.text.overrides import can_be_key
 
+LOOKED_AT = 1_000_000  # values, evenly spaced, that tell what a column holds
 INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
@@ -53,26 +54,35 @@ def has_floor(values: FloatArray) -> bool:
     A 0 among them, or that all are whole numbers, tells them from what has just not been below yet. NaN is not looked
     at.
     """
-    values = values[np.isfinite(values)]
-    if not len(values) or values.min() < 0 or values.min() > values.std() or values.max() == 0:
+    least, some = np.fmin.reduce(values), sampled(values)
+    if not least >= 0 or not len(some) or least > some.std() or some.max() == 0:
         return False
-    return bool(values.min() == 0 or (values % 1 == 0).all())
+    return bool(least == 0 or (some % 1 == 0).all())
 
 
 def mostly_zero(values: FloatArray) -> bool:
     """Whether values (N,) are intermittent: most are 0, none is below, and the others differ. NaN is not looked at."""
-    values = values[np.isfinite(values)]
-    if not len(values) or values.min() < 0 or (values == 0).mean() <= INTERMITTENT:
+    some = sampled(values)
+    if not np.fmin.reduce(values) >= 0 or not len(some) or (some == 0).mean() <= INTERMITTENT:
         return False
-    above = values[values > 0]
+    above = some[some > 0]
     return bool(len(above) and above.min() < above.max())
 
 
-def floor_setting(values: FloatArray, names: Sequence[str]) -> dict[str, object]:
-    """data.floor of targets (N, T): 0, {name: 0} of those that `has_floor` says and that can be typed, or nothing."""
-    ended = [name for name, column in zip(names, values.T, strict=True) if has_floor(column)]
-    floor = 0 if len(ended) == len(names) else dict.fromkeys(filter(can_be_key, ended), 0)
-    return {} if floor == {} else {"data.floor": floor}
+def sampled(values: FloatArray) -> FloatArray:
+    """At most LOOKED_AT of values (N,), evenly spaced, without NaN."""
+    some = np.asarray(values[:: -(-len(values) // LOOKED_AT) or 1])
+    return some[np.isfinite(some)]
+
+
+def floor_setting(columns: Mapping[str, FloatArray]) -> dict[str, object]:
+    """data.floor of the targets, their values (N,) by name: 0, {name: 0} of those that end at 0, or nothing.
+
+    A name that cannot be typed as a key is left out.
+    """
+    ended = [name for name, values in columns.items() if has_floor(values)]
+    floor = 0 if len(ended) == len(columns) else dict.fromkeys(filter(can_be_key, ended), 0)
+    return {"data.floor": floor} if ended and floor != {} else {}
 
 
 def fitted_model(

@@ -258,7 +258,10 @@ def _advise(check: FileCheck, given: Given) -> None:
     frame = _without_gaps(check, given)
     splits = ShareSplit().rows(frame)
     check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
-    settings = {**_settings(check, check.layout), **floor_setting(frame.values, frame.columns)}
+    settings = {
+        **_settings(check, check.layout),
+        **floor_setting(dict(zip(frame.columns, frame.values.T, strict=True))),
+    }
     assert check.lengths is not None
     lengths = check.lengths._asdict()
     sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
