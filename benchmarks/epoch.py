@@ -6,6 +6,7 @@ the file is opened, and stops when the validation error is known.
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from forecast.training.record import make_record
 from forecast.training.throughput import Throughput
 
 LEARNING_RATE = 1e-4  # conf/optim has the same
+WORKERS = 8
 
 
 def run(setting: Setting) -> Figures:
@@ -38,7 +40,12 @@ def run(setting: Setting) -> Figures:
         f"ours informer2020 {precision}": {"function": our_epoch, "as_train": True, "precision": precision}
         for precision in PRECISIONS
     }
+    if setting.device == "cuda":
+        graphs = {"precision": "bf16-mixed", "more": ("compile=graphs",)}
+        tasks["ours informer2020 bf16-mixed graphs"] = {"function": our_epoch, "as_train": True, **graphs}
     theirs: dict[str, Figures] = {f"{peer.name} fp32": {"function": their_epoch}} if peer else {}
+    if peer and setting.device == "cuda":  # as many processes that load as their command line has on a GPU's machine
+        theirs[f"{peer.name} fp32, {WORKERS} workers"] = {"function": their_epoch, "as_train": True, "workers": WORKERS}
     seconds: timing.Seconds = {name: [] for name in [*tasks, *theirs]}
     errors: dict[str, float] = {}
     begun = time.perf_counter()
@@ -58,12 +65,12 @@ def run(setting: Setting) -> Figures:
     return {"epoch": {**asdict(Sizes(**setting.sizes)), "fraction": setting.fraction, "contenders": figures}}
 
 
-def our_epoch(setting: Setting, *, csv: str, precision: str) -> Figures:
+def our_epoch(setting: Setting, *, csv: str, precision: str, more: Sequence[str] = ()) -> Figures:
     """What train.py does, checks and pictures included, with the config of its command line."""
     limits = [f"trainer.limit_{split}_batches={float(setting.fraction)}" for split in ("train", "val")]
-    more = ["trainer.max_epochs=1", f"trainer.precision={PRECISIONS[precision]}", *limits]
+    words = ["trainer.max_epochs=1", f"trainer.precision={PRECISIONS[precision]}", *limits, *more]
     with TemporaryDirectory(prefix="benchmark-") as folder:
-        return trained(setting, csv=csv, folder=folder, more=more)
+        return trained(setting, csv=csv, folder=folder, more=words)
 
 
 def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figures:
@@ -105,14 +112,15 @@ def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figu
     return figures
 
 
-def their_epoch(setting: Setting, *, csv: str) -> Figures:
+def their_epoch(setting: Setting, *, csv: str, workers: int = 0) -> Figures:
     """Data sets, model, one epoch and the validation, as their experiment does them: no torch.no_grad in the latter."""
     sizes, peer = Sizes(**setting.sizes), authors(setting)
     assert peer is not None
     started = time.perf_counter()
     sets = [peer.dataset(Path(csv), split, sizes) for split in ("train", "val")]
-    train = peer.batches(sets[0], sizes, setting.device, fraction=setting.fraction)
-    validation = peer.batches(sets[1], sizes, setting.device, train=False, fraction=setting.fraction)
+    how: dict[str, Any] = {"fraction": setting.fraction, "workers": workers}
+    train = peer.batches(sets[0], sizes, setting.device, **how)
+    validation = peer.batches(sets[1], sizes, setting.device, train=False, **how)
     model = peer.model(sizes, setting.device)
     optimizer, criterion = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), torch.nn.MSELoss()
     losses, errors = [], []

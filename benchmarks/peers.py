@@ -131,13 +131,20 @@ class Informer2020(Peer):
         )
 
     def batches(
-        self, dataset: Any, sizes: Sizes, device: str, *, train: bool = True, fraction: float = 1.0
+        self,
+        dataset: Any,
+        sizes: Sizes,
+        device: str,
+        *,
+        train: bool = True,
+        fraction: float = 1.0,
+        workers: int = 0,
     ) -> Iterator[list[Tensor]]:
         """x, y and both calendars, by the loader of their experiment and its loop's conversion from float64.
 
         Shuffled and without the last, smaller batch in training, in order otherwise.
         """
-        loader = DataLoader(dataset, batch_size=sizes.batch, shuffle=train, num_workers=0, drop_last=train)
+        loader = DataLoader(dataset, batch_size=sizes.batch, shuffle=train, num_workers=workers, drop_last=train)
         # as many as Lightning's limit_train_batches counts, but one at least
         for items in islice(loader, max(1, int(len(loader) * fraction))):
             yield [item.float().to(device) for item in items]

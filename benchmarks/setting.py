@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# As they are called in tables, and Lightning's names of them.
+# As they are called in tables, and Lightning's names of them. On a GPU also TF32, which is no precision of Lightning's.
 PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed"}
+TF32 = "tf32"
 Figures = dict[str, Any]
 # At once: a measurement takes minutes.
 print_now = functools.partial(print, sep="\n", flush=True)

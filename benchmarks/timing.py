@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.setting import Figures, Setting
+from benchmarks.setting import TF32, Figures, Setting
 from forecast.config.distributed import LARGE_PAGES
 from forecast.evaluation.memory import PeakMemory
 
@@ -32,7 +32,7 @@ Seconds = dict[str, list[float]]
 LEAST_ROUNDS = 3
 LEAST_SECONDS, LEAST_REPEATS, LONG = 0.5, 3, 10.0
 SMALL_SIDE = 128
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, TF32: torch.float32}
 
 
 def turns(contenders: Mapping[str, Callable[[], object]], setting: Setting, *, warm_up: int = 1) -> Seconds:
@@ -71,19 +71,25 @@ def repeated(run: Callable[[], object], device: str) -> float:
     return statistics.median(seconds)
 
 
-def machine_rates(setting: Setting, *, side: int = 2048) -> dict[str, float]:
+def machine_rates(setting: Setting, *, side: int | None = None) -> dict[str, float]:
     """GFLOP/s of matrix products (side, side) x (side, side) in each of DTYPES: the median of a few.
 
-    Of smaller ones alone where a processor emulates a type, and one product would take more than LEAST_SECONDS.
+    side: None for 2048, on a GPU 8192, which a product's launch is nothing beside. Of smaller ones alone where a
+    processor emulates a type, and one product would take more than LEAST_SECONDS.
     """
+    side = side or (8192 if setting.device == "cuda" else 2048)
     measured = {}
     for name, dtype in DTYPES.items():
+        if name == TF32 and setting.device != "cuda":
+            continue
+        torch.set_float32_matmul_precision("high" if name == TF32 else "highest")
         for size in (min(SMALL_SIDE, side), side):
             left, right = (torch.randn(size, size, device=setting.device, dtype=dtype) for _ in range(2))
             product = functools.partial(torch.matmul, left, right, out=torch.matmul(left, right))
             measured[name] = 2 * size**3 / repeated(product, setting.device) / 1e9
             if 2 * side**3 / 1e9 / measured[name] > LEAST_SECONDS:
                 break
+    torch.set_float32_matmul_precision("highest")
     return measured
 
 
@@ -112,7 +118,17 @@ def in_own_process(
 
     Running out of memory there ends nothing else. function: of a module of this package, by its name; arguments: plain
     values. as_train: with the pages that train.py asks for, see `distributed.LARGE_PAGES`; nobody else gets them.
+
+    On a GPU in this process but `as_train`: its memory is counted by torch, and what is left of one does not disturb
+    the next.
     """
+    if setting.device == "cuda" and not as_train:
+        try:
+            return function(setting, **arguments)
+        except RuntimeError as error:  # no memory left, or nothing that can be captured
+            return {"failed": str(error).strip().splitlines()[-1][:200]}
+        finally:
+            torch.cuda.empty_cache()
     task = json.dumps({"setting": asdict(setting), "arguments": arguments})
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         result = Path(folder) / "result.json"

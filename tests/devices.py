@@ -1,5 +1,6 @@
 """A device without a GPU: tensors that say `meta`, hold their numbers, and are not mixed with those of the CPU."""
 
+import traceback
 from contextlib import contextmanager
 
 import torch
@@ -7,7 +8,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
 CPU, META = torch.device("cpu"), torch.device("meta")
-COPY, TO = torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default
+aten = torch.ops.aten
+COPY, TO = aten.copy_.default, aten._to_copy.default
+READ = (aten._local_scalar_dense.default, aten.nonzero.default, aten.masked_select.default)
+INDEX = (aten.index.Tensor, aten.index_put_.default)
+WAITS = []
 
 
 @contextmanager
@@ -16,9 +21,13 @@ def other_device():
 
     Allowed are copies and single numbers. A GPU takes more, such as an index on the CPU, and waits for each; torch's
     own kernels for `meta` let some through, are slower, and hold no numbers.
+
+    Yields the list of what a program would wait for there: copies between both devices, lists of numbers, numbers and
+    shapes that are read.
     """
+    WAITS.clear()
     with Lists(), Computed():
-        yield
+        yield WAITS
 
 
 class Elsewhere(torch.Tensor):
@@ -56,31 +65,48 @@ class Lists(TorchFunctionMode):
             parts = index if isinstance(index, tuple) else (index,)
             args = (
                 tensor,
-                tuple(torch.tensor(x, dtype=torch.long).to(META) if isinstance(x, list) else x for x in parts),
+                tuple(there(torch.tensor(x, dtype=torch.long)) if isinstance(x, list) else x for x in parts),
                 *value,
             )
         elif function in (torch.tensor, torch.as_tensor) and kwargs.get("device") == META:
-            return function(*args, **{**kwargs, "device": None}).to(META)
+            return there(function(*args, **{**kwargs, "device": None}))
         return function(*args, **kwargs)
+
+
+def there(tensor):
+    """The tensor of a list, on META; a single number goes along with the operation that takes it."""
+    if tensor.dim():
+        wait("a list of numbers")
+    return Elsewhere(tensor)
+
+
+def wait(what):
+    """Notes a wait, and where the program asked for it."""
+    places = [f"{f.filename}:{f.lineno}" for f in traceback.extract_stack() if "/forecast/" in f.filename]
+    WAITS.append(f"{what} in {places[-1] if places else 'a test'}")
 
 
 def computed(function, args, kwargs):
     """The result of an operation of torch, on the device where its tensors are or that it names."""
-    there = []
+    places = []
 
     def held(tensor):
         on_meta = isinstance(tensor, Elsewhere)
         if on_meta or tensor.dim():
-            there.append(on_meta)
+            places.append(on_meta)
         return tensor.held if on_meta else tensor
 
     held_args, held_kwargs = mapped(held, args), mapped(held, kwargs)
-    if function not in (COPY, TO) and any(there) and not all(there):
+    if function not in (COPY, TO) and any(places) and not all(places):
         raise RuntimeError(f"{function} on tensors of the devices meta and cpu")
-    on_meta = any(there)
+    on_meta = any(places)
     if kwargs.get("device") is not None:
         on_meta = torch.device(kwargs["device"]) == META
         held_kwargs["device"] = CPU
+    by_mask = function in INDEX and any(x is not None and x.dtype == torch.bool for x in args[1])
+    crossed = (function is TO and places and any(places) != on_meta) or (function is COPY and len({*places}) > 1)
+    if crossed or (any(places) and (function in READ or by_mask)):
+        wait(function)
     result = function(*held_args, **held_kwargs)
     if function is COPY:
         return args[0]

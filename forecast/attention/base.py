@@ -88,20 +88,32 @@ def check_self_lengths(name: str, n_queries: int, n_keys: int) -> None:
 class SeededDraws(nn.Module):
     """A mechanism's random draw: in training from torch's global generator, in evaluation the same at every call.
 
-    forward(*sizes, device) -> Tensor. An exported program holds what it drew instead.
+    An exported program holds what it drew instead.
 
     eval_seed, layer: in evaluation a CPU generator is seeded by both anew at every call, so that equal calls draw the
-    same on every device, and no two layers do. eval_seed None takes fresh numbers there, too.
+    same on every device, and no two layers do. What was drawn last is kept: a GPU waits for a copy from the host.
+    eval_seed None takes fresh numbers there, too.
     """
 
     def __init__(self, *, eval_seed: int | None, layer: int) -> None:
         super().__init__()
         self.eval_seed = eval_seed
         self.layer = layer
+        self._last: tuple[tuple[object, ...], Tensor] | None = None
 
-    def source(self, device: torch.device) -> tuple[torch.device, Generator | None]:
-        """Where to draw for a tensor on `device`, and from which generator, None for the global one."""
+    def forward(self, first: int, second: int, third: int, device: torch.device) -> Tensor:
+        """The draw of these sizes, on the device."""
+        sizes = (first, second, third)
         if self.training or self.eval_seed is None:
-            return device, None
-        # a prime beyond any number of layers: no two pairs meet. The figures of stored checkpoints depend on the rule
-        return torch.device("cpu"), Generator().manual_seed(self.eval_seed * 1009 + self.layer)
+            return self.drawn(*sizes, device=device, generator=None)
+        key = (self.eval_seed, sizes, device)
+        if self._last is None or self._last[0] != key:
+            # a prime beyond any number of layers: no two pairs meet. Figures of stored checkpoints depend on the rule
+            generator = Generator().manual_seed(self.eval_seed * 1009 + self.layer)
+            with torch.inference_mode(False):  # what is kept may serve a backward pass later
+                self._last = key, self.drawn(*sizes, device=torch.device("cpu"), generator=generator).to(device)
+        return self._last[1]
+
+    def drawn(self, *sizes: int, device: torch.device, generator: Generator | None) -> Tensor:
+        """A draw of these sizes; generator None: torch's global one."""
+        raise NotImplementedError

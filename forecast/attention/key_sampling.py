@@ -30,10 +30,9 @@ class KeySampler(SeededDraws):
         super().__init__(eval_seed=eval_seed, layer=layer)
         self.draw = draw
 
-    def forward(self, n_queries: int, n_keys: int, n_samples: int, device: torch.device) -> Int[Tensor, "Q U"]:
-        """Key numbers (Q, U) in [0, n_keys), U = n_samples <= n_keys; (H, U) where Q is the number of heads."""
-        source, generator = self.source(device)
-        return self.draw(n_queries, n_keys, n_samples, device=source, generator=generator).to(device)
+    def drawn(self, *sizes: int, device: torch.device, generator: Generator | None) -> Int[Tensor, "Q U"]:
+        """Of sizes Q, K and U: key numbers (Q, U) in [0, K), U <= K; (H, U) where Q is the number of heads."""
+        return self.draw(*sizes, device=device, generator=generator)
 
 
 def draw_with_replacement(

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Generator, Tensor
 
 from forecast.attention.base import SeededDraws, SelfMechanism, check_self_lengths, exporting
 from forecast.bounds import Positive, Seed, Share
@@ -19,10 +19,9 @@ SCORES_AT_ONCE = 2**22  # rounds whose scores are more than that are computed on
 class Rotations(SeededDraws):
     """Draws the directions that steps are hashed by: normal numbers, the same for all batch items and heads."""
 
-    def forward(self, width: int, rounds: int, n_half: int, device: torch.device) -> Float[Tensor, "E R N"]:
-        """Directions (E, R, N): n_half of them a round, for vectors of `width` numbers."""
-        source, generator = self.source(device)
-        return torch.randn(width, rounds, n_half, device=source, generator=generator).to(device)
+    def drawn(self, *sizes: int, device: torch.device, generator: Generator | None) -> Float[Tensor, "E R N"]:
+        """Directions (E, R, N): N of them in each of R rounds, for vectors of E numbers."""
+        return torch.randn(*sizes, device=device, generator=generator)
 
 
 class LshAttention(SelfMechanism):

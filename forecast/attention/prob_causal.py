@@ -90,7 +90,9 @@ def candidates(measure: Float[Tensor, "B H Q"], factor: int) -> Bool[Tensor, "B 
     """
     length = measure.shape[2]
     # a tie counts as larger: of equal measures the earlier row is the candidate, whatever comes later
-    limits = torch.tensor([n_active(i + 1, factor) for i in range(length)], device=measure.device)
+    lengths = torch.arange(1, length + 1, device=measure.device)
+    # in float64 no logarithm of a whole number is rounded to a whole one, but that of 1
+    limits = (factor * lengths.double().log().ceil()).long().clamp(min=1).minimum(lengths)
     n_largest = n_active(length, factor)
     largest = measure[:, :, :0]  # (B, H, T), T at most n_active(Q, factor)
     blocks = []

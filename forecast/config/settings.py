@@ -40,7 +40,7 @@ class TrainSettings:
     pred_len: Positive
     calibration: CalibrationName
     level: Sequence[Level]
-    compile: Literal["default", "reduce-overhead", "max-autotune"] | None
+    compile: Literal["graphs", "default", "reduce-overhead", "max-autotune"] | None
     initial_weights: str | None
     refit: Literal["val"] | bool
     process_timeout: Positive

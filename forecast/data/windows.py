@@ -13,6 +13,7 @@ from forecast.data.panel import PanelFrame
 from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
+from forecast.ops.columns import take_columns
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
 SERIES_SHARE = 0.25
@@ -126,11 +127,11 @@ class Windows(Dataset[Batch]):
         padded: whether the calendar is followed by a feature that is 1 where a row was repeated. hidden: how many of
         the last columns are 0 at the forecast steps. facts (S, G): the last known features of each step of a series,
         held once. masked: whether batches have `learnt`. floor: as `Scales` has it. device: where batches are wanted;
-        they are gathered where
-        `kept` is.
+        they are gathered where `kept` is.
         """
         self.home = torch.device("cpu") if kept is None else kept.device
-        self.device = self.home if device is None else device
+        # `cuda` without a number is equal to the device of no tensor
+        self.device = self.home if device is None else torch.empty(0, device=device).device
         self.origins, self.frame, self.chosen = origins, frame, chosen
         self.seq_len, self.look_back, self.pred_len = seq_len, look_back or seq_len, pred_len
         assert self.look_back >= seq_len and offset >= 0
@@ -157,10 +158,7 @@ class Windows(Dataset[Batch]):
         # Rows of one piece of memory, where no window reaches over the beginning of its series.
         reaching = (origins.first - frame.offsets[:-1] < self.look_back)[origins.counts > 0]
         self._whole = not bool(reaching.any())
-        # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
-        columns, one_piece = list(targets), list(targets) == list(range(targets[0], targets[-1] + 1))
-        self._targets = slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=self.home)
-        self._all = columns == list(range(n_columns))
+        self._targets = tuple(targets)
 
     def __len__(self) -> int:
         return len(self.origins) if self.chosen is None else len(self.chosen)
@@ -228,20 +226,19 @@ class Windows(Dataset[Batch]):
         measured = None
         if self._measured is not None:
             rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
-            measured = self._measured[rows][..., self._targets]
+            measured = take_columns(self._measured[rows], self._targets)
         floor = None
         if self._floor is not None:
             floor = self._scaled_floor(series) if self._floors is None else self._floors[series]
-            floor = floor[:, None, self._targets]
-        if self.device != self.home:  # one copy for all; only from pinned memory does it not wait for a GPU
-            both = (both.pin_memory() if self.device.type == "cuda" else both).to(self.device, non_blocking=True)
-            series = series.to(self.device)
+            floor = take_columns(floor[:, None], self._targets)
+        if self.device != self.home:
+            both, series = self._moved(both), self._moved(series)
             before, measured, learnt, floor = (
-                None if part is None else part.to(self.device) for part in (before, measured, learnt, floor)
+                None if part is None else self._moved(part) for part in (before, measured, learnt, floor)
             )
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
-        target = future if self._all else future[..., self._targets]
+        target = take_columns(future, self._targets)
         of_past = both[:, past, :c], known[:, past]
         return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
 
@@ -259,6 +256,11 @@ class Windows(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
+
+    def _moved(self, part: Tensor) -> Tensor:
+        """On the device; only from pinned memory does a copy not wait for a GPU."""
+        pinned = part.pin_memory() if self.device.type == "cuda" else part
+        return pinned.to(self.device, non_blocking=True)
 
     def _numbers(self, indices: Numbers) -> IntArray:
         """The numbers among all windows of those that are served."""

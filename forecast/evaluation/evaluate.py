@@ -420,7 +420,8 @@ def score(
                 else:
                     forecast = forecast_of(forecaster, batch, look_backs[name])
                 check_finite(forecast, batch.past)
-                squared, absolute = own.errors.update(forecast, batch.target, batch.measured, batch.series, scale)
+                of_windows = own.errors.update(forecast, batch.target, batch.measured, batch.series, scale)
+                squared, absolute = (part.cpu().numpy() for part in of_windows)
                 if by_window is not None:
                     own.squared[now] = row_means(squared)
                 if rows:

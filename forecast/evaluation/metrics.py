@@ -12,6 +12,7 @@ from torch import Tensor
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.values.cells import Flags, FloatArray
 
+CPU = torch.device("cpu")
 # Forecasts that vary less than this share of the truth's variation are called flat.
 FLAT_SHARE = 0.1
 # What is summed for each series and target, in the order of `ErrorSums.sums`, and the metrics that have no unit.
@@ -40,6 +41,8 @@ class ErrorSums:
     forecasts and of the truth over the steps of a window, so that one that only repeats a level per window is flat,
     however levels differ. ratios (3, S, T): where each window has a scale of its own the sums of its MASE and RMSSE,
     and how many have them.
+
+    The sums lie where the forecasts do until a figure is asked for: a GPU is not waited for in a batch.
     """
 
     def __init__(self, pred_len: int, mean: FloatArray, std: FloatArray) -> None:
@@ -63,7 +66,7 @@ class ErrorSums:
         measured: Bool[Tensor, "B P T"] | None = None,
         series: Int[Tensor, " B"] | None = None,
         scale: tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]] | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
         """Adds the windows of a batch; returns their own squared and absolute error, mean over steps, (B, T) each.
 
         forecast, target (B, P, T) in scaled units. measured: False where the target was made up, which is no error in
@@ -77,30 +80,39 @@ class ErrorSums:
                 f"forecast {tuple(forecast.shape)} and target {tuple(target.shape)} must both be {expected}: "
                 "(windows, pred_len, target columns)"
             )
-        series = torch.zeros(len(forecast), dtype=torch.int64) if series is None else series.cpu()
+        self._move(forecast.device)
+        series = torch.zeros(len(forecast), dtype=torch.int64, device=forecast.device) if series is None else series
         predicted, truth = forecast.double(), target.double()
         known = torch.ones_like(truth) if measured is None else measured.double()
         if measured is not None:
             truth = torch.where(measured, truth, predicted)
         error = predicted - truth
         squared, absolute = error.square(), error.abs()
-        mean, std = (part[series].unsqueeze(1).to(forecast.device) for part in (self.mean, self.std))
+        mean, std = (part.index_select(0, series).unsqueeze(1) for part in (self.mean, self.std))
         size = (truth * std + mean).abs()
         both = (predicted * std + mean).abs() + size
         percent = 200.0 * absolute * std / torch.where(both > 0, both, 1.0)
         parts = torch.stack([part.sum(1) for part in (squared, absolute, error, percent, size * known, known)])
-        self.sums.index_add_(1, series, parts.cpu())
+        self.sums.index_add_(1, series, parts)
         self.windows.index_add_(0, series, torch.ones_like(series))
-        self.by_step += torch.stack([part.sum(0) for part in (squared, absolute, known)]).cpu()
-        self.variances += torch.stack([variance(part, measured).sum(0) for part in (predicted, truth)]).cpu()
+        self.by_step += torch.stack([part.sum(0) for part in (squared, absolute, known)])
+        self.variances += torch.stack([variance(part, measured).sum(0) for part in (predicted, truth)])
         if measured is None:
-            means = squared.mean(1).cpu(), absolute.mean(1).cpu()
+            means = squared.mean(1), absolute.mean(1)
         else:
             cells = known.sum(1)  # 0 / 0 is NaN
-            means = (squared.sum(1) / cells).cpu(), (absolute.sum(1) / cells).cpu()
+            means = squared.sum(1) / cells, absolute.sum(1) / cells
         if scale is not None:
-            self._add_ratios(*means, *scale, series)
-        return means[0].numpy(), means[1].numpy()
+            by, by_squared = (part.to(forecast.device) for part in scale)
+            self._add_ratios(*means, by, by_squared, series)
+        return means
+
+    def _move(self, device: torch.device) -> None:
+        """Brings the sums to a device."""
+        if self.sums.device != device:
+            for name in ("mean", "std", "windows", "sums", "by_step", "variances", "ratios"):
+                part: Tensor | None = getattr(self, name)
+                setattr(self, name, None if part is None else part.to(device))
 
     def _add_ratios(self, squared: Tensor, absolute: Tensor, by: Tensor, by_squared: Tensor, series: Tensor) -> None:
         """Of windows with these errors (B, T), each by its own scale (B, T); of those that have both."""
@@ -108,11 +120,12 @@ class ErrorSums:
         mase = torch.where(known, absolute / by, 0.0)
         rmsse = torch.where(known, (squared / by_squared).sqrt(), 0.0)
         if self.ratios is None:
-            self.ratios = torch.zeros(3, *self.sums.shape[1:], dtype=torch.float64)
+            self.ratios = self.sums.new_zeros(3, *self.sums.shape[1:])
         self.ratios.index_add_(1, series, torch.stack([mase, rmsse, known.double()]))
 
     def reduce(self, summed: Callable[[Tensor], Tensor]) -> None:
         """Makes these the sums over all processes. summed: from this process's float64 vector to the sum of all."""
+        self._move(CPU)
         parts = [self.windows, self.sums, self.by_step, self.variances]
         total = summed(torch.cat([part.double().flatten() for part in parts])).cpu()
         for part, sums in zip(parts, torch.split(total, [part.numel() for part in parts]), strict=True):
@@ -120,6 +133,7 @@ class ErrorSums:
 
     def total(self, name: str) -> FloatArray:
         """One of SUMMED by series and target (S, T)."""
+        self._move(CPU)
         sums: FloatArray = self.sums[SUMMED.index(name)].numpy()
         return sums
 
@@ -142,6 +156,7 @@ class ErrorSums:
 
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Mean squared and mean absolute error (P,) each, scaled units, means over the columns; NaN without a cell."""
+        self._move(CPU)
         squared, absolute, cells = self.by_step.numpy()
         if self._all_measured():
             return squared.mean(1) / self.n_windows, absolute.mean(1) / self.n_windows
@@ -149,6 +164,7 @@ class ErrorSums:
 
     def by_column(self) -> tuple[FloatArray, FloatArray]:
         """Mean squared and mean absolute error (T,) each, scaled units; NaN without a cell."""
+        self._move(CPU)
         squared, absolute, cells = self.by_step.numpy()
         if self._all_measured():
             return squared.mean(0) / self.n_windows, absolute.mean(0) / self.n_windows
@@ -214,7 +230,7 @@ class ErrorSums:
         series that have one, each alike; series_without_mase: how many were evaluated and have none.
         wape: the sum of absolute errors of all series over that of absolute truths.
         """
-        std, by_series, (mse, mae) = self.std.numpy(), self.series(naive), self.by_column()
+        by_series, (mse, mae), std = self.series(naive), self.by_column(), self.std.numpy()
         cells = self.total("cells").sum(0)
         blocks: dict[str, ColumnErrors] = {}
         for i, name in enumerate(names):
@@ -235,6 +251,7 @@ class ErrorSums:
 
     def flat(self, names: Iterable[str]) -> list[str]:
         """The target columns whose forecasts vary over a window's steps less than FLAT_SHARE of what the truth does."""
+        self._move(CPU)
         forecast, truth = self.variances.numpy()
         return [name for name, low in zip(names, forecast < FLAT_SHARE**2 * truth, strict=True) if low]
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from forecast.bounds import CalendarEncoding
 from forecast.layers.circular_conv import CircularConv
 from forecast.layers.dropout import Dropout
+from forecast.ops.columns import take_columns
 
 # Rows of the sinusoid tables: month 1-12, day 1-31, weekday 0-6, hour 0-23, quarter of the hour 0-3.
 CALENDAR_SIZES = (13, 32, 7, 24, 4)
@@ -85,7 +86,7 @@ class CovariateEmbedding(nn.Module):
 
     def forward(self, covariates: Float[Tensor, "B L K"]) -> Float[Tensor, "B L D"]:
         """Numbers in scaled units and the numbers of categories, held as floats (B, L, K) -> (B, L, D)."""
-        in_order = covariates[..., self.order]
+        in_order = take_columns(covariates, self.order)
         numbers, categories = in_order[..., : self.n_numbers], in_order[..., self.n_numbers :].long()
         parts = [] if self.numbers is None else [self.numbers(numbers)]
         parts += [table(categories[..., i]) for i, table in enumerate(self.tables)]

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from forecast.ops.columns import take_columns
+
 CATEGORY_WIDTH = 4  # numbers that a category has at each step
 
 
@@ -93,6 +95,6 @@ class ColumnsBeside(nn.Module):
 
     def steps(self, known: Float[Tensor, "B R F"]) -> Float[Tensor, "B R N"]:
         """Known features with the numbers of their categories: (B, R, F) -> (B, R, N)."""
-        parts = [known[..., self.numbers]] if self.numbers else []
+        parts = [take_columns(known, self.numbers)] if self.numbers else []
         parts += [table(known[..., i].long()) for i, table in zip(self.categories, self.tables, strict=True)]
         return torch.cat(parts, dim=2)

@@ -21,6 +21,7 @@ from forecast.layers.heads import merge_heads
 from forecast.layers.output_map import OutputMap
 from forecast.layers.window_scale import window_statistics
 from forecast.models.base import ForecastModel, WindowShape
+from forecast.ops.columns import take_columns
 
 # The next rows (B, M, C) and the calendar of the steps they predict (B, M, F) -> these steps (B, M, C), or with a
 # spread the O raw numbers of each column side by side (B, M, C * O). It keeps the rows of its earlier calls in a cache.
@@ -47,7 +48,7 @@ def roll_out(
     rows = torch.cat(steps, dim=1)
     if outputs == 1:
         return window.target_columns(rows)
-    return torch.unflatten(rows, 2, (-1, outputs))[:, :, list(window.targets)].flatten(2)
+    return window.target_columns(torch.unflatten(rows, 2, (-1, outputs))).flatten(2)
 
 
 def instance_normed_rows(
@@ -68,7 +69,7 @@ def instance_normed_rows(
         return model.as_parameters(rows(past, future), columns)
     mean, std = window_statistics(past)
     predicted = model.as_parameters(rows((past - mean) / std, (future - mean) / std), columns)
-    return model.moved(predicted, mean[:, :, list(columns)], std[:, :, list(columns)])
+    return model.moved(predicted, take_columns(mean, columns), take_columns(std, columns))
 
 
 def target_calendar(past_known: Float[Tensor, "B S F"], future_known: Float[Tensor, "B P F"]) -> Float[Tensor, "B R F"]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from forecast.layers.window_scale import window_statistics
 from forecast.models.spread import Spread
+from forecast.ops.columns import take_columns
 from forecast.ops.window_sums import WindowSums, window_sums
 
 Options = dict[str, object]  # of a model that chooses some itself, by their names
@@ -47,9 +48,8 @@ class WindowShape:
         return len(self.targets)
 
     def target_columns(self, columns: Float[Tensor, "B L C"]) -> Float[Tensor, "B L T"]:
-        """Of all columns the targets, in their order; no copy where they are all."""
-        everything = self.targets == tuple(range(self.n_columns))
-        return columns if everything else columns[:, :, list(self.targets)]
+        """Of all columns the targets, in their order; no copy where each follows the one before it."""
+        return take_columns(columns, self.targets)
 
     @property
     def widths(self) -> "Widths":
@@ -106,7 +106,7 @@ class ForecastModel(nn.Module):
             return self.as_parameters(self.forecast(past, past_known, future_known), targets)
         mean, std = window_statistics(past)
         forecast = self.as_parameters(self.forecast((past - mean) / std, past_known, future_known), targets)
-        return self.moved(forecast, mean[:, :, list(targets)], std[:, :, list(targets)])
+        return self.moved(forecast, take_columns(mean, targets), take_columns(std, targets))
 
     def interval(
         self,
@@ -186,7 +186,7 @@ class ForecastModel(nn.Module):
         past's among them, in all columns, says so with `trains_on_past`: then a panel's made-up cells are left out.
         What columns they are, where they are not the targets, it says with `learned_columns`.
         """
-        return self.predicted(past, past_known, future_known), future[:, :, list(self.window.targets)]
+        return self.predicted(past, past_known, future_known), self.window.target_columns(future)
 
     def prepare(self, rows: "FittingRows", whole: "FittingRows | None" = None) -> Options:
         """Fits what is fitted before the first gradient step, here nothing; returns the options that it has chosen.

@@ -45,7 +45,7 @@ class DLinear(ForecastModel):
     ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known
-        columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
+        columns = self.window.target_columns(past).transpose(1, 2)  # (B, T, L)
         trend = moving_average(columns, self.kernel_size)
         forecast: Tensor = self.trend(trend) + self.remainder(columns - trend)
         return by_step(forecast, self.window.outputs)

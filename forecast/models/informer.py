@@ -16,6 +16,7 @@ from forecast.layers.heads import merge_heads, mix_heads
 from forecast.models.autoregressive import instance_normed_rows
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.models.decoders import AutoregressiveDecoder, Decoder, OneShotDecoder
+from forecast.ops.columns import take_columns
 
 DecodeName = Literal["one_shot", "autoregressive"]
 DECODERS: Mapping[str, type[Decoder]] = {"one_shot": OneShotDecoder, "autoregressive": AutoregressiveDecoder}
@@ -117,7 +118,7 @@ class Informer(ForecastModel):
             future,
             columns=columns,
         )
-        return predicted, future[:, :, list(columns)]
+        return predicted, take_columns(future, columns)
 
     @property
     def learned_columns(self) -> tuple[int, ...]:

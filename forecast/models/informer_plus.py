@@ -17,6 +17,7 @@ from forecast.models.informer import Informer, InformerOptions
 from forecast.models.naive import SeasonalNaive
 from forecast.models.ridge import Ridge
 from forecast.models.variates import Variates
+from forecast.ops.columns import take_columns
 
 SKIPS: Mapping[str, Callable[..., FittedModel]] = {"ridge": Ridge, "seasonal": SeasonalNaive}
 
@@ -132,15 +133,15 @@ class InformerPlus(ForecastModel):
     ) -> Float[Tensor, "B P T *O"]:
         """The skip's forecast, or the window's place, and what the network adds to it in the window's deviations."""
         recent, known = past[:, -self.window.seq_len :], past_known[:, -self.window.seq_len :]
-        targets = list(self.window.targets)
+        targets = self.window.targets
         mean, std = self.place(recent)
         raw = self.forecast((recent - mean) / std, known, future_known)
-        base = mean[:, :, targets]
+        base = take_columns(mean, targets)
         if self.skip is not None:
             rows = self.skip.look_back
             base = self.skip(past[:, -rows:], past_known[:, -rows:], future_known)
             raw = raw * self.gate.repeat_interleave(self.window.outputs)
-        return self.moved(self.as_parameters(raw, self.window.targets), base, std[:, :, targets])
+        return self.moved(self.as_parameters(raw, targets), base, take_columns(std, targets))
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
@@ -166,7 +167,7 @@ class InformerPlus(ForecastModel):
         targets = self.window.target_columns(past).transpose(1, 2).flatten(0, 1).unsqueeze(2)
         if not self.window.observed:
             return targets
-        observed = past[:, :, list(self.window.observed)].repeat_interleave(self.window.n_targets, 0)
+        observed = take_columns(past, self.window.observed).repeat_interleave(self.window.n_targets, 0)
         return torch.cat([targets, observed], dim=2)
 
     def known_patches(self, known: Float[Tensor, "B R F"], *, first: bool) -> Float[Tensor, "B N G"]:

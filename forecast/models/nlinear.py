@@ -30,7 +30,7 @@ class NLinear(ForecastModel):
     ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features are not used."""
         del past_known, future_known
-        columns = past[:, :, list(self.window.targets)].transpose(1, 2)  # (B, T, L)
+        columns = self.window.target_columns(past).transpose(1, 2)  # (B, T, L)
         last = columns[:, :, -1:]
         forecast: Tensor = self.map(columns - last)
         if self.window.outputs == 1:

@@ -13,6 +13,7 @@ from forecast.layers.dropout import Dropout
 from forecast.layers.output_map import OutputMap
 from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
 from forecast.models.base import ForecastModel, WindowShape, by_step
+from forecast.ops.columns import take_columns
 
 # Learned positions start between minus this and this.
 POSITION_RANGE = 0.02
@@ -87,14 +88,14 @@ class PatchTST(ForecastModel):
     ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C) -> forecast (B, P, T); the known features (B, L + P, F) are used with covariates alone."""
         if self.beside is not None:
-            beside = self.beside(past[:, :, list(self.window.observed)], past_known, future_known)
+            beside = self.beside(take_columns(past, self.window.observed), past_known, future_known)
             return self.with_columns_beside(self.window.target_columns(past), beside)
         columns = past.transpose(1, 2).flatten(0, 1)  # (B * C, L)
         patches = self.embedding(cut_patches(columns, self.patch_len, self.stride))  # (B * C, N, D)
         encoded = self.encoder(self.dropout(patches + self.positions))
         forecast: Tensor = self.head(encoded.flatten(1))  # (B * C, P * O)
         by_column = forecast.reshape(past.shape[0], -1, forecast.shape[1])  # (B, C, P * O)
-        return by_step(by_column[:, list(self.window.targets)], self.window.outputs)
+        return by_step(take_columns(by_column, self.window.targets, 1), self.window.outputs)
 
     def with_columns_beside(
         self, targets: Float[Tensor, "B L T"], beside: Float[Tensor, "B N D"]

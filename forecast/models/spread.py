@@ -14,6 +14,7 @@ from scipy import special
 from torch import Tensor, nn
 
 from forecast.bounds import ASCENDING, LEVEL, are_ascending
+from forecast.ops.columns import take_columns
 
 MEDIAN = 0.5
 LEAST_SCALE = 1e-3  # in units of the model's forecast: a likelihood of rows that repeat would grow without end
@@ -247,7 +248,7 @@ class StudentT(Located):
     @property
     def target_freedom(self) -> Float[Tensor, " T"]:
         """Degrees of freedom of each target (T,)."""
-        return self.freedom if self.targets is None else self.freedom[list(self.targets)]
+        return self.freedom if self.targets is None else take_columns(self.freedom, self.targets, 0)
 
     def standard_quantiles(self, shares: Sequence[float]) -> npt.NDArray[np.float64]:
         """Of each target: (T, K)."""

@@ -10,6 +10,7 @@ from forecast.layers.dropout import Dropout
 from forecast.layers.output_map import OutputMap
 from forecast.models.base import WindowShape, by_step
 from forecast.models.informer import InformerOptions, distilling_encoder
+from forecast.ops.columns import take_columns
 
 
 class Variates(nn.Module):
@@ -56,4 +57,4 @@ class Variates(nn.Module):
                 known[i] = table(known[i].long()).squeeze(2)
             tokens = torch.cat([tokens, self.known(torch.stack(known, dim=1))], dim=1)
         encoded = self.encoder(self.dropout(tokens))  # (B, C + F, D)
-        return by_step(self.head(encoded[:, list(self.window.targets)]), self.window.outputs)
+        return by_step(self.head(take_columns(encoded, self.window.targets, 1)), self.window.outputs)

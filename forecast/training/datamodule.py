@@ -63,11 +63,14 @@ class ForecastDataModule(pl.LightningDataModule):
         """Gives the device's memory back."""
         self.device_data = None
 
-    def origins_of_step(self) -> pd.DatetimeIndex | None:
-        """The last known timestamps of the windows that the last step trained on, sorted; None before the first."""
+    def origins_of_step(self, step: int | None = None) -> pd.DatetimeIndex | None:
+        """The last known timestamps, sorted, of the windows that a step of this epoch trained on; None before any.
+
+        step: None for the last.
+        """
         if self.batches is None:
             return None
-        return self.learnt.origin_times("train", self.batches.last_step_windows())
+        return self.learnt.origin_times("train", self.batches.step_windows(step))
 
     def state_dict(self) -> dict[str, object]:
         """How far the epoch is."""

@@ -29,6 +29,7 @@ from forecast.models.base import ForecastModel, Options
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Cost, DataRecord
 from forecast.training.checkpoint import WrittenInPlace
+from forecast.training.compiled import check_recording
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.first_validation import FirstValidation
@@ -262,6 +263,8 @@ def make_trainer(
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
     limit_waiting(trainer, config.process_timeout)
+    where, gathered = trainer.strategy.root_device, trainer.accumulate_grad_batches
+    check_recording(config.compile, where, processes=trainer.world_size, gathered=gathered)
     if trainer.is_global_zero and (slower := slow_precision(str(trainer.precision), trainer.strategy.root_device)):
         log.warning(slower)
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():

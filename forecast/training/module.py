@@ -22,6 +22,7 @@ from forecast.models.base import ForecastModel
 from forecast.models.spread import Spread
 from forecast.training.callback_states import check_callbacks
 from forecast.training.checkpoint import best_by, monitored
+from forecast.training.compiled import FasterOutputs, Outputs
 from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
@@ -34,7 +35,7 @@ class ForecastModule(pl.LightningModule):
     optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, as those
     of `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
     spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, None for a training
-    that writes none. compiled: the mode of torch.compile for the training step, None leaves it as it is.
+    that writes none. compiled: the mode of `FasterOutputs`, None leaves the training step as it is.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ForecastModule(pl.LightningModule):
         self.record = record
         self.best_step: int | None = None  # of the validation that was the best so far
         self.validation_errors: ErrorSums | None = None  # of the validation that runs
-        self.window_errors: list[tuple[np.ndarray, np.ndarray]] = []  # of its windows, squared and absolute
+        self.window_errors: list[tuple[Tensor, Tensor]] = []  # of its windows, squared and absolute
         self.loss = torch.tensor(0.0)  # of the last training batch
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
@@ -66,10 +67,9 @@ class ForecastModule(pl.LightningModule):
         return forecast
 
     @cached_property
-    def training_outputs(self) -> Callable[..., tuple[Tensor, Tensor]]:
+    def training_outputs(self) -> Outputs:
         """The model's, compiled on request: the function and not the model, so that the names of weights stay."""
-        outputs = self.model.training_outputs
-        return outputs if self.compiled is None else torch.compile(outputs, mode=self.compiled)
+        return self.model.training_outputs if self.compiled is None else FasterOutputs(self.model, self.compiled)
 
     def training_step(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar."""
@@ -91,8 +91,9 @@ class ForecastModule(pl.LightningModule):
             loss = loss * (known.numel() / known.sum().clamp(min=1))
         squared = spread is None and isinstance(self.criterion, nn.MSELoss)
         name = "train/mse_scaled" if squared else "train/loss_scaled"
-        self.log(name, loss, prog_bar=True, batch_size=len(batch.target))
         self.loss = loss.detach()
+        if self.shows_step():
+            self.log(name, self.loss.cpu(), prog_bar=True, batch_size=len(batch.target))
         batches: TrainBatches | None = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
         if batches is None:
             return loss
@@ -104,6 +105,12 @@ class ForecastModule(pl.LightningModule):
             return loss * self.share_of_measured(known)
         # processes average their gradients: the weight makes that the mean over windows where batches differ in size
         return loss * float(batches.weight)
+
+    def shows_step(self) -> bool:
+        """Whether the loss of this step is told: reading it waits for a GPU, there in each log_every_n_steps alone."""
+        steps = self.trainer.fit_loop.epoch_loop._batches_that_stepped + 1  # as Lightning counts when it logs
+        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        return self.loss.device.type == "cpu" or self.trainer.is_last_batch or (every > 0 and steps % every == 0)
 
     def share_of_measured(self, known: Tensor) -> Tensor:
         """What a mean over this process's measured cells counts for, so that the average is that over those of all."""
@@ -128,7 +135,7 @@ class ForecastModule(pl.LightningModule):
             return
         for name, parts in zip(("mse", "mae"), zip(*of_windows, strict=True), strict=True):
             # each of n processes has every n-th batch: its halves are about those of all
-            for half, mean in zip(HALVES, half_means(np.concatenate(parts)), strict=True):
+            for half, mean in zip(HALVES, half_means(torch.cat(parts).cpu().numpy()), strict=True):
                 self.log(logged(half, name), torch.tensor(mean), sync_dist=True, logger=False)
         if self.trainer.world_size > 1:
             total = partial(self.trainer.strategy.reduce, reduce_op="sum")

@@ -108,9 +108,9 @@ class TrainBatches:
         together = sum(len(self._step_range(other)) for other in range(first, min(first + gathered, n_steps)))
         return gathered * len(self._step_range(step)) / together
 
-    def last_step_windows(self) -> list[int]:
-        """The numbers of the windows that all processes together took last."""
-        taken = self._step_range(self.position["batches"] - 1)
+    def step_windows(self, step: int | None = None) -> list[int]:
+        """The numbers of the windows that all processes together took in a step of this epoch, None: the last."""
+        taken = self._step_range(self.position["batches"] - 1 if step is None else step)
         windows: list[int] = self.sampler.permutation()[taken.start : taken.stop].tolist()
         return windows
 
@@ -145,7 +145,7 @@ class BatchesInOrder:
 
     def batch_indices(self, device: torch.device) -> list[Tensor]:
         """The numbers (B,) of the windows of each batch."""
-        return [part.to(device) for part in self.parts]
+        return list(torch.split(torch.cat(self.parts).to(device), [len(part) for part in self.parts]))  # one copy
 
     def advance(self, step: int, size: int) -> None:
         """A pass saves no position."""

@@ -5,10 +5,12 @@ import math
 import os
 import signal
 import threading
+from dataclasses import dataclass
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
+from torch.optim import Optimizer
 
 from forecast.bounds import Positive
 from forecast.errors import Terminated, UserError
@@ -41,28 +43,83 @@ class EarlyStop(EarlyStopping):
         super().load_state_dict({**state_dict, "patience": self.patience})
 
 
+@dataclass(frozen=True)
+class _Reached:
+    """Where the training is before a step of the optimizer. batch: its number in the epoch; None: nobody counts."""
+
+    number: int
+    epoch: int
+    batch: int | None
+
+
 class StopOnNonFinite(Callback):
     """Stops before a step whose loss or gradients are NaN or inf: the weights stay those of the step before.
 
     In float16 the gradients alone may overflow: there the scaler leaves such a step out, which is no fault.
+
+    every: steps after which the check is read, also before a validation, a checkpoint and the end of an epoch. Until
+    then the optimizer leaves the step and all that follow it out. None: each step, on a GPU STEPS, since reading waits
+    for it; an optimizer that cannot leave a step out is always read.
     """
 
-    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, *_: object) -> None:
+    STEPS = 50
+
+    def __init__(self, every: int | None = None) -> None:
+        self.every = every
+        self.steps: list[_Reached] = []  # that were not read yet
+        self.names: list[str] = []
+        self.first = self.loss = self.finite = torch.empty(0)  # the first bad of these, or -1; its loss and its flags
+
+    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Optimizer) -> None:
         """Raises UserError that names the step, the windows and the last good checkpoint."""
         gradients = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
         loss = module.loss
         assert isinstance(loss, torch.Tensor)
-        checked = [loss.float()]
-        if not trainer.precision.startswith("16"):
-            # the largest element: a Euclidean norm would overflow before the gradients do
-            checked.append(torch.nn.utils.get_total_norm(list(gradients.values()), norm_type=math.inf).float())
-        if torch.stack([value.to(loss.device) for value in checked]).isfinite().all():
+        scaled = trainer.precision.startswith("16")
+        # the largest elements: Euclidean norms would overflow before the gradients do
+        norms = [] if scaled or not gradients else torch._foreach_norm(list(gradients.values()), math.inf)
+        finite = torch.stack([loss.float(), *(norm.to(loss.device).float() for norm in norms)]).isfinite()
+        names = [name.removeprefix("model.") for name in gradients]
+        if names != self.names:  # the flags of the steps before are of others
+            self.read(trainer)
+            self.names = names
+        batches = getattr(trainer.datamodule, "batches", None)  # type: ignore[attr-defined]
+        batch = None if batches is None else batches.position["batches"] - 1
+        bad = torch.where(finite.all(), -1, len(self.steps))
+        if self.steps:
+            known = self.first >= 0
+            bad, loss = torch.where(known, self.first, bad), torch.where(known, self.loss, loss)
+            finite = torch.where(known, self.finite, finite)
+        self.first, self.loss, self.finite = bad, loss, finite
+        self.steps.append(_Reached(trainer.global_step, trainer.current_epoch, batch))
+        may_skip = getattr(optimizer, "_step_supports_amp_scaling", False) and not scaled
+        every = self.every or (self.STEPS if loss.device.type == "cuda" else 1)
+        if len(self.steps) >= every or not may_skip:
+            self.read(trainer)
+        if may_skip and every > 1:
+            optimizer.found_inf = (bad >= 0).float()  # type: ignore[attr-defined]
+
+    def on_validation_start(self, trainer: pl.Trainer, *_: object) -> None:
+        """Reads."""
+        self.read(trainer)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
+        """Reads: the next epoch has another order of windows."""
+        self.read(trainer)
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, *_: object) -> None:
+        """Reads: a checkpoint of a training that has diverged is none."""
+        self.read(trainer)
+
+    def read(self, trainer: pl.Trainer) -> None:
+        """Raises UserError for the first step since the last reading that was not finite."""
+        steps, self.steps = self.steps, []
+        if not steps or (place := int(self.first)) < 0:
             return
-        problem = f"the loss is {loss.item()}"
-        if loss.isfinite():
-            name = next(name for name, gradient in gradients.items() if not gradient.isfinite().all())
-            problem = f"the gradient of {name.removeprefix('model.')} is not finite"
-        origins = trainer.datamodule.origins_of_step()  # type: ignore[attr-defined]
+        step, names = steps[place], ["", *self.names]
+        name = names[int(self.finite.int().argmin())]
+        problem = f"the gradient of {name} is not finite" if name else f"the loss is {self.loss.item()}"
+        origins = trainer.datamodule.origins_of_step(step.batch)  # type: ignore[attr-defined]
         if origins is None:
             windows = "on the windows that trainer.overfit_batches chose"
         else:
@@ -71,7 +128,7 @@ class StopOnNonFinite(Callback):
                 f"on {len(origins)} windows whose last known timestamps lie between {origins[0]} and {origins[-1]}"
             )
         raise UserError(
-            f"step {trainer.global_step + 1} (epoch {trainer.current_epoch + 1}): {problem}, {windows}. "
+            f"step {step.number + 1} (epoch {step.epoch + 1}): {problem}, {windows}. "
             "The training has diverged: try a lower optim.lr or trainer.gradient_clip_val=1.0 in a new run. "
             + resume_hint(trainer.default_root_dir, "If the cause was temporary (a GPU, an override)")
         )

@@ -82,7 +82,8 @@ class Throughput(Callback):
         self._read_steps()
         self.samples += len(batch.target) * trainer.world_size
         if self._so_far()[0] - self.last_bar[0] >= BAR_SECONDS:
-            module.log("samples/s", self._rate(self.last_bar), prog_bar=True, logger=False, rank_zero_only=True)
+            rate = torch.tensor(self._rate(self.last_bar))  # on the CPU: Lightning puts a plain number on the GPU
+            module.log("samples/s", rate, prog_bar=True, logger=False, rank_zero_only=True)
             self.last_bar = self._so_far()
 
     def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:

@@ -133,7 +133,8 @@ def steps(tmp_path, monkeypatch):
         "def breaks(): raise KeyError('oops')\n"
         "def dies(): os._exit(9)\n"
         "def waits(seconds=600): time.sleep(seconds)\n"
-        "def works(seconds):\n    while time.process_time() < seconds: pass\n"
+        "def works(seconds):\n    end = time.time() + 30\n"
+        "    while time.process_time() < seconds and time.time() < end: pass\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     odd = "odd_steps"

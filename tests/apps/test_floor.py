@@ -92,6 +92,8 @@ def test_a_network_is_chosen_and_judged_with_its_floor(runs):
     assert of_sales(shown(free))["forecast"].min() < 0 <= of_sales(shown(cut))["forecast"].min() < LEAST
     errors = [json.loads((folder / "metrics.json").read_text())["val"]["scaled"]["mse"] for folder in (free, cut)]
     assert errors[1] < errors[0]
+    content = torch.load(cut / "checkpoints" / "best.ckpt", weights_only=True)
+    assert content["callbacks"]["CheckpointFiles"]["best_mse"] == pytest.approx(errors[1], rel=1e-4)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecast.apps.common.intervals import calibration_of
+from forecast.data.windows import Batch
 from forecast.evaluation.conformal import (
     Calibration,
     Unrest,
     blocks_needed,
+    calibrated_interval,
     conformal_margins,
 )
 
@@ -80,6 +82,19 @@ def test_an_interval_holds_its_point_and_those_of_lower_levels(seed):
     low, high = calibration(margins).widened(torch.randn(4, 13, C, generator=draws), point, own[0], own[1])
     assert (low <= point.unsqueeze(-1)).all() and (point.unsqueeze(-1) <= high).all()
     assert (low.diff(dim=-1) <= 0).all() and (high.diff(dim=-1) >= 0).all()
+
+
+def test_no_end_of_an_interval_is_below_the_floor_of_its_window():
+    past, floor = torch.randn(4, 13, C), torch.tensor([-0.5, 0.25]).expand(4, 1, T)
+    batch = Batch(past, past, past, past, past, floor=floor)
+    cut = calibration(2 * torch.ones(K, P, T))
+    point, low, high = calibrated_interval(cut, lambda past, *_: past[:, :P, :T], batch, rows=13)
+    assert torch.equal(point, past[:, :P, :T].maximum(floor))
+    for ends in (low, high):
+        assert (ends >= floor.unsqueeze(-1)).all()
+    free_low, free_high = cut.widened(past, point, point.unsqueeze(-1), point.unsqueeze(-1))
+    assert (free_low < floor.unsqueeze(-1)).any() and torch.equal(low, free_low.maximum(floor.unsqueeze(-1)))
+    assert torch.equal(high, free_high)
 
 
 def test_half_of_a_margin_follows_the_unrest_of_the_past():

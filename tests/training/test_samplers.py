@@ -52,7 +52,7 @@ def test_a_gradient_of_several_steps_is_the_mean_over_their_windows(windows, bat
     sizes, weights = [], []
     for step in range(n_steps):
         batches.advance(step, 1)
-        sizes.append(len(batches.last_step_windows()))
+        sizes.append(len(batches.step_windows()))
         weights.append(batches.accumulated_weight(gathered, n_steps) / gathered)  # Lightning divides by it
     for first in range(0, n_steps, gathered):
         size = sum(sizes[first : first + gathered])
@@ -114,7 +114,7 @@ def test_the_windows_of_the_last_step_are_those_of_all_processes():
     for rank in range(2):
         batches = train_batches(65, 16, rank=rank, world=2)
         for _, step in zip(taken(batches), taken(train_batches(65, 32)), strict=False):
-            assert batches.last_step_windows()[:32] == step
+            assert batches.step_windows()[:32] == step
 
 
 def test_a_mean_of_batches_resumed_in_the_middle_has_its_weight():

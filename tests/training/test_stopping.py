@@ -72,8 +72,8 @@ def before_a_step(precision, loss, gradient):
     weight.grad = torch.tensor([0.0, gradient, 1e30])
     module = SimpleNamespace(loss=torch.tensor(loss), named_parameters=lambda: [("model.head.weight", weight)])
     state = {"global_step": 6, "current_epoch": 2, "default_root_dir": "RUN", "precision": precision}
-    trainer = SimpleNamespace(**state, datamodule=SimpleNamespace(origins_of_step=lambda: None))
-    StopOnNonFinite().on_before_optimizer_step(trainer, module)
+    trainer = SimpleNamespace(**state, datamodule=SimpleNamespace(origins_of_step=lambda _: None))
+    StopOnNonFinite().on_before_optimizer_step(trainer, module, torch.optim.SGD([weight]))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,40 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_the_run_and_is_named(precis
 @pytest.mark.parametrize(("precision", "gradient"), [("32-true", 3e38), ("16-mixed", inf)])
 def test_a_large_gradient_is_no_fault_nor_in_float16_one_that_the_scaler_leaves_out(precision, gradient):
     before_a_step(precision, 1.0, gradient)
+
+
+STEPS_OF_EPOCH = 17
+
+
+@pytest.mark.parametrize("bad", [0, 4, 6, 9, 16, 20])
+@pytest.mark.parametrize("fault", ["loss", "gradient"])
+def test_a_check_that_is_read_later_names_the_same_step_and_leaves_the_same_weights(bad, fault):
+    """As on a GPU: read every 7 steps and at the end of an epoch, while a good and a bad step are computed alike."""
+    weight, other = (torch.nn.Parameter(torch.linspace(0, 1, n)) for n in (3, 5))
+    optimizer = torch.optim.Adam([weight, other], lr=0.1, fused=True)
+    guard, kept = StopOnNonFinite(every=7), []
+    module = SimpleNamespace(named_parameters=lambda: [("model.a", weight), ("model.b", other)])
+    steps = SimpleNamespace(position={"batches": 0})
+    datamodule = SimpleNamespace(batches=steps, origins_of_step=lambda step: [f"<{step}>"])
+    trainer = SimpleNamespace(global_step=0, current_epoch=0, default_root_dir="RUN", precision="32-true")
+    trainer.datamodule = datamodule
+    problem = "the loss is nan" if fault == "loss" else "the gradient of b is not finite"
+    place = rf"step {bad + 1} \(epoch {bad // STEPS_OF_EPOCH + 1}\): {problem}, .* lie between <{bad % STEPS_OF_EPOCH}>"
+    with pytest.raises(UserError, match=place):
+        for number in range(2 * STEPS_OF_EPOCH):
+            trainer.global_step, trainer.current_epoch = number, number // STEPS_OF_EPOCH
+            steps.position["batches"] = number % STEPS_OF_EPOCH + 1
+            module.loss = torch.tensor(nan if number == bad and fault == "loss" else 1.0)
+            weight.grad, other.grad = torch.full((3,), 0.5 + number), torch.full((5,), 2.0)
+            if number == bad and fault == "gradient":
+                other.grad[3] = inf
+            kept.append((weight.detach().clone(), other.detach().clone()))
+            guard.on_before_optimizer_step(trainer, module, optimizer)
+            optimizer.step()
+            if steps.position["batches"] == STEPS_OF_EPOCH:
+                guard.on_train_epoch_end(trainer)
+    assert torch.equal(weight, kept[bad][0]) and torch.equal(other, kept[bad][1])
+    assert len(kept) <= bad + 7 and (bad == 0 or not torch.equal(weight, kept[0][0]))
 
 
 @contextmanager
