@@ -83,7 +83,7 @@ def machine_rates(setting: Setting, *, side: int | None = None) -> dict[str, flo
         if name == TF32 and setting.device != "cuda":
             continue
         torch.set_float32_matmul_precision("high" if name == TF32 else "highest")
-        for size in (min(SMALL_SIDE, side), side):
+        for size in (side,) if setting.device == "cuda" else (min(SMALL_SIDE, side), side):
             left, right = (torch.randn(size, size, device=setting.device, dtype=dtype) for _ in range(2))
             product = functools.partial(torch.matmul, left, right, out=torch.matmul(left, right))
             measured[name] = 2 * size**3 / repeated(product, setting.device) / 1e9

@@ -23,6 +23,7 @@ gc.disable()  # until the tests begin: it would look again and again through wha
 # a fast run takes twenty seconds of a processor. __pycache__ is in .gitignore.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read before the first product on a GPU, of any test
 
 # Folders and files of `pytest -m core`, less what is slow and NOT_CORE: it trains, starts a process or takes long.
 CORE = (
@@ -47,7 +48,7 @@ NOT_CORE = (
     "test_a_check_finds_an_error_in_just_the_files_that_the_reader_refuses",
     "test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_count",
     "test_no_attention_calls_what_a_gpu_refuses_in_deterministic_mode",
-    "test_torch_is_to_use_large_pages_unless_the_user_says_otherwise",
+    "test_torch_is_to_use_large_pages_and_equal_products_unless_the_user_says_otherwise",
     "test_an_ablation_without_m_is_refused",
     "test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes",
     "test_every_file_of_a_run_is_read_without_pickle",

@@ -13,6 +13,8 @@ from forecast.errors import UserError
 # Read by torch when it is imported: "1" puts large tensors on a CPU into large pages, where Linux has them ("madvise",
 # "always"). Without, a tenth of a training step goes into asking for memory (docs/experiments.md, "Speed").
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"
+# Read once, before the first product on a GPU: with it, and not without, these give the same bits each time.
+CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
 def rank() -> int:

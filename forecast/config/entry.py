@@ -134,6 +134,7 @@ def _register() -> None:
     # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
+    os.environ.setdefault(distributed.CUBLAS_WORKSPACE, ":4096:8")
     foreign_yaml.install()
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own

@@ -51,16 +51,11 @@ def check_recording(mode: str | None, device: torch.device, *, processes: int, g
 
 
 class _Step(nn.Module):
-    """A model whose forward pass is that of a training step.
-
-    nodes: where gradients are added to weights. Each belongs to the stream on which it was made first, and lives as
-    long as somebody holds it: a recording, which has a stream of its own, must find them made.
-    """
+    """A model whose forward pass is that of a training step."""
 
     def __init__(self, model: ForecastModel) -> None:
         super().__init__()
         self.model = model
-        self.nodes = [p.expand_as(p).grad_fn.next_functions[0][0] for p in model.parameters() if p.requires_grad]  # type: ignore[union-attr]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What the step makes equal."""

@@ -33,6 +33,8 @@ HARMLESS = (
     r"The number of training batches \(\d+\) is smaller than the logging interval",
     # ours goes on after the batches that were trained on: the datamodule saves how many
     r"You're resuming from a checkpoint that ended before the epoch ended and your dataloader is not resumable",
+    # compile=graphs: gradients are added to weights on the stream of the recording, which torch waits for by itself
+    r"The AccumulateGrad node's stream does not match",
     # best.ckpt of the run that is continued stays where it is
     r"Checkpoint directory .* exists and is not empty",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from forecast.__main__ import exit_status
 from forecast.config.compose import choices, chosen, run_folder, task_overrides
-from forecast.config.distributed import LARGE_PAGES
+from forecast.config.distributed import CUBLAS_WORKSPACE, LARGE_PAGES
 from forecast.config.entry import run
 
 
@@ -42,6 +42,7 @@ def main(cfg):
         "seed": cfg.seed,
         "model": chosen("model"),
         "large pages": os.environ[LARGE_PAGES],
+        "workspace": os.environ[CUBLAS_WORKSPACE],
     }
     assert chosen("nothing") is None
     assert choices()["attention"] == chosen("attention")

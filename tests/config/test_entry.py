@@ -190,10 +190,15 @@ start("train")
     assert (end.returncode, end.stdout.splitlines()[-1]) == (0, "HEAVY []")
 
 
-@pytest.mark.parametrize(("users", "value"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
-def test_torch_is_to_use_large_pages_unless_the_user_says_otherwise(tmp_path, users, value):
-    report = ran(tmp_path, STUB, **users).stdout.splitlines()[-1]
-    assert json.loads(report.removeprefix("RAN "))["large pages"] == value
+@pytest.mark.parametrize(
+    ("users", "pages", "workspace"),
+    [({}, "1", ":4096:8"), ({"THP_MEM_ALLOC_ENABLE": "0", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}, "0", ":16:8")],
+)
+def test_torch_is_to_use_large_pages_and_equal_products_unless_the_user_says_otherwise(
+    tmp_path, users, pages, workspace
+):
+    report = json.loads(ran(tmp_path, STUB, **users).stdout.splitlines()[-1].removeprefix("RAN "))
+    assert (report["large pages"], report["workspace"]) == (pages, workspace)
 
 
 REFUSED = {

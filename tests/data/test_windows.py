@@ -271,3 +271,10 @@ def test_windows_of_a_mapped_file_are_scaled_as_they_are_drawn_to_the_same_bits(
                 Batch._fields, kept.__getitems__(numbers), other.__getitems__(numbers), strict=True
             ):
                 assert (one is None) == (two is None) and (one is None or torch.equal(one, two)), name
+
+
+def test_a_device_with_another_name_is_the_one_that_holds_the_rows():
+    """`cpu:0` is `cpu` and `cuda` is `cuda:0` to a tensor, but not to one another: all would be copied, or refused."""
+    data = prepared(panel([41, 53]), seq_len=7, pred_len=5)
+    windows = data.on(torch.device("cpu", 0)).windows("train")
+    assert windows.device == windows.home == torch.device("cpu")
