@@ -3,6 +3,7 @@
 The table writer is imported where it is called: it brings SciPy, which a process that measures need not load.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +17,11 @@ AUTHORS = "informer2020"
 BOTH = "forward+backward"
 # Key in a file of figures: heading, and what is measured.
 SECTIONS = {
-    "step": ("A training step", "Forward, loss, backward and optimizer; seq_len/label_len/pred_len, batch"),
+    "step": (
+        "A training step",
+        "Forward, loss, backward and optimizer; seq_len/label_len/pred_len, batch. graph: all of it recorded once and "
+        "replayed",
+    ),
     "duel": ("Attention beside the peers'", "Forward and backward of the mechanism alone, float32"),
     "attention": ("Every attention by length", "Forward and backward, batch 1: time and memory, and growth of time"),
     "data": ("Windows", "A shuffled epoch of train windows"),
@@ -144,10 +149,10 @@ def summary_lines(parts: Figures) -> list[str]:
 def summary(parts: Figures) -> Iterator[tuple[str, list[str]]]:
     """What was measured, and the figures, "-" for one that is missing."""
     steps: list[Figures] = parts.get("step", [])
-    for precision in PRECISIONS:
-        ratios = {size(row): times(row, f"ours {AUTHORS} {precision}", "fp32") for row in steps}
+    for way, precision in itertools.product(("", "graph"), PRECISIONS):
+        ratios = {size(row): times(row, f"ours {AUTHORS} {precision} {way}".strip(), "fp32") for row in steps}
         ratios = {name: ratio for name, ratio in ratios.items() if ratio != "-"}
-        yield f"training step {', '.join(ratios)}, {precision}", [*ratios.values()]
+        yield f"training step {', '.join(ratios)}, {precision}{', replayed' * bool(way)}", [*ratios.values()]
     for causal in (False, True):
         duel, form = [row for row in parts.get("duel", []) if row["causal"] == causal], "causal, " * causal
         lengths = ", ".join(f"{row['L']:,}" for row in duel)
@@ -156,7 +161,7 @@ def summary(parts: Figures) -> Iterator[tuple[str, list[str]]]:
         pairs = [(row["contenders"].get("ours full"), row["contenders"].get("ours prob")) for row in duel]
         beside = [f"{full['seconds'] / prob['seconds']:.1f}" for full, prob in pairs if full and prob]
         yield f"`attention=prob` beside our full attention, {form}the same", beside
-    for precision in PRECISIONS if "epoch" in parts else ():
+    for precision in (*PRECISIONS, "bf16-mixed graphs") if "epoch" in parts else ():
         what = f"from the CSV to the validation metric, {parts['epoch']['fraction']:.0%} of an epoch, {precision}"
         yield what, [times(parts["epoch"], f"ours {AUTHORS} {precision}", "fp32")]
     yield "window pipeline", [times(parts.get("data", {}), "ours")]
