@@ -14,6 +14,7 @@ import yaml
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import bound, expected, parameters
 from forecast.config.check import PROVIDED
+from forecast.config.other_words import ADVICE, KEYS
 from forecast.config.settings import (
     BacktestSettings,
     EvaluateSettings,
@@ -123,7 +124,19 @@ def config_lines() -> list[str]:
             lines += group_lines(group)
     for group in OVERLAYS:
         lines += overlay_lines(group)
-    return lines
+    return lines + word_lines()
+
+
+def word_lines() -> list[str]:
+    """A chapter: what users of other programs type, and our key."""
+    words: dict[str, list[str]] = {}
+    for word, key in KEYS.items():
+        words.setdefault(f"`{key}`", []).append(word)
+    for word, advice in ADVICE.items():
+        words.setdefault(advice, []).append(word)
+    rows = [[", ".join(f"`{name}`" for name in names), here] for here, names in words.items()]
+    lines = [f"| {' | '.join(row)} |" for row in [["typed elsewhere", "here"], ["---", "---"], *rows]]
+    return ["", "## Words of other programs {#words}", "", "They are answered with the key on the right.", "", *lines]
 
 
 def _placed_keys(text: str) -> Iterator[Key]:

@@ -53,6 +53,7 @@ Layers = Annotated[int, between(1, MOST_LAYERS)]  # each is made, whatever its s
 Networks = Annotated[int, between(1, MOST_NETWORKS)]
 Share = Annotated[float, SHARE]  # of dropped activations: with all dropped nothing is left
 Finite = Annotated[float, Bound(math.isfinite, "must be a finite number")]
+FromZero = Annotated[float, Bound(lambda number: 0 <= number < math.inf, "must be at least 0")]
 Scale = Annotated[float, ABOVE_0]  # of the scores of an attention
 Seed = Annotated[int, Bound(lambda number: 0 <= number <= LARGEST_SEED, f"must be between 0 and {LARGEST_SEED}")]
 Sampling = Literal["windows", "series"]

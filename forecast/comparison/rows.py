@@ -167,12 +167,16 @@ def _comparison(members: Sequence[Run]) -> Comparison:
 
 
 def _row_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
-    """`full` for attention=full where only the attention varies; key=value for keys, which mean little without."""
+    """`full` for attention=full where only the attention varies; key=value for keys, which mean little without.
+
+    That of a slot is its name alone.
+    """
     if not keys:
         return "all runs"
     if len(keys) == 1 and "." not in keys[0]:
         return str(values[0] if values[0] is not None else f"{keys[0]} as it is")
-    pairs = [f"{key}={value}" for key, value in zip(keys, values, strict=True) if value is not None]
+    named = [(key.removeprefix("attention@model."), value) for key, value in zip(keys, values, strict=True)]
+    pairs = [f"{key}={value}" for key, value in named if value is not None]
     return ", ".join(pairs) or "as it is"
 
 

@@ -14,6 +14,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from forecast.config import other_words
 from forecast.config.compose import compose_config, groups
 from forecast.config.values import CONF, as_typed, chosen_groups, walk
 from forecast.errors import UserError, closest, nearest
@@ -26,12 +27,6 @@ LONGEST_OVERRIDE = 20_000  # characters
 MOST_JOBS = 10_000  # of a range
 # A group of more options than MANY is answered with the NEAR nearest of them.
 MANY, NEAR = 30, 5
-
-# Words of other programs for our keys.
-WORDS = {
-    **dict.fromkeys(("horizon", "h", "forecast_horizon", "prediction_length", "output_chunk_length"), "pred_len"),
-    **dict.fromkeys(("lookback", "look_back", "context_length", "input_size", "input_chunk_length"), "seq_len"),
-}
 
 LAUNCHER = "hydra/launcher"
 EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm"}
@@ -232,8 +227,8 @@ def _unknown_key(override: Override, places: list[str], keys: list[str], names: 
     of_hydra = key.startswith("hydra") and not key.startswith("hydra.launcher.")
     if key in names or key in keys or of_hydra or override.is_force_add():
         return ""
-    if WORDS.get(key) in keys:
-        return f"'{key}' is no key of the config. Did you mean '{WORDS[key]}'?"
+    if answer := other_words.answer(key, [*keys, *names]):
+        return f"'{key}' is no key of the config{answer}"
     parent = key.rpartition(".")[0]
     siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
     if not siblings:

@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch.optim import Optimizer
 
-from forecast.bounds import Positive
+from forecast.bounds import FromZero, Positive
 from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import best_by, is_between_batches, monitored, resume_hint, save_checkpoint
 
@@ -22,12 +22,13 @@ log = logging.getLogger(__name__)
 class EarlyStop(EarlyStopping):
     """Ends the training when `patience` validations in a row did not lower the error that chooses best.ckpt.
 
-    Or when that is not finite.
+    Or when that is not finite. min_delta: what counts as lower, in units of that error.
     """
 
-    def __init__(self, *, patience: Positive = 3) -> None:
+    def __init__(self, *, patience: Positive = 3, min_delta: FromZero = 0.0) -> None:
         # not at the end of an epoch: without validations there is nothing to stop on
-        super().__init__(monitored("mse"), patience=patience, check_on_train_epoch_end=False)
+        name = monitored("mse")
+        super().__init__(name, patience=patience, min_delta=min_delta, check_on_train_epoch_end=False)
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Takes the error from what writes best.ckpt."""
