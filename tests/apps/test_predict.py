@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,20 @@ def refused(capsys, folder, best, *changes, output="f.csv"):
     text = refusal(capsys, "predict", f"ckpt_path={best}", *changes, *paths)
     assert not (folder / "f.csv").exists()
     return text
+
+
+NOT_FOR_A_FORECAST = ("sklearn", "scipy.stats", "scipy.optimize", "lightning", "tensorboard", "sympy", "jinja2")
+
+
+def test_a_forecast_from_the_shell_imports_nothing_of_a_training(tmp_path, best):
+    """It takes one and a half times as long as importing torch and pandas; each of these would add to that."""
+    script = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=open('modules', 'w'))); "
+    script += "from forecast.__main__ import main; sys.argv[:1] = ['forecast']; main()"
+    words = [sys.executable, "-c", script, "predict", f"ckpt_path={best}", "hydra.run.dir=run"]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
+    modules = (tmp_path / "modules").read_text().split()
+    assert "torch" in modules and not {*NOT_FOR_A_FORECAST} & {*modules}
+    assert not [name for name in modules if name.startswith(("forecast.apps.auto", "forecast.training."))]
 
 
 def test_the_forecast_is_wide_has_the_next_timestamps_and_original_units(tmp_path, best):

@@ -90,7 +90,7 @@ def test_logsparse_attention_of_many_steps_is_compiled_without_a_break(causal):
     assert breaks(LogSparseAttention(causal=causal, layer=0), *inputs) == (0, [])
 
 
-# Why these break is in docs/attentions.md, "torch.compile": how often at most, and what a reason names.
+# Why these break is in docs/attentions.md, "Faster steps": how often at most, and what a reason names.
 BROKEN = {
     "reformer": (7, ("get_rng_state", "requires_grad_()")),
     "sha": (6, ("LSTM",)),
