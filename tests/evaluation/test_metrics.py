@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from devices import META, other_device
 from sklearn.metrics import mean_absolute_error as mean_absolute_error_of
 from sklearn.metrics import mean_squared_error as mean_squared_error_of
 from utilsforecast import losses
@@ -13,7 +14,7 @@ from utilsforecast import losses
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.evaluation.metrics import UNIT_FREE, ErrorSums, mean_squared_error
+from forecast.evaluation.metrics import SUMMED, UNIT_FREE, ErrorSums, mean_squared_error
 from forecast.evaluation.naive_errors import BeforeEachWindow, naive_errors
 
 N, P, T = 37, 5, 3
@@ -278,3 +279,31 @@ def test_flat_columns_vary_less_than_a_tenth_of_the_truth_within_a_window(foreca
 def test_the_loss_is_the_mean_over_everything():
     forecast, target = both()
     assert mean_squared_error(forecast, target).item() == pytest.approx(float(((forecast - target) ** 2).mean()))
+
+
+@pytest.mark.parametrize("with_gaps", [False, True])
+@pytest.mark.parametrize("of_series", [False, True])
+def test_a_batch_on_another_device_is_added_without_a_wait_and_its_sums_are_the_same(of_series, with_gaps):
+    generator = torch.Generator().manual_seed(3)
+    forecast, target = (torch.randn(13, 7, 3, generator=generator) for _ in range(2))
+    measured = torch.rand(13, 7, 3, generator=generator) < 0.8 if with_gaps else None
+    series = torch.arange(13) % 5 if of_series else None
+    here, there = (ErrorSums(7, np.full((5, 3), 0.5), np.full((5, 3), 2.0)) for _ in range(2))
+    batch = (forecast, target, measured, series)
+    with other_device() as waits:
+        moved = [part if part is None else part.to(META) for part in batch]
+        for _ in range(2):  # the first brings the sums there
+            waits.clear()
+            of_windows = there.update(*moved)
+        assert not waits and all(part.device == META for part in of_windows)
+        means = [part.cpu() for part in of_windows]
+        assert waits  # to read them is to wait
+        there.total("squared")
+    for _ in range(2):
+        expected = here.update(*batch)
+    for actual, mean in zip(means, expected, strict=True):
+        torch.testing.assert_close(actual, mean, equal_nan=True)
+    assert there.n_windows == here.n_windows == 26
+    for name in SUMMED:
+        np.testing.assert_allclose(there.total(name), here.total(name))
+    np.testing.assert_allclose(there.steps(), here.steps())
