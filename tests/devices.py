@@ -75,6 +75,8 @@ class Lists(TorchFunctionMode):
 
 def there(tensor):
     """The tensor of a list, on META; a single number goes along with the operation that takes it."""
+    if isinstance(tensor, Elsewhere):
+        return tensor
     if tensor.dim():
         wait("a list of numbers")
     return Elsewhere(tensor)

@@ -108,9 +108,10 @@ class ForecastModule(pl.LightningModule):
 
     def shows_step(self) -> bool:
         """Whether the loss of this step is told: reading it waits for a GPU, there in each log_every_n_steps alone."""
-        steps = self.trainer.fit_loop.epoch_loop._batches_that_stepped + 1  # as Lightning counts when it logs
+        if self.loss.device.type == "cpu" or self.trainer.is_last_batch:
+            return True
         every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
-        return self.loss.device.type == "cpu" or self.trainer.is_last_batch or (every > 0 and steps % every == 0)
+        return bool(every) and (self.trainer.global_step + 1) % every == 0
 
     def share_of_measured(self, known: Tensor) -> Tensor:
         """What a mean over this process's measured cells counts for, so that the average is that over those of all."""

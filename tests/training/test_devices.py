@@ -102,6 +102,7 @@ def trained(data, device, world):
         gradient_clip_val=None,
         precision="32-true",
         accumulate_grad_batches=1,
+        is_last_batch=True,  # whose loss is told
         num_training_batches=len(data.windows("train")),
     )
     logged = []
