@@ -26,7 +26,6 @@ KEYS = {
     "val_check_steps": "trainer.val_check_interval",
     **dict.fromkeys(("grad_clip", "clip_grad", "gradient_clip"), "trainer.gradient_clip_val"),
     **dict.fromkeys(("early_stop_patience_steps", "patience"), "callbacks.early_stopping.patience"),
-    "min_delta": "callbacks.early_stopping.min_delta",
     **dict.fromkeys(("root_path", "data_dir"), "data.root"),
     **dict.fromkeys(("data_path", "csv", "file"), "data.path"),
     **dict.fromkeys(("batch", "bs", "train_batch_size"), "data.batch_size"),
@@ -43,6 +42,7 @@ ADVICE = {
     **dict.fromkeys(("flash", "sdpa", "flash_attention"), "attention=full takes the fastest kernel that torch has"),
     **dict.fromkeys(("time_limit", "minutes"), "a search within so many minutes is forecast auto FILE --minutes 10"),
     **dict.fromkeys(("checkpoints", "output_dir", "log_dir"), "the folder of a run is hydra.run.dir=FOLDER"),
+    "min_delta": "say +callbacks.early_stopping.min_delta=0.001, with the plus",
     "is_training": "forecast train trains, forecast evaluate evaluates",
 }
 

@@ -47,7 +47,7 @@ class WindowShape:
         """T."""
         return len(self.targets)
 
-    def target_columns(self, columns: Float[Tensor, "B L C"]) -> Float[Tensor, "B L T"]:
+    def target_columns(self, columns: Float[Tensor, "B L C *O"]) -> Float[Tensor, "B L T *O"]:
         """Of all columns the targets, in their order; no copy where each follows the one before it."""
         return take_columns(columns, self.targets)
 

@@ -17,5 +17,5 @@ def take_columns(x: Tensor, columns: Sequence[int], dim: int = 2) -> Tensor:
             runs[-1][1] += 1
         else:
             runs.append([column, 1])
-    parts = [x.narrow(dim, begin, length) for begin, length in runs]
+    parts = [x.narrow(dim, begin, length) for begin, length in runs or [[0, 0]]]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim)

@@ -62,7 +62,7 @@ def test_without_overrides_it_is_the_saved_config_with_the_new_path():
         ("checks.leakage=false", "checks.leakage", False),
         ("process_timeout=30", "process_timeout", 30),
         ("++trainer.max_time={hours:1}", "trainer.max_time", {"hours": 1}),
-        ("+callbacks.early_stopping.verbose=true", "callbacks.early_stopping.verbose", True),
+        ("+callbacks.early_stopping.min_delta=0.5", "callbacks.early_stopping.min_delta", 0.5),
         ("trainer.max_epochs=${seed}", "trainer.max_epochs", 1),
     ],
 )

@@ -6,11 +6,11 @@ import torch
 from forecast.ops.columns import take_columns
 
 
-@pytest.mark.parametrize("columns", [(0, 1, 2, 3, 4), (4,), (1, 2), (3, 0, 1), (4, 2, 2, 3)])
+@pytest.mark.parametrize("columns", [(0, 1, 2, 3, 4), (4,), (1, 2), (3, 0, 1), (4, 2, 2, 3), ()])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_they_are_what_indexing_gives(columns, dim):
     x = torch.randn(5, 5, 5, requires_grad=True)
-    actual, expected = take_columns(x, columns, dim), x.index_select(dim, torch.tensor(columns))
+    actual, expected = take_columns(x, columns, dim), x.index_select(dim, torch.tensor(columns, dtype=torch.long))
     assert torch.equal(actual, expected)
     weight = torch.randn_like(expected)
     gradients = (torch.autograd.grad((y * weight).sum(), x)[0] for y in (actual, expected))
