@@ -13,7 +13,6 @@ from forecast.data.panel import PanelFrame
 from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
-from forecast.ops.columns import take_columns
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
 SERIES_SHARE = 0.25
@@ -158,7 +157,10 @@ class Windows(Dataset[Batch]):
         # Rows of one piece of memory, where no window reaches over the beginning of its series.
         reaching = (origins.first - frame.offsets[:-1] < self.look_back)[origins.counts > 0]
         self._whole = not bool(reaching.any())
-        self._targets = tuple(targets)
+        # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
+        columns, one_piece = list(targets), list(targets) == list(range(targets[0], targets[-1] + 1))
+        self._targets = slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=self.home)
+        self._all = columns == list(range(n_columns))
 
     def __len__(self) -> int:
         return len(self.origins) if self.chosen is None else len(self.chosen)
@@ -226,11 +228,11 @@ class Windows(Dataset[Batch]):
         measured = None
         if self._measured is not None:
             rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
-            measured = take_columns(self._measured[rows], self._targets)
+            measured = self._measured[rows][..., self._targets]
         floor = None
         if self._floor is not None:
             floor = self._scaled_floor(series) if self._floors is None else self._floors[series]
-            floor = take_columns(floor[:, None], self._targets)
+            floor = floor[:, None, self._targets]
         if self.device != self.home:
             both, series = self._moved(both), self._moved(series)
             before, measured, learnt, floor = (
@@ -238,7 +240,7 @@ class Windows(Dataset[Batch]):
             )
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
-        target = take_columns(future, self._targets)
+        target = future if self._all else future[..., self._targets]
         of_past = both[:, past, :c], known[:, past]
         return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
 

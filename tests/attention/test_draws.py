@@ -57,3 +57,15 @@ def test_an_attention_draws_in_its_own_way_from_its_seed_and_layer(kind, name, s
     assert torch.equal(getattr(mechanism, name)(*SIZES), sampler(eval_seed=8, layer=3).eval()(*SIZES))
     mechanism.train()
     assert not torch.equal(getattr(mechanism, name)(*SIZES), getattr(mechanism, name)(*SIZES))
+
+
+@SAMPLERS
+def test_what_is_kept_of_an_evaluation_is_drawn_anew_for_other_sizes(sampler):
+    draw, (*sizes, third, device) = sampler(eval_seed=8, layer=3).eval(), SIZES
+    first = draw(*SIZES)
+    assert draw(*SIZES) is first  # no copy from the host
+    other = draw(*sizes, third + 2, device)
+    assert torch.equal(other, sampler(eval_seed=8, layer=3).eval()(*sizes, third + 2, device))
+    with torch.inference_mode():
+        kept = sampler(eval_seed=8, layer=3).eval()(*SIZES)
+    assert not kept.is_inference() and torch.equal(kept, first)
