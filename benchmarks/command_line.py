@@ -30,7 +30,7 @@ PARTS = {
     "cluster": ("a panel forecast by one and by two nodes of a Ray cluster on this machine, beside plain shards", ""),
 }
 ALONE = ("cluster",)  # no part of `all`: it needs the extra `ray`, and both cores for itself
-# With --device cuda `all` measures these of each part, within 8 minutes; "panels" is work of a CPU and a disk.
+# With --device cuda `all` measures these of each part, meant for 8 minutes; "panels" is work of a CPU and a disk.
 ON_GPU = {
     "data": "--budget 2",
     "attention": "--budget 0.5 --rounds 12 --limit 3 --lengths 1024 4096 16384",

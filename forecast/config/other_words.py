@@ -34,7 +34,7 @@ KEYS = {
     **dict.fromkeys(("id_col", "item_id", "unique_id"), "data.id_column"),
     **dict.fromkeys(("futr_exog_list", "known_covariates_names", "future_covariates"), "data.known"),
 }
-# Word -> what to do instead.
+# Word -> what to do instead, in a training.
 ADVICE = {
     "itr": "for three runs say -m seed=1,2,3",
     **dict.fromkeys(("gpus", "gpu", "use_gpu", "use_multi_gpu"), "say trainer=gpu, or trainer=ddp for several"),
@@ -51,4 +51,4 @@ def answer(word: str, known: Collection[str]) -> str:
     """What follows "is no key of the config" for a word; empty for one of nobody, and where our key is not `known`."""
     if KEYS.get(word) in known:
         return f". Did you mean '{KEYS[word]}'?"
-    return f": {ADVICE[word]}" if word in ADVICE else ""
+    return f": {ADVICE[word]}" if word in ADVICE and "trainer.devices" in known else ""

@@ -101,7 +101,7 @@ class StopOnNonFinite(Callback):
             optimizer.found_inf = (bad >= 0).float()  # type: ignore[attr-defined]
 
     def on_validation_start(self, trainer: pl.Trainer, *_: object) -> None:
-        """Reads."""
+        """Reads: a validation waits for the GPU anyway, and chooses best.ckpt."""
         self.read(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:

@@ -38,5 +38,7 @@ def test_they_are_answered_on_the_command_line(capsys, words, text):
     assert text in refusal(capsys, "train", words)
 
 
-def test_a_key_that_this_config_lacks_is_not_offered():
+def test_what_this_config_lacks_is_not_offered(capsys):
     assert answer("e_layers", ["model.d_model"]) == ""
+    text = refusal(capsys, "predict", "gpus=1")  # which has no trainer
+    assert "'gpus' is no key of the config" in text and "trainer" not in text
