@@ -23,6 +23,7 @@ from forecast.config.settings import (
     TuneSettings,
     UpdateSettings,
 )
+from forecast.config.trials import OVERLAYS  # their options set keys of other groups and name no class
 from forecast.config.values import CONF
 
 SETTINGS = {
@@ -33,8 +34,6 @@ SETTINGS = {
     "predict": PredictSettings,
     "update": UpdateSettings,
 }
-# Their options set keys of other groups and name no class.
-OVERLAYS = ("experiment", "variant")
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ def train(cfg: DictConfig) -> None:
         "overrides": task_overrides(),
         "job": job_number(),
     }
+    info["tags"] = list(plan.config.tags)
     if rank() == 0:
         write_run_info(plan.folder, info)
     try:

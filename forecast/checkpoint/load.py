@@ -277,7 +277,7 @@ def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
     spread = spread_of(config.loss)
     window = window_of(config, data, outputs=1 if spread is None else spread.n_outputs)
     try:
-        members = [config.model.build(ForecastModel, window=window) for _ in range(config.seeds)]
+        members = [config.model.build(ForecastModel, window=window) for _ in range(config.networks)]
     except Exception as error:
         if not is_too_large(error):
             raise

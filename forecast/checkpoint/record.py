@@ -23,7 +23,7 @@ FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitt
 RECORD = "forecast"  # the key of our part
 SERIES = "series"  # its entry on the series of the training
 REFIT = "refit"  # its entry on the rows that a model was trained on once more
-FORMAT = 3  # raised when another program could misread a file
+FORMAT = 4  # raised when another program could misread a file
 
 
 class SeriesState(TypedDict):

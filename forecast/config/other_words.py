@@ -36,7 +36,7 @@ KEYS = {
 }
 # Word -> what to do instead, in a training.
 ADVICE = {
-    "itr": "for three runs say -m seed=1,2,3",
+    **dict.fromkeys(("itr", "seeds"), "for three runs say -m seed=1,2,3; for the mean of three networks, networks=3"),
     **dict.fromkeys(("gpus", "gpu", "use_gpu", "use_multi_gpu"), "say trainer=gpu, or trainer=ddp for several"),
     **dict.fromkeys(("num_workers", "n_workers"), "windows are gathered faster than processes could hand them over"),
     **dict.fromkeys(("flash", "sdpa", "flash_attention"), "attention=full takes the fastest kernel that torch has"),

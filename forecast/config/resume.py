@@ -18,7 +18,7 @@ from forecast.config.values import as_typed, chosen_groups, walk
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value
 
-FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout")
+FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout", "tags")
 
 # What the text of a checkpoint may choose of loggers, trainer and callbacks: names, which are no path and no address.
 NAMES = (

@@ -175,9 +175,9 @@ RULES: tuple[Rule, ...] = (
         f"each is a process of its own, and here are {MOST_DEVICES} at most. Leave it out, or say fewer",
     ),
     Rule(
-        ("seeds", "model._target_"),
-        lambda seeds, model: seeds == 1 or not _extends(model, _FITTED),
-        "this model is fitted at once and draws nothing: every seed gives the same. Leave seeds out",
+        ("networks", "model._target_"),
+        lambda networks, model: networks == 1 or not _extends(model, _FITTED),
+        "this model is fitted at once and draws nothing: every seed gives the same. Leave networks out",
     ),
     Rule(
         ("model.runs",),

@@ -33,7 +33,7 @@ class TrainSettings:
     """The keys of train.yaml that belong to no group."""
 
     seed: Seed
-    seeds: Networks
+    networks: Networks
     eval_seed: Seed | None
     seq_len: Positive
     label_len: Annotated[int, at_least(0)]
@@ -43,6 +43,7 @@ class TrainSettings:
     compile: Literal["graphs", "default", "reduce-overhead", "max-autotune"] | None
     initial_weights: str | None
     refit: Literal["val"] | bool
+    tags: Sequence[str]
     process_timeout: Positive
     ckpt_path: str | None
     checks: Checks

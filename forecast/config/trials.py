@@ -19,7 +19,7 @@ from forecast.files import write_text
 from forecast.text.overrides import hydra_value
 
 EXPERIMENT = "experiment"
-OVERLAYS = (EXPERIMENT, "variant")  # they name keys of other groups, and an experiment cannot choose them
+OVERLAYS = (EXPERIMENT, "variant", "debug")  # they name keys of other groups, and an experiment cannot choose them
 
 
 class TrainConfig(NamedTuple):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-KeysValues = tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]
+KeysValues = tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]
 
 
 class LastRows:
@@ -38,7 +38,8 @@ class LayerCache:
     """The keys and values of one causal self-attention layer, and the last rows of its input.
 
     capacity: how many steps fit, the length of the whole sequence. lookback: how many earlier rows of the input a
-    projected row depends on. The keys and values, (B, H, capacity, E) each, take dtype and device from the first steps.
+    projected row depends on. Keys (B, H, capacity, E) and values (B, H, capacity, V) are of the first steps' dtype and
+    device.
     """
 
     def __init__(self, capacity: int, *, lookback: int = 0) -> None:
@@ -47,10 +48,8 @@ class LayerCache:
         self.inputs = LastRows(lookback)
         self._keys_values: KeysValues | None = None
 
-    def append(
-        self, k: Float[Tensor, "B H M E"], v: Float[Tensor, "B H M E"]
-    ) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """Stores the keys and values of the next M steps; returns those of all K steps so far, (B, H, K, E) each.
+    def append(self, k: Float[Tensor, "B H M E"], v: Float[Tensor, "B H M V"]) -> KeysValues:
+        """Stores keys and values of the next M steps; returns those of all K so far: (B, H, K, E), (B, H, K, V).
 
         Raises ValueError when they do not fit, or are of another batch size than those before.
         """
@@ -62,8 +61,8 @@ class LayerCache:
             )
         if self._keys_values is None:
             # room for all steps at once: joining them step after step would copy the earlier ones each time
-            sizes = (*k.shape[:2], self.capacity, k.shape[3])
-            self._keys_values = k.new_empty(sizes), v.new_empty(sizes)
+            room = (*k.shape[:2], self.capacity)
+            self._keys_values = k.new_empty(*room, k.shape[3]), v.new_empty(*room, v.shape[3])
         keys, values = self._keys_values
         if keys.shape[0] != k.shape[0]:  # one window would be copied to all
             raise ValueError(f"the cache is of {len(keys)} windows, got steps of {len(k)}: use a new one for a batch")

@@ -13,36 +13,39 @@ from forecast.layers.heads import split_heads
 class Projection(nn.Module):
     """From sequences to queries, keys and values by head, and from the merged heads back.
 
-    d_model: width D of the sequences. n_heads: H. lookback: how many earlier steps a row depends on.
+    d_model: width D of the sequences. n_heads: H. d_keys, d_values: widths E of a head's queries and keys and V of its
+    values, None for D / H. lookback: how many earlier steps a row depends on.
     Raises ValueError unless d_model is a multiple of n_heads.
     """
 
     lookback = 0
 
-    def __init__(self, *, d_model: int, n_heads: int) -> None:
+    def __init__(self, *, d_model: int, n_heads: int, d_keys: int | None = None, d_values: int | None = None) -> None:
         super().__init__()
         if d_model % n_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of n_heads ({n_heads})")
         self.d_model = d_model
         self.n_heads = n_heads
+        self.keys_width = n_heads * (d_keys or d_model // n_heads)
+        self.values_width = n_heads * (d_values or d_model // n_heads)
 
     def forward(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
-    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E) twice."""
+    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E), (B, H, K, V)."""
         return self.queries(x), *self.keys_values(memory)
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
         """(B, Q, D) -> (B, H, Q, E)."""
         raise NotImplementedError
 
-    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """(B, K, D) -> (B, H, K, E) twice."""
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """(B, K, D) -> (B, H, K, E), (B, H, K, V)."""
         raise NotImplementedError
 
     def make_output(self) -> nn.Module:
-        """The map (B, Q, D) -> (B, Q, D) after the heads are merged."""
-        return nn.Linear(self.d_model, self.d_model)
+        """The map (B, Q, H V) -> (B, Q, D) after the heads are merged."""
+        return nn.Linear(self.values_width, self.d_model)
 
     @classmethod
     def splits(cls) -> bool:
@@ -53,29 +56,32 @@ class Projection(nn.Module):
 class StandardProjection(Projection):
     """Linear maps with bias to queries, keys and values, held as one matrix: in self-attention it is one product."""
 
-    def __init__(self, *, d_model: int, n_heads: int) -> None:
-        super().__init__(d_model=d_model, n_heads=n_heads)
+    def __init__(
+        self, *, d_model: int, n_heads: int, d_keys: Positive | None = None, d_values: Positive | None = None
+    ) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads, d_keys=d_keys, d_values=d_values)
         # rows for queries, keys, values: the weights of checkpoints depend on the order
-        self.query_key_value = nn.Linear(d_model, 3 * d_model)
+        self.query_key_value = nn.Linear(d_model, 2 * self.keys_width + self.values_width)
 
     def forward(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
-    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E) twice."""
+    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E), (B, H, K, V)."""
         if memory is not x:
             return super().forward(x, memory)
-        q, k, v = self.query_key_value(x).chunk(3, dim=-1)
+        q, k, v = self.query_key_value(x).split((self.keys_width, self.keys_width, self.values_width), dim=-1)
         return split_heads(q, self.n_heads), split_heads(k, self.n_heads), split_heads(v, self.n_heads)
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
         """(B, Q, D) -> (B, H, Q, E)."""
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
-        return split_heads(F.linear(x, weight[: self.d_model], bias[: self.d_model]), self.n_heads)
+        return split_heads(F.linear(x, weight[: self.keys_width], bias[: self.keys_width]), self.n_heads)
 
-    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """(B, K, D) -> (B, H, K, E) twice."""
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """(B, K, D) -> (B, H, K, E), (B, H, K, V)."""
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
-        k, v = F.linear(memory, weight[self.d_model :], bias[self.d_model :]).chunk(2, dim=-1)
+        keys_values = F.linear(memory, weight[self.keys_width :], bias[self.keys_width :])
+        k, v = keys_values.split((self.keys_width, self.values_width), dim=-1)
         return split_heads(k, self.n_heads), split_heads(v, self.n_heads)
 
 
@@ -104,19 +110,27 @@ class ConvProjection(Projection):
     Forecasting", section 4.1; kernel_size 1 is the standard projection.
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, kernel_size: Positive = 3) -> None:
-        super().__init__(d_model=d_model, n_heads=n_heads)
-        self.query = CausalConv(d_model, d_model, kernel_size=kernel_size)
-        self.key = CausalConv(d_model, d_model, kernel_size=kernel_size)
-        self.value = nn.Linear(d_model, d_model)
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        n_heads: int,
+        kernel_size: Positive = 3,
+        d_keys: Positive | None = None,
+        d_values: Positive | None = None,
+    ) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads, d_keys=d_keys, d_values=d_values)
+        self.query = CausalConv(d_model, self.keys_width, kernel_size=kernel_size)
+        self.key = CausalConv(d_model, self.keys_width, kernel_size=kernel_size)
+        self.value = nn.Linear(d_model, self.values_width)
         self.lookback = kernel_size - 1
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
         """(B, Q, D) -> (B, H, Q, E)."""
         return split_heads(self.query(x), self.n_heads)
 
-    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """(B, K, D) -> (B, H, K, E) twice."""
+    def keys_values(self, memory: Float[Tensor, "B K D"]) -> tuple[Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """(B, K, D) -> (B, H, K, E), (B, H, K, V)."""
         return split_heads(self.key(memory), self.n_heads), split_heads(self.value(memory), self.n_heads)
 
 
@@ -127,15 +141,17 @@ class SharedQueryKeyProjection(Projection):
     are two.
     """
 
-    def __init__(self, *, d_model: int, n_heads: int) -> None:
-        super().__init__(d_model=d_model, n_heads=n_heads)
-        self.query_key = nn.Linear(d_model, d_model, bias=False)
-        self.value = nn.Linear(d_model, d_model, bias=False)
+    def __init__(
+        self, *, d_model: int, n_heads: int, d_keys: Positive | None = None, d_values: Positive | None = None
+    ) -> None:
+        super().__init__(d_model=d_model, n_heads=n_heads, d_keys=d_keys, d_values=d_values)
+        self.query_key = nn.Linear(d_model, self.keys_width, bias=False)
+        self.value = nn.Linear(d_model, self.values_width, bias=False)
 
     def forward(
         self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]
-    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K E"]]:
-        """Queries, keys and values of x (B, L, D), which is memory too: (B, H, L, E) three times."""
+    ) -> tuple[Float[Tensor, "B H Q E"], Float[Tensor, "B H K E"], Float[Tensor, "B H K V"]]:
+        """Queries, keys and values of x (B, L, D), which is memory too: (B, H, L, E) twice, (B, H, L, V)."""
         if memory is not x:
             raise ValueError("queries and keys share one projection, so they must come from one sequence")
         q = split_heads(self.query_key(x), self.n_heads)

@@ -18,7 +18,7 @@ class Member(TypedDict):
 
     model: Callable[..., ForecastModel]
     window: Mapping[str, object]
-    seeds: int
+    networks: int
     columns: list[int]
     known: list[int]
 
@@ -32,7 +32,7 @@ class WeightedEnsemble(FittedModel):
     window: the data's sizes; its columns and known features are all that any member sees. runs: the folders of the
     members' trainings, which that training reads, and nothing else. embedding: how the members want their calendar.
     members: as it has found them: of each `model`, which takes a window, the fields of that `window`, how many networks
-    its training had as `seeds`, and the numbers of the `columns` and `known` features here that it sees. blocks: K,
+    its training had as `networks`, and the numbers of the `columns` and `known` features here that it sees. blocks: K,
     how many sets of weights there are; each block of steps, as long as the others or one longer, has one.
     """
 
@@ -100,12 +100,12 @@ class WeightedEnsemble(FittedModel):
 
 
 def as_member(
-    *, model: Callable[..., ForecastModel], window: Mapping[str, object], seeds: int, **_: object
+    *, model: Callable[..., ForecastModel], window: Mapping[str, object], networks: int, **_: object
 ) -> ForecastModel:
     """A member with fresh weights, from what the ensemble's config says of it."""
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
-    members = [model(window=WindowShape(**fields)) for _ in range(seeds)]  # type: ignore[arg-type]  # as saved
-    return members[0] if seeds == 1 else Ensemble(members)
+    members = [model(window=WindowShape(**fields)) for _ in range(networks)]  # type: ignore[arg-type]  # as saved
+    return members[0] if networks == 1 else Ensemble(members)
 
 
 def blocks_of(pred_len: int, count: int) -> Tensor:

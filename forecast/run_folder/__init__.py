@@ -46,6 +46,7 @@ NOT_IDENTITY = (
     "ckpt_path",
     "checks",
     "process_timeout",
+    "tags",
     "data.root",
     "data.path",
     "data.static_path",

@@ -100,6 +100,7 @@ class RunInfo(TypedDict, total=False):
     code: Text
     overrides: list[str]
     job: Count | None
+    tags: list[str]
     data: DataRecord | None
 
 

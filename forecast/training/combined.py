@@ -252,7 +252,7 @@ def described(member: MemberRun, data: DataRecord) -> Plain:
         "name": member.name,
         "model": {**config.model.node, "_partial_": True},
         "window": fields,
-        "seeds": config.seeds,
+        "networks": config.networks,
         "columns": [data["columns"].index(name) for name in theirs["columns"][: window.n_columns]],
         "known": [data["known"].index(name) for name in theirs["known"]],
     }

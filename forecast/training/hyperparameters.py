@@ -10,7 +10,19 @@ from forecast.data.reading.layout import Layout
 from forecast.run_folder.shapes import Metrics
 
 # The parts of the config that tell one run from another.
-RECORDED = ("model", "optim", "schedule", "loss", "data", "seed", "eval_seed", "seq_len", "label_len", "pred_len")
+RECORDED = (
+    "model",
+    "optim",
+    "schedule",
+    "loss",
+    "data",
+    "seed",
+    "eval_seed",
+    "seq_len",
+    "label_len",
+    "pred_len",
+    "tags",
+)
 # How a file is written and where it lies: it would fill the page's first columns.
 OMITTED = {"path", "root"} | {field.name for field in fields(Layout)} - {"gaps"}
 

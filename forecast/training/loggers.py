@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -20,7 +20,8 @@ DRAWING = (TensorBoardLogger, WandbLogger, MLFlowLogger)
 class MLflow(MLFlowLogger):
     """Lightning's, with its database and its pictures in the run folder unless there is a server.
 
-    save_dir: the run folder. experiment_name, run_name: under which MLflow shows the run. tracking_uri: a server's.
+    save_dir: the run folder. experiment_name, run_name: under which MLflow shows the run. tags: its words, each with
+    the value "true". tracking_uri: a server's.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class MLflow(MLFlowLogger):
         save_dir: str,
         experiment_name: str = "forecast",
         run_name: str | None = None,
+        tags: Sequence[str] = (),
         tracking_uri: str | None = None,
     ) -> None:
         folder = Path(save_dir).absolute() / "mlflow"
@@ -40,6 +42,7 @@ class MLflow(MLFlowLogger):
         super().__init__(
             experiment_name,
             run_name=run_name,
+            tags=dict.fromkeys(tags, "true"),
             tracking_uri=tracking_uri or f"sqlite:///{folder / 'mlflow.db'}",
             artifact_location=None if tracking_uri else (folder / "artifacts").as_uri(),
         )

@@ -265,7 +265,7 @@ def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_a
     run = begun(tmp_path / "told.csv", tmp_path / "out", H, *words, preset=preset)
     configs = {name: composed(run.overrides(name)).config for name in run.names}
     assert configs["informer_plus_ahead"].seq_len == 7 * 24 and configs["ridge"].seq_len != 7 * 24
-    assert configs["informer_plus_ahead"].seeds == 5
+    assert configs["informer_plus_ahead"].networks == 5
     alone = [name for name, config in configs.items() if not config.data.get("known")]
     assert alone == ["seasonal_naive", "last_value", "closed_form_nlinear"]
 

@@ -43,7 +43,7 @@ def test_a_training_is_as_long_as_its_time_and_no_shorter_than_one(allowance, se
 def test_further_networks_are_trained_where_one_has_all_its_epochs(allowance, networks):
     five = pace(seconds=0.5, validation=10.0, networks=5)  # each network takes the seconds of pace()
     settings = five.settings(allowance)
-    assert settings.pop("seeds") == networks
+    assert settings.pop("networks") == networks
     assert settings == pace().settings(allowance / networks)
 
 

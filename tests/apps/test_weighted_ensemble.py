@@ -136,7 +136,7 @@ def test_of_few_windows_the_mean_stays_however_much_they_seem_to_say_for_one_mem
         (["RUNS", "data.target=load"], "other values of data.target"),
         (["RUNS", "data.split.train=0.5", "data.split.val=0.3"], "other values of data.split"),
         (["RUNS", "data.features=S"], "the columns: it sees load"),
-        (["RUNS", "seeds=3"], "draws nothing"),
+        (["RUNS", "networks=3"], "draws nothing"),
         (["RUNS", "loss=quantile"], "trains on no loss"),
         (["RUNS", "model.embedding=fixed"], "say model.embedding=timeF"),
     ],

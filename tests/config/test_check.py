@@ -101,7 +101,7 @@ REFUSED = {
         for key in ("model=dlinear model.kernel_size", "model=boosted_trees model.trees")
         for value in (0, 10**9)
     },
-    "model=dlinear seeds=1000000000": ": must be between 1 and 1000",
+    "model=dlinear networks=1000000000": ": must be between 1 and 1000",
     "trainer.devices=1000000000": f": each is a process of its own, and here are {MOST_DEVICES} at most.",
     "trainer.devices='1000000000'": f"each is a process of its own, and here are {MOST_DEVICES} at most.",
     "data=csv": "data.path=null: which file? Say data.path=FILE.csv",
@@ -170,7 +170,7 @@ GROUPS = ["attention", "model", "data", "optim", "schedule", "loss", "trainer", 
 
 
 def test_the_groups_that_must_be_there_are_all_that_train_yaml_chooses():
-    assert list(chosen_groups("train")) == [*GROUPS, "experiment", "variant"]
+    assert list(chosen_groups("train")) == [*GROUPS, "experiment", "variant", "debug"]
 
 
 @pytest.mark.parametrize("group", [group for group in GROUPS if group != "logger"])

@@ -109,8 +109,13 @@ def test_the_command_line_wins_over_an_experiment(experiment):
     assert [cfg[group]._target_.rsplit(".", 1)[-1] for group in ("model", "schedule")] == ["DLinear", "constant"]
 
 
+def test_what_is_debugged_is_cut_short_whatever_the_experiment_says():
+    cfg = composed("experiment=quickstart", "debug=limit")
+    assert (cfg.trainer.max_epochs, cfg.trainer.limit_train_batches, cfg.data.name) == (2, 10, "recall")
+
+
 def test_an_experiments_choice_of_data_survives():
-    assert composed("experiment=quickstart").data.name == "demo"
+    assert composed("experiment=quickstart").data.name == "recall"
 
 
 def test_trainer_yaml_has_every_argument_of_lightnings_trainer_with_its_default():

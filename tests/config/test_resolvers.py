@@ -96,6 +96,7 @@ SAME = [
         "attention=prob",
         "checks.leakage=false",
         "process_timeout=30",
+        "tags=[night,two words]",
         "logger=csv",
         "logger=none",
         "trainer.logger=false",

@@ -1,6 +1,7 @@
 """The projections that change what queries, keys and values are."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -28,8 +29,8 @@ def single(**changes):
 
 
 def softmax_attention(q, k, v, *, causal=False):
-    """From the definition, (B, Q, D), (B, K, D), (B, K, D) -> (B, Q, D)."""
-    scores = torch.einsum("bqd,bkd->bqk", q, k) / math.sqrt(D)
+    """From the definition, (B, Q, E), (B, K, E), (B, K, V) -> (B, Q, V)."""
+    scores = torch.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     if causal:
         scores = scores.masked_fill(torch.ones(scores.shape[1:]).triu(1).bool(), -math.inf)
     return torch.einsum("bqk,bkd->bqd", scores.softmax(-1), v)
@@ -53,6 +54,20 @@ def test_with_open_gates_and_no_norm_single_head_is_full_attention_of_wx_over_x_
         open_gates(layer.projection)
     expected = softmax_attention(layer.projection.query(x), x, x, causal=causal)
     torch.testing.assert_close(layer(x, x), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("projection", [StandardProjection, ConvProjection, SharedQueryKeyProjection])
+def test_a_heads_keys_and_values_are_as_wide_as_is_said_in_one_pass_and_step_by_step(projection):
+    slot = {"projection": partial(projection, d_keys=5, d_values=7), "mechanism": FullAttention}
+    layer, x = AttentionLayer(slot, d_model=D, n_heads=H, causal=True, layer=0), torch.randn(B, L, D)
+    q, k, v = layer.projection(x, x)
+    assert (q.shape, k.shape, v.shape) == ((B, H, L, 5), (B, H, L, 5), (B, H, L, 7))
+    heads = [softmax_attention(q[:, h], k[:, h], v[:, h], causal=True) for h in range(H)]
+    whole = layer(x, x)
+    torch.testing.assert_close(whole, torch.cat(heads, -1) @ layer.output.weight.T + layer.output.bias)
+    cache = layer.new_cache(L)
+    steps = [layer.next_rows(x[:, i : i + 1], cache) for i in range(L)]
+    torch.testing.assert_close(torch.cat(steps, 1), whole, rtol=1e-4, atol=1e-5)
 
 
 def test_single_head_attends_to_another_sequence():

@@ -1,4 +1,4 @@
-"""Networks side by side whose mean is the forecast: seeds=N."""
+"""Networks side by side whose mean is the forecast: networks=N."""
 
 import pytest
 import torch
@@ -69,7 +69,7 @@ def test_what_is_fitted_before_the_training_is_fitted_once_and_shared():
 def test_a_run_with_seeds_leaves_one_checkpoint_that_forecasts_with_the_mean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     linear = [word for word in BRIEF if not word.startswith("model.")]
-    call("train", *linear, "model=dlinear", "seeds=2", f"hydra.run.dir={tmp_path}/run")
+    call("train", *linear, "model=dlinear", "networks=2", f"hydra.run.dir={tmp_path}/run")
     best = load_checkpoint(tmp_path / "run/checkpoints/best.ckpt")
     model = best.model()
     past, known, future = (torch.randn(3, rows, width) for rows, width in ((19, 7), (19, 4), (5, 4)))
@@ -82,14 +82,14 @@ def test_a_run_with_seeds_leaves_one_checkpoint_that_forecasts_with_the_mean(tmp
 
 
 def test_one_seed_is_the_run_of_before(tmp_path):
-    for name, words in {"one": ["seeds=1"], "none": []}.items():
+    for name, words in {"one": ["networks=1"], "none": []}.items():
         call("train", *BRIEF, "trainer.limit_train_batches=2", *words, f"hydra.run.dir={tmp_path}/{name}")
     one, none = (load_checkpoint(tmp_path / name / "checkpoints/best.ckpt").weights for name in ("one", "none"))
     assert all(torch.equal(value, one[key]) for key, value in none.items()) and one.keys() == none.keys()
 
 
 def test_seeds_of_a_model_that_draws_nothing_are_refused(tmp_path, capsys):
-    message = refusal(capsys, "train", "model=ridge", "data=demo", "seeds=5", f"hydra.run.dir={tmp_path}")
-    assert "seeds=5" in message and "every seed gives the same. Leave seeds out" in message
-    message = refusal(capsys, "train", "data=demo", "seeds=0", f"hydra.run.dir={tmp_path}")
-    assert "seeds=0: must be between 1 and 1000" in message
+    message = refusal(capsys, "train", "model=ridge", "data=demo", "networks=5", f"hydra.run.dir={tmp_path}")
+    assert "networks=5" in message and "every seed gives the same. Leave networks out" in message
+    message = refusal(capsys, "train", "data=demo", "networks=0", f"hydra.run.dir={tmp_path}")
+    assert "networks=0: must be between 1 and 1000" in message

@@ -139,9 +139,9 @@ def test_a_page_that_lists_a_group_lists_all_of_it(page, group, but):
     assert [name for name in options(group) if name not in but and f"`{name}`" not in text] == []
 
 
-def test_the_readme_counts_the_models_beside_the_informer():
-    counted = {21: "twenty-one"}[len(options("model")) - 1]
-    assert f"and {counted} other models" in (SCRIPTS.parent / "README.md").read_text(encoding="utf-8")
+def test_the_readme_counts_the_models():
+    counted = {22: "twenty-two"}[len(options("model"))]
+    assert f"; {counted} models |" in (SCRIPTS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_list_of_decisions_is_complete():

@@ -90,7 +90,7 @@ def test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits(every_fo
         ["model=reformer", "trainer.gradient_clip_val=0.1"],
         [*PLATEAU, "trainer.val_check_interval=0.4"],
         ["callbacks=averaged", "callbacks.averaging.decay=0.9", "loss=frequency"],
-        ["seeds=2", "model.dropout=0.2"],
+        ["networks=2", "model.dropout=0.2"],
         ["schedule=warmup_cosine", "optim=sgd", "trainer.accumulate_grad_batches=2"],
         [f"{TORCH}.OneCycleLR", "+schedule.max_lr=0.01", "optim=adamw"],
         [f"{TORCH}.CyclicLR", "+schedule.base_lr=0.001", "+schedule.max_lr=0.01", "+schedule.step_size_up=5"],

@@ -81,10 +81,11 @@ def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_ru
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"
-    call("train", *WITH_FIGURES, "logger=mlflow", f"hydra.run.dir={run}")
+    call("train", *WITH_FIGURES, "logger=mlflow", "tags=[night]", f"hydra.run.dir={run}")
     with sqlite3.connect(run / "mlflow/mlflow.db") as database:
         assert {key for (key,) in database.execute("select key from metrics")} >= SCALARS
         assert ("model.d_model", "14") in set(database.execute("select key, value from params"))
+        assert ("night", "true") in set(database.execute("select key, value from tags"))
         assert list(database.execute("select status from runs")) == [("FINISHED",)]
     pictures = {Path(file) for file in files_below(run / "mlflow") if file.endswith(".png")}
     assert {Path(*file.parent.parts[3:]).as_posix() for file in pictures} == PICTURES

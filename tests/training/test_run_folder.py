@@ -118,6 +118,14 @@ def test_run_json_holds_versions_checksum_device_and_cost(tiny_run):
     assert min(info["train_seconds"], info["train_samples_per_second"], info["peak_memory_mb"]) > 0
 
 
+def test_tags_are_in_run_json_and_another_command_that_goes_on_may_name_others(tmp_path):
+    run, words = tmp_path / "run", ["model=dlinear", "data=demo", "data.rows=700", "seq_len=19", "label_len=7"]
+    call("train", *words, "pred_len=5", "debug=limit", "logger=none", "tags=[night,two words]", f"hydra.run.dir={run}")
+    assert json.loads((run / "run.json").read_text())["tags"] == ["night", "two words"]
+    call("train", f"ckpt_path={run}/checkpoints/last.ckpt", "tags=[day]", "trainer.max_epochs=3")
+    assert json.loads((run / "run.json").read_text())["tags"] == ["day"]
+
+
 def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tmp_path):
     few = ["trainer.limit_train_batches=2", "trainer.log_every_n_steps=1", "checks.leakage=false", "calibration=none"]
     call("train", *WITH_FIGURES, *few, "callbacks.figures.windows=1", f"hydra.run.dir={tmp_path}")

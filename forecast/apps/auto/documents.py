@@ -13,7 +13,7 @@ PaceKey = Literal[
     "callbacks.early_stopping.patience",
     "trainer.limit_train_batches",
     "data.windows_per_epoch",
-    "seeds",
+    "networks",
 ]
 Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 

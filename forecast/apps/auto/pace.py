@@ -44,7 +44,7 @@ class Pace:
             all_epochs = MOST_EPOCHS * (single.batches * single.seconds + single.validation)
             networks = min(self.networks, max(1, int(allowance / all_epochs)))
             settings = single.settings(allowance / networks)
-            return settings if settings is None else {**settings, "seeds": networks}
+            return settings if settings is None else {**settings, "networks": networks}
         most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
         epoch = self.batches * self.seconds + self.validation
         if FEWEST_EPOCHS * epoch <= allowance:
@@ -91,7 +91,7 @@ def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
         seconds=OVERHEAD * of_step,
         validation=OVERHEAD * of_forward * windows / len(first.past) + 0.1,
         draws=data.frame.id_column is not None,
-        networks=config.seeds,
+        networks=config.networks,
     )
 
 
