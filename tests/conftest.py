@@ -64,7 +64,7 @@ NOT_CORE = (
 # They would keep one process busy after the other has ended.
 LONGEST = {
     "test_twenty_kills_at_random_moments_change_no_bit",
-    "test_the_quickstart_beats_the_seasonal_naive",
+    "test_the_quickstart_beats_the_ridge",
     "test_training_with_compile_ends_with_the_figures_of_training_without",
     "test_a_killed_sweep_redoes_exactly_the_unfinished_jobs",
     "test_killed_at_ten_moments_it_ends_with_the_same_leaderboard",
