@@ -91,6 +91,11 @@ class DataRecipe(Recipe):
         return cast(int | None, self._checked("windows_per_epoch", Positive | None, usual=None))
 
     @property
+    def recent(self) -> int | None:
+        """So many of the last train rows of a series alone are trained on; None: all."""
+        return cast(int | None, self._checked("recent", Positive | None, usual=None))
+
+    @property
     def sampling(self) -> Sampling:
         """How they are drawn."""
         return cast(Sampling, self._checked("sampling", Sampling, usual="windows"))

@@ -35,7 +35,8 @@ class Prepared:
     steps in a season of the targets, None where they have none that is known. covariates: the names of the last of the
     frame's columns, which are known in advance: the last of the known features but for the facts of the series, none of
     the C. hidden: the last of these, which are observed: at the steps to come a model finds 0 there. fact_scale (2, G):
-    mean and deviation of the frame's facts. device: where batches are wanted, None: where the rows are.
+    mean and deviation of the frame's facts. recent: so many of the last train rows of each series, in which alone the
+    windows of "train" forecast, None: all. device: where batches are wanted, None: where the rows are.
     """
 
     frame: PanelFrame
@@ -51,6 +52,7 @@ class Prepared:
     covariates: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     fact_scale: FloatArray | None = None
+    recent: int | None = None
     device: torch.device | None = None
 
     @property
@@ -122,9 +124,10 @@ class Prepared:
         """
         train = None if self.pad else self.splits.get("train")
         begin = self.frame.offsets[:-1] if train is None else train.first
-        return WindowOrigins.of(
-            self.splits[split], begin, context=context or self.context, pred_len=self.pred_len + offset
-        )
+        rows = self.splits[split]
+        if split == "train" and self.recent is not None:
+            rows = TargetRows(np.maximum(rows.first, rows.stop - self.recent), rows.stop)
+        return WindowOrigins.of(rows, begin, context=context or self.context, pred_len=self.pred_len + offset)
 
     def windows(self, split: str, *, look_back: int | None = None, masked: bool = False, offset: int = 0) -> Windows:
         """All windows whose targets lie in the rows of a split, less those that the gaps forbid; of an offset perhaps

@@ -311,9 +311,10 @@ class CsvSource(Roles, FileSource):
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
     several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
-    window. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each series. cache:
-    a folder into which a panel is converted once, to be read from there as an array on disk; None: it is held in
-    memory.
+    window. recent: so many of the last train rows of each series alone are trained on, None: all; scale and baselines
+    are those of all. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each
+    series. cache: a folder into which a panel is converted once, to be read from there as an array on disk; None: it is
+    held in memory.
     """
 
     name: str = "csv"
@@ -321,6 +322,7 @@ class CsvSource(Roles, FileSource):
     panel: PanelForm | None = None
     id_column: Text | Sequence[Text] | None = None
     short: Short = "drop"
+    recent: Positive | None = None
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
     cache: Text | None = None

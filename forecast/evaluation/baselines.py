@@ -77,9 +77,9 @@ def is_intermittent(data: Prepared) -> bool:
     return any(mostly_zero(data.frame.values[:, target]) for target in data.targets)
 
 
-def fitting_rows(data: Prepared) -> FittingRows:
-    """What a fitted model may see: the scaled targets, and where a forecast may begin."""
-    return rows_to_fit(data, period=season(data))
+def fitting_rows(data: Prepared, *, recent: int | None = None) -> FittingRows:
+    """What a fitted model may see: the scaled targets, and where a forecast may begin; recent: as `Prepared` has it."""
+    return rows_to_fit(data.but(recent=recent), period=season(data))
 
 
 def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Annotated, Literal, NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.bounds import Bound, Positive, at_least, between
-from forecast.models.base import FittedModel, FittingRows, Options, WindowShape
+from forecast.models.base import FittedModel, FittingRows, Gathered, Options, WholeWindows, WindowShape
 from forecast.models.covariates import CovariateRegressors, joint_candidate, joint_sums
 from forecast.ops.ridge import (
     STRENGTHS,
@@ -54,6 +55,7 @@ class RidgeOptions(TypedDict):
     columns: Literal["shared", "each"] | None
     tolerance: float
     intercept: float | None
+    transform: Literal["asinh"] | None
 
 
 class Ridge(FittedModel):
@@ -71,12 +73,18 @@ class Ridge(FittedModel):
     0 takes the best map alone. intercept: the share of it that is kept, from 0 to 1; None: as `intercept_share` finds
     in the windows, and all of it with covariates.
 
+    transform: asinh fits the map to asinh((y - median) / deviation), the deviation by medians too, of the train rows,
+    and forecasts back: of spikes either way, as of prices, it sees the logarithm (Uniejewski et al. 2018, "Variance
+    stabilizing transformations for electricity spot price forecasting").
+
     With covariates a map also reads the regressors that `CovariateRegressors` makes of them, whose ridge has a strength
     of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
     """
 
     flexible = False
     roles = frozenset({"known", "static"})
+    median: Tensor
+    deviation: Tensor
 
     def __init__(
         self,
@@ -88,6 +96,7 @@ class Ridge(FittedModel):
         columns: Literal["shared", "each"] | None = None,
         tolerance: Annotated[float, at_least(0)] = 0.1,
         intercept: Annotated[float, between(0, 1)] | None = None,
+        transform: Literal["asinh"] | None = None,
     ) -> None:
         super().__init__(window)
         self.rows = look_back or window.seq_len
@@ -98,7 +107,11 @@ class Ridge(FittedModel):
             "columns": columns,
             "tolerance": tolerance,
             "intercept": intercept,
+            "transform": transform,
         }
+        if transform is not None:
+            self.register_buffer("median", torch.zeros(window.n_targets))
+            self.register_buffer("deviation", torch.ones(window.n_targets))
         maps = 1 if columns == "shared" else window.n_targets
         self.weight = nn.Parameter(torch.zeros(maps, window.pred_len, self.rows))
         self.bias = nn.Parameter(torch.zeros(maps, window.pred_len))
@@ -116,6 +129,9 @@ class Ridge(FittedModel):
 
         whole: more rows, to which the maps that `rows` choose are fitted.
         """
+        if self.options["transform"] is not None:
+            self.find_scale(rows)
+            rows, whole = self.seen(rows), None if whole is None else self.seen(whole)
         columns, n_targets = self.options["columns"], rows.series.shape[1]
         if n_targets == 1 or (columns is None and n_targets > MOST_COLUMNS):
             columns = "shared"
@@ -131,6 +147,40 @@ class Ridge(FittedModel):
         else:
             maps = [self.mean(rows, candidates) for candidates in by_part]
         return self.take(maps)
+
+    def find_scale(self, rows: FittingRows) -> None:
+        """Takes median and deviation of the values that the train windows begin with."""
+        values = rows.series[torch.from_numpy(rows.origins("train", 1))]
+        self.median.copy_(values.median(0).values)
+        # 1.4826: that of normal values is then their standard deviation
+        self.deviation.copy_(1.4826 * (values - self.median).abs().median(0).values)
+        self.deviation[self.deviation == 0] = 1.0  # more than half of the values are one and the same
+
+    def seen(self, rows: FittingRows) -> FittingRows:
+        """The rows as a map sees them."""
+
+        def windows(split: str, look_back: int) -> WholeWindows:
+            numbers, gather = rows.windows(split, look_back)
+
+            def gathered(some: npt.NDArray[np.int64]) -> Gathered:
+                past, past_known, future_known, target = gather(some)
+                return Gathered(self.flat(past), past_known, future_known, self.flat(target))
+
+            return WholeWindows(numbers, gathered)
+
+        return replace(rows, series=self.flat(rows.series), windows=windows)
+
+    def flat(self, values: Float[Tensor, "*N T"]) -> Float[Tensor, "*N T"]:
+        """Values (..., T) as a map sees them."""
+        if self.options["transform"] is None:
+            return values
+        return torch.asinh((values - self.median) / self.deviation).to(values.dtype)
+
+    def raised(self, values: Float[Tensor, "*N T"]) -> Float[Tensor, "*N T"]:
+        """The inverse of `flat`."""
+        if self.options["transform"] is None:
+            return values
+        return (torch.sinh(values) * self.deviation + self.median).to(values.dtype)
 
     def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
         """The look-backs, naive forecasts, strengths and shares that `rows` choose, each map fitted to `whole`."""
@@ -305,12 +355,17 @@ class Ridge(FittedModel):
         targets = self.window.target_columns(past)
         if self.regressors is None:
             return self.extend(targets)
+        targets = self.flat(targets)
         numbers = self.regressors.of(past_known, future_known)
         effects = torch.einsum("bm,tpm->bpt", numbers.to(self.effect.dtype), self.effect)
-        return self.extend(targets[:, -self.rows :]) + effects.to(past.dtype)
+        return self.raised(self.mapped(targets[:, -self.rows :]) + effects.to(past.dtype))
 
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
-        """(B, L, T) -> (B, P, T). The rows of a map sum to one: so large values cost float32 no digits."""
+        """(B, L, T) -> (B, P, T)."""
+        return self.raised(self.mapped(self.flat(past)))
+
+    def mapped(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """(B, L, T) -> (B, P, T), as a map sees both. Its rows sum to one: so large values cost float32 no digits."""
         # a copy in which a column is one piece of memory: four times as fast to go on with
         columns = past.transpose(1, 2).to(self.weight.dtype, copy=True, memory_format=torch.contiguous_format)
         last = columns[..., -1:].clone()

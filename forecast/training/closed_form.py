@@ -36,7 +36,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: Reco
     """
     memory, begin = PeakMemory(), time.perf_counter()
     try:
-        options = model.fit(fitting_rows(data))
+        options = model.fit(fitting_rows(data, recent=plan.config.data.recent))
     except ValueError as error:
         raise UserError(str(error)) from error
     seconds = time.perf_counter() - begin

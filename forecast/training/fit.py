@@ -141,7 +141,7 @@ def make_batches(
 ) -> ForecastDataModule:
     """The batches of a config. windows_per_epoch, batch_size: in place of its own."""
     return ForecastDataModule(
-        data,
+        data.but(recent=config.data.recent),
         batch_size=batch_size or config.data.batch_size,
         seed=config.seed,
         windows_per_epoch=windows_per_epoch or config.data.windows_per_epoch,
@@ -186,7 +186,7 @@ def prepared_model(plan: Plan, data: Prepared, described: DataRecord) -> tuple[F
     if plan.config.initial_weights:
         take_weights(model, plan.config.initial_weights)
     try:
-        return model, model.prepare(fitting_rows(data))
+        return model, model.prepare(fitting_rows(data, recent=plan.config.data.recent))
     except ValueError as error:
         raise UserError(str(error)) from error
 

@@ -87,10 +87,10 @@ def refit(
         model = refitted(held_out, learnt)
         options = {key: held_out.config.model.get(key) for key in ("members", "blocks")}
     elif isinstance(model := as_fitted(plan, held_out.data), FittedModel):
-        options = fitted_again(model.refit, data, whole)
+        options = fitted_again(model.refit, data, whole, recent=config.data.recent)
     else:
         model = build_model(config, held_out.data)
-        options = fitted_again(model.prepare, data, whole)
+        options = fitted_again(model.prepare, data, whole, recent=config.data.recent)
         with quiet_lightning(), errors_for_users(plan.folder):
             train_for(held_out.step, plan, model, data, whole, processes=processes)
     entry: RefitRecord = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
@@ -116,10 +116,12 @@ def fitted_again(
     fit: Callable[[FittingRows, FittingRows], Options],
     data: Prepared,
     whole: Prepared,
+    *,
+    recent: int | None,
 ) -> Options:
     """Fits to the whole, with what was chosen on the val rows; returns the options as they are then."""
     try:
-        return fit(fitting_rows(data), fitting_rows(whole))
+        return fit(fitting_rows(data, recent=recent), fitting_rows(whole, recent=recent))
     except ValueError as error:
         raise UserError(str(error)) from error
 

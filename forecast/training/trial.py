@@ -144,7 +144,7 @@ class Trials:
         at_once = as_fitted(plan, record.data)
         if at_once is not None:
             try:
-                at_once.fit(fitting_rows(data))
+                at_once.fit(fitting_rows(data, recent=plan.config.data.recent))
             except ValueError as error:
                 raise UserError(str(error)) from error
         model = checked_model(plan, data, record)[0] if at_once is None else at_once

@@ -12,7 +12,7 @@ from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
 from forecast.apps.auto.command import PRESETS, members_of
 from forecast.apps.auto.pace import Pace
-from forecast.apps.auto.task import AutoTask, by_processor
+from forecast.apps.auto.task import AutoTask, by_processor, rows_of_a_year
 from forecast.errors import UserError
 from forecast.jobs.steps import REAL_TIME, ProcessorClock, run_step
 
@@ -52,11 +52,25 @@ def test_columns_known_in_advance_have_a_network_of_their_own_and_all_of_the_net
     settings = yaml.safe_load(PRESETS.read_text())
     known = AutoTask(["data.known=[promo]"], [], None, [], 7)
     plain, told = (members_of(settings, preset, task) for task in (AutoTask([], [], None, [], 7), known))
+    of_years = members_of(settings, preset, known._replace(year=365))
+    assert of_years == [*told[:-1], "ridge_recent", "boosted_trees_recent", told[-1]]
+    assert "data.recent=365" in known._replace(year=365).of(settings["fitted"]["ridge_recent"])
     assert plain == settings["presets"][preset]
     assert told[:-1] == [name for name in plain if name in settings["fitted"]]
     assert told[-1] == "informer_plus_ahead" and told[-1] not in plain
     rare = members_of(settings, preset, known._replace(intermittent=True))
     assert [name for name in rare if name != "season_mean"] == told and rare.index("season_mean") == len(told) - 1
+
+
+@pytest.mark.parametrize(
+    ("freq", "rows", "horizon", "year"),
+    [
+        *(("h", 26_400, 24, 8760), ("h", 26_200, 24, None), ("D", 1200, 28, 365), ("D", 900, 28, None)),
+        *(("W-SUN", 160, 26, 52), ("W-SUN", 160, 27, None), ("MS", 40, 6, 12), ("YS", 30, 1, None)),
+    ],
+)
+def test_a_year_of_rows_is_one_of_three_that_holds_two_horizons(freq, rows, horizon, year):
+    assert rows_of_a_year(freq, rows=rows, horizon=horizon) == year
 
 
 def test_of_a_panel_an_epoch_draws_fewer_windows():

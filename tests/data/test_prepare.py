@@ -88,3 +88,14 @@ def test_a_series_too_large_for_the_device_stays_and_batches_come_there_all_the_
     windows = prepared(frame).on(torch.device("meta")).windows("train")
     assert windows.home.type == "cpu"
     assert {part.device.type for part in windows[0][:5]} == {"meta"}
+
+
+def test_recent_rows_are_the_last_of_each_series_train_rows_and_of_no_other_split(frame):
+    data = prepared(frame)
+    some = data.but(recent=13)
+    for split in ("val", "test"):
+        assert np.array_equal(some.origins(split).first, data.origins(split).first)
+    assert some.origins("train").first == 31 - 13 and data.origins("train").first == L
+    assert (some.origins("train").counts, data.origins("train").counts) == (13 - P + 1, 31 - L - P + 1)
+    assert some.windows("train")[0].past.equal(data.windows("train")[31 - 13 - L].past)
+    assert data.but(recent=100).origins("train").first == L

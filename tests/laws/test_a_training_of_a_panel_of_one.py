@@ -150,6 +150,17 @@ def test_windows_per_epoch(trained):
     serves_both(trained, "data.windows_per_epoch=20")
 
 
+@pytest.mark.parametrize("model", ["ridge", "dlinear"])
+def test_recent_rows_train_the_model_and_not_what_it_is_judged_by(model, trained):
+    every, recent = (trained(WHOLE, model, "calibration=none", *words) for words in ((), ("data.recent=40",)))
+    same(*map(weights, recent), within=FLOAT32)
+    for before, after in zip(every, recent, strict=True):
+        first, second = metrics(before), metrics(after)
+        assert first["test"]["scaled"] != second["test"]["scaled"]
+        for name, block in first["baselines"].items():
+            same(*(leaves(one["scaled"]) for one in (block, second["baselines"][name])))
+
+
 def test_padding(trained):
     folders = trained(WHOLE, "dlinear", "data.short=pad")
     same(*map(weights, folders), within=FLOAT32)

@@ -101,6 +101,24 @@ def test_ridge_finds_a_season_longer_than_seq_len():
     assert error(model, series) < 1.3 * 0.3**2
 
 
+@pytest.mark.parametrize("columns", ["shared", "each"])
+def test_with_asinh_a_ridge_is_the_ridge_of_the_inverse_hyperbolic_sines(columns):
+    law = torch.stack([3.0 * season(29, noise=0.01)[:, 0], 2.0 * season(13, noise=0.01)[:, 0]], 1)
+    series, known = torch.sinh(law) + torch.tensor([5.0, -3.0]), {"strength": 1e-6, "columns": columns}
+    model = Ridge(window=window((0, 1), n_columns=2), transform="asinh", **known)
+    assert model.fit(rows(series))["transform"] == "asinh"
+    train = series[1 : TRAIN - P + 1]
+    median = train.median(0).values
+    torch.testing.assert_close(model.median.double(), median, rtol=1e-6, atol=0)
+    deviation = 1.4826 * (train - median).abs().median(0).values
+    torch.testing.assert_close(model.deviation.double(), deviation, rtol=1e-4, atol=0)
+    within = Ridge(window=window((0, 1), n_columns=2), **known)
+    within.fit(rows(torch.asinh((series - model.median) / model.deviation)))
+    past = series[None, -model.look_back :].float()
+    flat = forecast(within, torch.asinh((past - model.median) / model.deviation))
+    torch.testing.assert_close(forecast(model, past), torch.sinh(flat) * model.deviation + model.median)
+
+
 def test_what_was_chosen_makes_a_model_of_the_same_shapes():
     sizes = window((0, 1, 2), n_columns=3)
     model = Ridge(window=sizes)

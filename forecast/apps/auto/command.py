@@ -381,11 +381,16 @@ class Auto:
 
 
 def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]:
-    """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0."""
+    """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0.
+
+    Without what is trained on the rows of the last year where there are too few before them.
+    """
     names = settings["presets"][preset]
     networks = settings["known"] if task.is_told_ahead else [name for name in names if name in settings["networks"]]
     rare = settings["intermittent"] if task.intermittent else []
-    return [*(name for name in names if name in settings["fitted"]), *rare, *networks]
+    members = [*(name for name in names if name in settings["fitted"]), *rare, *networks]
+    recent = {name for name, words in settings["fitted"].items() if "data.recent" in words}
+    return [name for name in members if task.year is not None or name not in recent]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:

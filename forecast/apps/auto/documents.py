@@ -21,7 +21,7 @@ Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 class AutoSettings(TypedDict):
     """presets.yaml: the models of each preset, and the overrides of each model and of all networks.
 
-    known: the networks where columns are known in advance; intermittent: what is added where most values are 0.
+    known: in place of networks where columns are known in advance; intermittent: what is added where most values are 0.
     """
 
     presets: dict[str, list[str]]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
@@ -42,7 +43,8 @@ MOST_READINGS = 4  # of a file that can be read in several ways
 class AutoTask(NamedTuple):
     """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
     the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
-    period: steps in a season, None where none is known. intermittent: whether most values of a target are 0.
+    period: steps in a season, None where none is known. intermittent: whether most values of a target are 0. year: rows
+    of one, None where there are not three.
     """
 
     words: list[str]
@@ -51,6 +53,7 @@ class AutoTask(NamedTuple):
     without_roles: list[str]
     period: int | None
     intermittent: bool = False
+    year: int | None = None
 
     @property
     def patch_len(self) -> int:
@@ -70,9 +73,11 @@ class AutoTask(NamedTuple):
         return any(word.startswith("data.known=") for word in self.words)
 
     def steps(self, value: object) -> object:
-        """What a setting says in words, in steps: a patch of "season", a length of "7 seasons" or of the "window";
-        perhaps UNKNOWN.
+        """What a setting says in words, in steps: a patch of "season", a length of "7 seasons" or of the "window",
+        the rows of a "year"; perhaps UNKNOWN.
         """
+        if value == "year":
+            return UNKNOWN if self.year is None else self.year
         if value == "season":
             return self.patch_len
         if value == "window":
@@ -134,7 +139,20 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
             task.words.append(f"{key}={hydra_value(value)}")
             task.notes.append(f"No value is below 0, nor is any forecast: {task.words[-1]}")
     # a season that was typed is that of the patches too
-    return task._replace(period=source.season or period, intermittent=any(map(mostly_zero, targets.values())))
+    return task._replace(
+        period=source.season or period,
+        intermittent=any(map(mostly_zero, targets.values())),
+        year=None
+        if frame.without_calendar
+        else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=int(lengths["pred_len"])),
+    )
+
+
+def rows_of_a_year(freq: str, *, rows: int, horizon: int) -> int | None:
+    """How many rows of a frequency are a year; None where `rows` are not three, and where one holds no two horizons."""
+    third = pd.date_range("2001-01-01", periods=rows // 3, freq=freq)
+    year = int((third < pd.Timestamp("2002-01-01")).sum())
+    return year if 2 * horizon <= year < len(third) else None
 
 
 def by_processor(settings: Sequence[str]) -> bool:
