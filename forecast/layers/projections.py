@@ -69,7 +69,7 @@ class StandardProjection(Projection):
         """Queries of x (B, Q, D), keys and values of memory (B, K, D): (B, H, Q, E), (B, H, K, E), (B, H, K, V)."""
         if memory is not x:
             return super().forward(x, memory)
-        q, k, v = torch.split(self.query_key_value(x), (self.keys_width, self.keys_width, self.values_width), dim=-1)
+        q, k, v = torch.split(self.query_key_value(x), [self.keys_width, self.keys_width, self.values_width], dim=-1)
         return split_heads(q, self.n_heads), split_heads(k, self.n_heads), split_heads(v, self.n_heads)
 
     def queries(self, x: Float[Tensor, "B Q D"]) -> Float[Tensor, "B H Q E"]:
@@ -81,7 +81,7 @@ class StandardProjection(Projection):
         """(B, K, D) -> (B, H, K, E), (B, H, K, V)."""
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         keys_values = F.linear(memory, weight[self.keys_width :], bias[self.keys_width :])
-        k, v = torch.split(keys_values, (self.keys_width, self.values_width), dim=-1)
+        k, v = torch.split(keys_values, [self.keys_width, self.values_width], dim=-1)
         return split_heads(k, self.n_heads), split_heads(v, self.n_heads)
 
 
