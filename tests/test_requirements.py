@@ -29,6 +29,12 @@ BY_PANDAS = {f"{verb}_{kind}": "pyarrow" for verb in ("to", "read") for kind in 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def test_what_is_cited_is_this_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}, 20" in (ROOT / "CHANGELOG.md").read_text()
+
+
 @cache
 def requirements():
     """Extra -> names of its distributions; "" for the dependencies of all."""

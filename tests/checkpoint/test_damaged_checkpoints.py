@@ -13,6 +13,7 @@ import torch
 from permissions import heeded
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
+import forecast
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import FORMAT, RECORD
 from forecast.errors import UserError
@@ -251,7 +252,8 @@ def test_another_format_is_refused_with_both_versions_and_the_fix(workplace, con
     number, fix = other
     content[RECORD] = {"format": number, "versions": {"forecast": "9.9"}}  # all else may differ too
     message = refused_by(capsys, program, saved(workplace, content))
-    assert f"format {number}, written by forecast 9.9; this is forecast 0.1.0, which reads format {FORMAT}. " in message
+    this = f"this is forecast {forecast.__version__}, which reads format {FORMAT}. "
+    assert f"format {number}, written by forecast 9.9; {this}" in message
     assert fix in message
 
 
@@ -273,7 +275,8 @@ def test_weights_that_do_not_fit_are_named(tmp_path, content, kind):
     change(content)
     with pytest.raises(UserError, match="its weights are not those of the model in its config") as error:
         load_checkpoint(saved(tmp_path, content)).model()
-    assert text in str(error.value) and "use the version of forecast that wrote it, 0.1.0" in str(error.value)
+    assert text in str(error.value)
+    assert f"use the version of forecast that wrote it, {forecast.__version__}" in str(error.value)
 
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

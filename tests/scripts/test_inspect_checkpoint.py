@@ -54,7 +54,7 @@ def test_the_card_says_what_the_checkpoint_is(run, capsys):
     printed = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
     for text in (
-        f"{run}/checkpoints/best.ckpt: format 3",
+        f"{run}/checkpoints/best.ckpt: format 4",
         f"model informer, {metrics['parameters']:,} parameters",
         "d_model 14, n_heads 2, d_ff 17",
         "encoder_layers 2",
