@@ -57,7 +57,7 @@ DIR/leaderboard.json    every model: its error on validation and test windows, i
 DIR/report.html         the same for a person, with pictures
 DIR/checkpoints         the model: best.ckpt is what was judged, refit.ckpt has learned from all rows
 
-  forecast auto sales.csv --horizon 28 --minutes 10 --output sales
+  forecast auto sales.csv --horizon 28 --minutes 10
   forecast auto prices.csv --horizon 24 --target OT --minutes 3 --output prices 'data.known=[load]' future=tomorrow.csv
 
 The same command goes on where it was killed; the time between does not count. budget=cpu counts minutes of a processor,
@@ -65,7 +65,8 @@ of all threads, in place of the clock's: for a run beside other work."""
     parser.add_argument("file", metavar="FILE", help="as forecast check-data takes it, or a published data set: ETTh1")
     parser.add_argument("--horizon", metavar="H", type=positive, help="steps to forecast; default: what suits the file")
     parser.add_argument("--minutes", metavar="M", type=minutes, default=10.0, help="how long it may take (default 10)")
-    parser.add_argument("--output", metavar="DIR", required=True, help="a new folder, or one to go on in")
+    output_help = "a new folder, or one to go on in; default: auto/ and the name of the file"
+    parser.add_argument("--output", metavar="DIR", help=output_help)
     parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
     level_help = "intervals, in per cent (default 80,95)"
     parser.add_argument("--level", metavar="L,L", type=levels, default=[80.0, 95.0], help=level_help)

@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from unittest import mock
 
 import forked
@@ -268,6 +268,16 @@ def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_a
     assert configs["informer_plus_ahead"].networks == 5
     alone = [name for name, config in configs.items() if not config.data.get("known")]
     assert alone == ["seasonal_naive", "last_value", "closed_form_nlinear"]
+
+
+def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):
+    folders = []
+    monkeypatch.setattr("forecast.apps.auto.command.check_folder", folders.append)
+    monkeypatch.setattr("forecast.apps.auto.command.begin_server", mock.Mock(side_effect=SystemExit))
+    for words in ([], ["--output", "sales"]):
+        with suppress(SystemExit):
+            call("auto", str(csv), *words)
+    assert folders == [Path("auto") / csv.stem, Path("sales")]
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

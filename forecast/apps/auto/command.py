@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> Answer:
 
 def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     """As `main`. begun: when its time began, by time.monotonic()."""
-    folder = Path(arguments.output)
+    folder = Path(arguments.output or Path("auto") / Path(arguments.file).stem)
     check_folder(folder)
     begin_server(STEPS)
     return Auto(arguments, folder, begun=begun).run()
