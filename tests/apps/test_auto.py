@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import redirect_stdout, suppress
+from pathlib import Path
 from unittest import mock
 
 import forked
