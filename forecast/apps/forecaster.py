@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import pandas as pd
 from omegaconf import DictConfig
@@ -22,7 +21,7 @@ from forecast.apps.common.continuation import (
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.future import future_source
 from forecast.apps.common.growth import WHOLE_FILE
-from forecast.apps.common.inputs import check_horizon, find_device
+from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.own_classes import with_own_classes
 from forecast.apps.common.refit import as_stored, stored_metrics
@@ -35,14 +34,11 @@ from forecast.config.trust import trusting
 from forecast.data.sources import Source
 from forecast.data.writing import all_far
 from forecast.documents import DocumentError, read_json
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import override_words, setting_words
-from forecast.text.terminal import listed
-
-HORIZONS = ("h", "horizon", "prediction_length")  # what other libraries call pred_len
 
 
 class Forecaster(Automatic, Tunable):
@@ -77,7 +73,8 @@ class Forecaster(Automatic, Tunable):
         trust: Sequence[str] = (),
         **settings: object,
     ) -> None:
-        steps = horizon_of(pred_len, {name: settings.pop(name) for name in HORIZONS if name in settings})
+        own = {name: settings.pop(name) for name in HORIZONS if name in settings}
+        steps = horizon_of({"pred_len": pred_len, **own})
         if "gaps" in settings:
             settings["data.gaps"] = settings.pop("gaps")
         keys = {"model": model, "seq_len": seq_len, "label_len": label_len, "pred_len": steps, "seed": seed}
@@ -127,7 +124,7 @@ class Forecaster(Automatic, Tunable):
         def train_on_table(cfg: DictConfig) -> None:
             if frame is not None:
                 keep_table(run_folder(), frame.rows)
-            with spoken_of_as_frame(run_folder() / TRAINING_TABLE):
+            with spoken_of_as_frame(run_folder() / TRAINING_TABLE, kept=True):
                 command("train")(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)
@@ -192,7 +189,7 @@ class Forecaster(Automatic, Tunable):
         data=csv.
         """
         checkpoint, source = self.checkpoint, self.source()
-        check_horizon(checkpoint, horizon_of(pred_len, horizon))
+        check_horizon(checkpoint, horizon_of({"pred_len": pred_len, **horizon}))
         columns = checkpoint.read_columns
         with (
             as_file(table, source, reading, columns) as (path, layout, kind),
@@ -266,15 +263,3 @@ class Forecaster(Automatic, Tunable):
     def _loaded(self) -> LoadedModel:
         """Its checkpoint in use. UserError before there is one."""
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)
-
-
-def horizon_of(pred_len: int | None, others: Mapping[str, object]) -> int | None:
-    """How many steps are forecast, whatever the name. UserError for two numbers, and for another name."""
-    if unknown := next((name for name in others if name not in HORIZONS), None):
-        near = closest(unknown, ["pred_len", *HORIZONS])
-        raise UserError(f"{unknown} is no argument.{near} The steps are called pred_len, {listed(HORIZONS)}")
-    lengths = {name: steps for name, steps in {"pred_len": pred_len, **others}.items() if steps is not None}
-    if len(set(lengths.values())) > 1:
-        both = " and ".join(f"{name}={steps}" for name, steps in lengths.items())
-        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
-    return cast(int | None, next(iter(lengths.values()), None))

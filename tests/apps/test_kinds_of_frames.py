@@ -269,6 +269,10 @@ def test_settings_that_cannot_be_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"pred_len=7 and horizon=5 both say how many steps are forecast"):
         Forecaster(horizon=5, pred_len=7)
     assert Forecaster(horizon=5, h=5).overrides.count("pred_len=5") == 1
+    with pytest.raises(UserError, match=r"horizon=5 and h=7 both say how many steps are forecast"):
+        Forecaster.auto(ALONE, output=tmp_path / "auto", horizon=5, h=7)
+    with pytest.raises(UserError, match=r"horizons is no argument\. Did you mean 'horizon'\? The steps are called"):
+        fit(ALONE, tmp_path).predict(horizons=P)
     with pytest.raises(UserError, match=r"'optm' is no group of the config\. Did you mean 'optim'\?"):
         Forecaster("ridge", optm="adam").fit(ALONE)
     with pytest.raises(UserError, match=r"overrides='loss=mae' is one text\. Give a list"):
@@ -307,6 +311,10 @@ REFUSED = {
     "no time": (ALONE.reset_index(drop=True), r"the DataFrame has no time: .*pd\.to_datetime"),
     "a name twice": (ALONE.rename_axis("y"), r"'y' is a column and a level of the index"),
     "two columns of a name": (pd.concat([ALONE, ALONE], axis=1), r"'y' twice"),
+    "a floor above a value": (
+        ALONE.assign(y=-1.0 - ALONE["y"].abs()),
+        r"^data\.floor=0: the DataFrame has -",
+    ),
     "a lazy table": (pl.from_pandas(PLAIN).lazy(), r"a LazyFrame was given in place of a DataFrame"),
     "levels without a time": (PANEL.drop(columns="ds").set_index(["unique_id", "y"]), "no time"),
 }
@@ -316,7 +324,7 @@ REFUSED = {
 def test_a_table_that_says_too_little_is_refused_with_what_to_type(kind, tmp_path):
     table, message = REFUSED[kind]
     with pytest.raises(UserError, match=message) as error:
-        fit(table, tmp_path)
+        fit(table, tmp_path, data={"floor": 0} if "floor" in kind else {})
     assert "/tmp" not in str(error.value)
 
 

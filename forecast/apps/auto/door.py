@@ -11,6 +11,7 @@ import pandas as pd
 from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder
 from forecast.apps.auto.command import automatic
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
+from forecast.apps.common.inputs import horizon_of
 from forecast.apps.common.tables import data_keys, place_table
 from forecast.documents import read_json
 from forecast.errors import UserError
@@ -49,13 +50,14 @@ class Automatic:
         preset: Literal["fast", "good", "best"] = "good",
         metric: Literal["mse", "mae"] = "mse",
         settings: Sequence[str] | Mapping[str, object] = (),
+        **lengths: int | None,
     ) -> A:
         """The best forecaster that there is time for, as `forecast auto` finds it.
 
         table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html.
-        horizon: steps to forecast; None: what suits the data. level: of the intervals, in per cent. settings:
-        {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises UserError with
-        the words of the command line.
+        horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
+        cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
+        UserError with the words of the command line.
         """
         begun, folder, file, placed = time.monotonic(), Path(output), str(table), False
         if minutes < 0:
@@ -64,9 +66,11 @@ class Automatic:
         if not isinstance(table, Path | str):
             # the ids are for the check of the file to find, which also chooses how gaps are filled
             frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
-            words, kind = [*setting_words({"data.time_column": frame.layout["time_column"]}), *words], frame.kind
+            own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
+            words, kind = [*(word for word in own if word not in words), *words], frame.kind
             check_folder(folder, make=True)
             placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
+        horizon = horizon_of({"horizon": horizon, **lengths})
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(output), "level": list(level), "settings": words, **keys}
         try:

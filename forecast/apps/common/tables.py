@@ -1,5 +1,6 @@
 """A DataFrame as the file that the one reader of series takes, so that both are checked and used alike."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -90,14 +91,18 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
 
 
 @contextmanager
-def spoken_of_as_frame(path: Path) -> Iterator[None]:
-    """A UserError about the file that a table was written to speaks of the DataFrame."""
+def spoken_of_as_frame(path: Path, *, kept: bool = False) -> Iterator[None]:
+    """A UserError about the file that a table was written to speaks of the DataFrame.
+
+    kept: whether the file stays, so that a command may name it.
+    """
     try:
         yield
     except UserError as error:
-        if not str(error).startswith(str(path)):
+        text = re.sub(("(?<!=)" if kept else "") + re.escape(str(path)), NAME, str(error))
+        if text == str(error):
             raise
-        raise UserError(NAME + str(error).removeprefix(str(path))) from error
+        raise UserError(text) from error
 
 
 @contextmanager
