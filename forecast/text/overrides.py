@@ -3,11 +3,12 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from forecast.errors import UserError
 from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
@@ -38,6 +39,21 @@ def hydra_value(value: object) -> str:
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
     escaped = re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), escaped)
     return f"'{escaped}'"
+
+
+def setting_words(settings: Mapping[str, object], *, nested: bool = False) -> list[str]:
+    """KEY=VALUE for each setting. nested: of one that is a mapping KEY.INNER=VALUE for each of its own."""
+    if nested:
+        inner = {key: value if isinstance(value, Mapping) else {"": value} for key, value in settings.items()}
+        settings = {f"{key}.{name}".rstrip("."): value for key, of in inner.items() for name, value in of.items()}
+    return [f"{key}={hydra_value(value)}" for key, value in settings.items()]
+
+
+def override_words(overrides: Sequence[str] | Mapping[str, object]) -> list[str]:
+    """Overrides as a list of words, given so or as a mapping. UserError for one text."""
+    if isinstance(overrides, str):
+        raise UserError(f"overrides={overrides!r} is one text. Give a list, [{overrides!r}], or a mapping")
+    return setting_words(overrides) if isinstance(overrides, Mapping) else list(overrides)
 
 
 def _key(key: object) -> str:

@@ -314,6 +314,8 @@ def test_from_python_a_table_gives_a_forecaster_and_a_member_that_fails_is_said_
     forecaster = Forecaster.auto(table(), horizon=H, minutes=3, output=tmp_path / "out", preset="fast", target="load")
     predicted = forecaster.predict()
     assert list(predicted)[:2] == ["date", "load"] and len(predicted) == H
+    shown = forecaster.leaderboard()
+    assert list(shown["model"]) == [row["model"] for row in board(tmp_path / "out")] and shown["chosen"].sum() == 1
     rows = {row["model"]: row for row in board(tmp_path / "out")}
     assert "must be" in rows["informer_plus"]["reason"] and rows["informer_plus"]["validation"] is None
     assert rows["ridge"]["validation"] > 0 and board(tmp_path / "out")[0]["validation"] > 0

@@ -5,9 +5,10 @@ import decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from forecast.apps.common.tables import write_table
+from forecast.apps.common.frame_kinds import arrow_table, frame_of
 from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
@@ -68,8 +69,12 @@ TIMES = {
 }
 
 
+def write(table, path):
+    pq.write_table(arrow_table(frame_of(table, {}).rows), path)
+
+
 def read(table, folder, **layout):
-    write_table(table, folder / "table.parquet", time_column="date")
+    write(table, folder / "table.parquet")
     return read_frame(folder / "table.parquet", Layout(**layout))
 
 
@@ -88,9 +93,11 @@ def test_values_of_each_type(tmp_path, kind):
 @pytest.mark.parametrize("indexed", [False, True], ids=["column", "index"])
 def test_times_of_each_type(tmp_path, kind, indexed):
     column, expected, zone = TIMES[kind]
-    if indexed and not isinstance(column, pd.DatetimeIndex):
-        pytest.skip("an index of times is a DatetimeIndex")
-    table = pd.DataFrame({"x": NUMBERS}, index=column) if indexed else pd.DataFrame({"date": column, "x": NUMBERS})
+    table = (
+        pd.DataFrame({"x": NUMBERS}, index=pd.Index(column))
+        if indexed
+        else pd.DataFrame({"date": column, "x": NUMBERS})
+    )
     frame = read(table, tmp_path)
     assert frame.timestamps.tolist() == expected.tolist() and frame.time_zone == zone
 
@@ -105,7 +112,7 @@ def test_text_with_a_decimal_comma_is_refused_as_in_a_file(tmp_path):
     table = pd.DataFrame({"date": HOURS, "x": [f"{i},5" for i in range(N)]})
     table.to_csv(tmp_path / "table.csv", index=False)
     for path in (tmp_path / "table.parquet", tmp_path / "table.csv"):
-        write_table(table, tmp_path / "table.parquet", time_column="date")
+        write(table, tmp_path / "table.parquet")
         with pytest.raises(UserError, match=r"line 2, column 'x': '0,5' is no number when decimals are written with"):
             read_frame(path, Layout(columns=["x"]))
     assert read_frame(tmp_path / "table.parquet", Layout(decimal=",")).values[1].tolist() == [1.5]

@@ -1,4 +1,4 @@
-"""Forecaster: what the commands do, from Python, with DataFrames in and out."""
+"""Forecaster: what the commands do, from Python, with DataFrames in and out; kinds: test_kinds_of_frames.py."""
 
 import json
 import logging
@@ -54,18 +54,20 @@ def test_fit_leaves_the_run_folder_of_the_command_with_the_same_bits(table, fitt
 
 def test_a_forecast_is_a_table_of_the_steps_after_the_last_row(table, fitted):
     after = fitted.predict()
-    assert list(after.columns) == ["when", "load", "wind"] and len(after) == 7
-    assert list(after["when"]) == list(pd.date_range(table.index[-1], periods=8, freq="h")[1:])
+    assert list(after.columns) == ["load", "wind"] and len(after) == 7
+    pd.testing.assert_index_equal(after.index, pd.date_range(table.index[-1], periods=8, freq="h", name="when")[1:])
     pd.testing.assert_frame_equal(fitted.predict(table), after)
-    pd.testing.assert_frame_equal(fitted.predict(table.reset_index()), after)
-    pd.testing.assert_frame_equal(fitted.predict(table.reset_index().astype({"when": str})), after)
+    pd.testing.assert_frame_equal(fitted.predict(table.reset_index()), after.reset_index())
+    texts = fitted.predict(table.reset_index().astype({"when": str}))
+    pd.testing.assert_frame_equal(texts.astype({"when": table.index.dtype}), after.reset_index())
     earlier = fitted.predict(table.iloc[:-3])
-    assert earlier["when"][0] == table.index[-3] and not np.allclose(earlier["load"], after["load"])
+    assert earlier.index[0] == table.index[-3] and not np.allclose(earlier["load"], after["load"])
 
 
 def test_a_loaded_forecaster_gives_what_the_fitted_one_gives(fitted):
     loaded = Forecaster.load(fitted.folder / "checkpoints" / "best.ckpt", device="cpu")
-    pd.testing.assert_frame_equal(loaded.predict(), fitted.predict())
+    expected = fitted.predict().reset_index()
+    pd.testing.assert_frame_equal(loaded.predict().astype(expected.dtypes), expected)
     pd.testing.assert_frame_equal(loaded.evaluate(), fitted.evaluate())
 
 
@@ -84,7 +86,7 @@ def test_a_loaded_forecaster_runs_where_it_is_told_and_reads_where_the_files_lie
 def test_the_forecast_is_that_of_the_command(fitted, tmp_path):
     path = fitted.folder / "checkpoints" / "best.ckpt"
     call("predict", f"ckpt_path={path}", f"output={tmp_path}/out.csv", f"hydra.run.dir={tmp_path}/run")
-    fitted.predict().to_csv(tmp_path / "python.csv", index=False)
+    fitted.predict().to_csv(tmp_path / "python.csv")
     assert (tmp_path / "python.csv").read_text() == (tmp_path / "out.csv").read_text()
 
 
@@ -129,7 +131,7 @@ def test_any_name_may_be_the_times(table, tmp_path):
     named = table.rename_axis("time (UTC), it's")
     own = [word for word in OWN if "model." not in word]
     after = Forecaster("dlinear", overrides=[*own, f"hydra.run.dir={tmp_path}/run"]).fit(named).predict()
-    assert after.columns[0] == named.index.name
+    assert after.index.name == named.index.name
 
 
 def test_logging_is_left_as_it_was(table, fitted, tmp_path):
@@ -141,10 +143,13 @@ def test_logging_is_left_as_it_was(table, fitted, tmp_path):
 
 
 REFUSED = {
-    "no time": (lambda t: t.reset_index(drop=True), "the DataFrame has no time: no index of it, no column 'when' and"),
+    "no time": (
+        lambda t: t.reset_index(drop=True),
+        "the DataFrame has no time: neither its index nor one of the columns load, wind holds timestamps. Give",
+    ),
     "two times": (
-        lambda t: t.reset_index(names="a").assign(b=t.index),
-        "the DataFrame has no time: no index of it, no column 'when' and 2 columns of timestamps, of a, load, wind, b.",
+        lambda t: t.reset_index(names="a").assign(b=t.index + pd.Timedelta("1h")),
+        "the DataFrame: 'a' and 'b' may both be the time. Say which: df = df.rename(columns={'a': 'when'})",
     ),
     "another frequency": (lambda t: t.iloc[::2], "the DataFrame has the frequency '2h'; the model was trained on 'h'."),
     "a column less": (lambda t: t[["load"]], "the DataFrame: there is no column 'wind' among load."),
@@ -175,12 +180,10 @@ def test_wrong_words_are_refused_as_on_the_command_line(table):
 
 
 def test_what_is_no_table_and_no_path_is_refused_in_our_words(table, fitted):
-    with pytest.raises(
-        UserError, match=r"a Series was given in place of a DataFrame\. Give series\.to_frame\('load'\)"
-    ):
+    with pytest.raises(UserError, match=r"the DataFrame: there is no column 'wind' among load"):
         fitted.predict(table["load"])
-    with pytest.raises(UserError, match=r"a Series was given in place of a DataFrame"):
-        Forecaster().fit(table["load"])
+    with pytest.raises(UserError, match=r"a str was given in place of a DataFrame or the path of a CSV file"):
+        Forecaster().fit("load.csv")
     with pytest.raises(UserError, match=r"columns of 2 levels, the first is \('x', 'load'\)\. Give each one name"):
         fitted.predict(pd.concat({"x": table}, axis=1))
     with pytest.raises(UserError, match=r"a list was given in place of a DataFrame or the path of a CSV file"):
@@ -221,7 +224,8 @@ def test_a_files_own_layout_holds_for_its_tables(best):
     forecaster = Forecaster.load(best)
     path = best.parents[2] / "own.csv"
     table = write_csv(path.with_name("again.csv")).set_index("when")
-    pd.testing.assert_frame_equal(forecaster.predict(table), forecaster.predict(path))
+    found = forecaster.predict(table).reset_index()
+    pd.testing.assert_frame_equal(found, forecaster.predict(path).astype(found.dtypes))
 
 
 def test_the_package_names_it_without_importing_torch_first():

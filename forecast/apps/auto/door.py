@@ -8,18 +8,29 @@ from typing import Literal, TypeVar, cast
 
 import pandas as pd
 
-from forecast.apps.auto.budget import FOLDER, STATE, check_folder
+from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder
 from forecast.apps.auto.command import automatic
-from forecast.apps.common.tables import check_table, place_table, time_column_of
+from forecast.apps.common.frame_kinds import Kind, Table, frame_of
+from forecast.apps.common.inputs import horizon_of
+from forecast.apps.common.tables import data_keys, place_table
+from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE
-from forecast.text.overrides import hydra_value
+from forecast.run_folder.shapes import BoardRow
+from forecast.text.overrides import override_words, setting_words
 
 A = TypeVar("A", bound="Automatic")
 
 
 class Automatic:
     """What makes a forecaster from a table and some time."""
+
+    _kind: Kind
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        raise NotImplementedError
 
     @classmethod
     def load(cls: type[A], ckpt_path: Path | str) -> A:
@@ -29,7 +40,7 @@ class Automatic:
     @classmethod
     def auto(
         cls: type[A],
-        table: pd.DataFrame | Path | str,
+        table: Table,
         *,
         output: Path | str,
         horizon: int | None = None,
@@ -38,29 +49,47 @@ class Automatic:
         level: Sequence[float] = (80, 95),
         preset: Literal["fast", "good", "best"] = "good",
         metric: Literal["mse", "mae"] = "mse",
-        settings: Sequence[str] = (),
+        settings: Sequence[str] | Mapping[str, object] = (),
+        **lengths: int | None,
     ) -> A:
         """The best forecaster that there is time for, as `forecast auto` finds it.
 
-        table: a DataFrame, or a file. output: the folder with forecast.csv, leaderboard.json and report.html. horizon:
-        steps to forecast; None: what suits the data. level: of the intervals, in per cent. settings:
-        "data.known=[load]", "future=tomorrow.csv" and whatever else the command takes. Raises UserError with the words
-        of the command line.
+        table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html.
+        horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
+        cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
+        UserError with the words of the command line.
         """
         begun, folder, file, placed = time.monotonic(), Path(output), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
-        check_table(table)
-        if isinstance(table, pd.DataFrame):
-            settings = [*settings, f"data.time_column={hydra_value(time_column_of(table))}"]
+        words, kind = override_words(settings), Kind()
+        if not isinstance(table, Path | str):
+            # the ids are for the check of the file to find, which also chooses how gaps are filled
+            frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
+            own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
+            words, kind = [*(word for word in own if word not in words), *words], frame.kind
             check_folder(folder, make=True)
-            placed, file = place_table(folder, table), str(folder / TRAINING_TABLE)
+            placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
+        horizon = horizon_of({"horizon": horizon, **lengths})
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
-        options = {"file": file, "output": str(output), "level": list(level), "settings": list(settings), **keys}
+        options = {"file": file, "output": str(output), "level": list(level), "settings": words, **keys}
         try:
             answer = automatic(argparse.Namespace(**options), begun=begun)
         except UserError:
             if placed and not (folder / FOLDER / STATE).exists():
                 Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
             raise
-        return cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
+        best = cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
+        best._kind = kind
+        return best
+
+    def leaderboard(self) -> pd.DataFrame:
+        """The models that `auto` has trained, a row each, the best first, as in leaderboard.json.
+
+        UserError for a model that stands beside no such file.
+        """
+        rows = read_json(path := self.folder / BOARD, list[BoardRow])
+        if rows is None:
+            raise UserError(f"{path} is not there: Forecaster.auto(df, output=FOLDER) writes a leaderboard")
+        table: pd.DataFrame = pd.DataFrame(rows)
+        return table

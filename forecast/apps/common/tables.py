@@ -1,137 +1,69 @@
 """A DataFrame as the file that the one reader of series takes, so that both are checked and used alike."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forecast.apps.common.frame_kinds import NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
+from forecast.config.annotations import parameters
 from forecast.config.check import check_reading
+from forecast.config.settings import typed_settings
 from forecast.data.reading.layout import USUAL, Layout
-from forecast.data.sources import FileSource, Source
+from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError
 from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
 from forecast.run_folder.shapes import Metrics, block_of
-from forecast.text.terminal import listed
 
-Table = pd.DataFrame | Path | str
-NAME = "the DataFrame"
+LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
 
 
-def check_table(table: object) -> None:
-    """Raises UserError for what is no DataFrame with one name a column, and no path."""
-    if isinstance(table, pd.Series):
-        name = str(table.name or "value")
-        raise UserError(f"a Series was given in place of a DataFrame. Give series.to_frame({name!r})")
-    if table is not None and not isinstance(table, Table):
-        kind = type(table).__name__
-        raise UserError(f"a {kind} was given in place of a DataFrame or the path of a CSV file. Give pd.DataFrame(...)")
-    if isinstance(table, pd.DataFrame) and isinstance(table.columns, pd.MultiIndex):
-        first = table.columns[0] if len(table.columns) else ()
-        raise UserError(
-            f"{NAME} has columns of {table.columns.nlevels} levels, the first is {first}. Give each one name: "
-            "df.columns = ['_'.join(map(str, names)) for names in df.columns]"
-        )
+def data_keys(words: Sequence[str]) -> dict[str, object]:
+    """Of overrides those that say where ids and times stand, {KEY: VALUE} of data=csv."""
+    known = {key: parameters(CsvSource)[key].annotation for key in LAID_OUT}
+    own = [word for word in words if word.partition("=")[0] in {f"data.{key}" for key in LAID_OUT}]
+    return typed_settings(own, "data", known)
 
 
-def time_column_of(table: pd.DataFrame, usual: str = "date") -> str:
-    """What a table's time is called: its DatetimeIndex, the column `usual`, or its only column of timestamps.
+def known_frame(table: Table, source: Source, columns: Sequence[str] = ()) -> Frame:
+    """A table in the form that the reader takes, with the names of the data that a model was trained on.
 
-    Raises UserError when it has none of these.
+    columns: those that it reads, whose only one a Series without a name holds.
     """
-    if isinstance(table.index, pd.DatetimeIndex):
-        return str(table.index.name or usual)
-    times = [str(name) for name in table.columns if pd.api.types.is_datetime64_any_dtype(table[name])]
-    if usual in table.columns:
-        return usual
-    if len(times) == 1:
-        return times[0]
-    names = listed(map(str, table.columns[:12]))
-    raise UserError(
-        f"{NAME} has no time: no index of it, no column '{usual}' and {len(times)} columns of timestamps, of {names}. "
-        "Give it an index of timestamps: df = df.set_index(pd.to_datetime(df['NAME']))"
-    )
+    panel = isinstance(source, CsvSource) and source.panel_form == "long"
+    given = {"time_column": source.time_column, "id_column": getattr(source, "id_column", None)}
+    alone = columns[0] if len(columns) == 1 else "value"
+    frame = frame_of(table, given, panel=panel, alone=alone, say=TRAINED)
+    return frame.called(source.time_column, names_of(given["id_column"]))
 
 
-def zone_of(table: object, usual: str = "date") -> tzinfo | None:
-    """The time zone of a DataFrame's times; None without one, and of what is no DataFrame."""
-    if not isinstance(table, pd.DataFrame):
-        return None
-    if isinstance(table.index, pd.DatetimeIndex):
-        return table.index.tz
-    columns = [usual] if usual in table.columns else list(table.columns)
-    zones = (getattr(table[name].dtype, "tz", None) for name in columns)
-    return next((zone for zone in zones if zone is not None), None)
-
-
-def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | None) -> "pd.Series[pd.Timestamp]":
-    """Times without a zone, by the clock of the zone `known`, or of `zone` where that is None, in `zone`.
-
-    The same where `zone` is None. Of an hour that a clock repeats it is the first.
-    """
-    if zone is None or not pd.api.types.is_datetime64_any_dtype(times):
-        return times
-    first = np.ones(len(times), dtype=bool)
-    local = times.dt.tz_localize(known or zone, ambiguous=first, nonexistent="shift_forward")
-    return local.dt.tz_convert(zone)
-
-
-def write_table(table: pd.DataFrame, path: Path, *, time_column: str | None) -> None:
-    """Writes a table as a Parquet file, the time first; None: its columns as they are, without its index.
-
-    A column of cells of several types becomes text. Raises UserError for a table without time.
-    """
-    if time_column is not None:
-        actual = time_column_of(table, time_column)
-        if isinstance(table.index, pd.DatetimeIndex):
-            table = table.rename_axis(index=actual).reset_index()
-        table = table.rename(columns={actual: time_column})
-        table = table[[time_column, *(name for name in table.columns if name != time_column)]]
-    columns = []
-    for place in range(table.shape[1]):
-        cells = table.iloc[:, place]
-        kind = None
-        if isinstance(cells.dtype, pd.DatetimeTZDtype):
-            kind = pa.timestamp(cells.dtype.unit, pa.lib.tzinfo_to_string(cells.dtype.tz))
-            cells = cells.dt.tz_convert(None)  # to UTC, as Arrow holds them
-        try:
-            columns.append(pa.array(cells, kind, from_pandas=True))
-        except (ValueError, TypeError, NotImplementedError):  # so are pyarrow's own errors
-            columns.append(pa.array([None if pd.api.types.is_scalar(c) and pd.isna(c) else str(c) for c in cells]))
-    pq.write_table(pa.table(columns, names=list(map(str, table.columns))), path)
-
-
-def layout_of(table: pd.DataFrame, source: Source) -> Layout:
-    """How a table is read: what becomes of its rows as the source has it, how its text is written as usual.
+def layout_of(frame: Frame, source: Source) -> dict[str, object]:
+    """The keys of a layout that read a table: of its rows becomes what the source has it, its text is as usual.
 
     Columns of time and of conditions that the table has are read as the source's own.
     """
     own = source if isinstance(source, FileSource) else USUAL
     kept = {key: getattr(own, key) for key in ("missing", "time_zone", "duplicates", "resample", "aggregate", "gaps")}
-    if own.where and set(own.where) <= set(table.columns):
+    if own.where and set(own.where) <= set(frame.rows):
         kept["where"] = own.where
-    indexed = isinstance(table.index, pd.DatetimeIndex)
-    if own.time_column is None and not indexed:
-        return Layout(time_column=None, freq=own.freq, start=own.start, **kept)
-    if own.time_columns and not indexed and set(own.time_columns) <= set(table.columns):
-        dates = any(pd.api.types.is_datetime64_any_dtype(table[name]) for name in own.time_columns)
-        time_format = None if dates else own.time_format
-        return Layout(time_column=own.time_column, time_format=time_format, **kept)
-    usual = own.time_column if isinstance(own.time_column, str) else "date"
-    return Layout(time_column=time_column_of(table, usual), **kept)
+    if not frame.time:
+        kept |= {"time_column": None, "freq": own.freq, "start": own.start}
+    elif not any(pd.api.types.is_datetime64_any_dtype(frame.rows[name]) for name in frame.time):
+        kept |= {"time_format": own.time_format if frame.time == own.time_columns else None}
+    layout = USUAL.changed({"time_column": frame.layout.get("time_column"), **kept})
+    return {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
 
 
-def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
+def keep_table(folder: Path, table: pd.DataFrame) -> None:
     """Writes the table of a training into its run folder. Raises UserError where another file would be lost."""
     path = folder / TRAINING_TABLE
     fix = "choose another folder, or move the file away"
@@ -140,7 +72,7 @@ def keep_table(folder: Path, table: pd.DataFrame, *, time_column: str) -> None:
         [path], ours=run, key=f"hydra.run.dir={folder}", like=f"a file of a training: there is no {RUN_INFO}", fix=fix
     )
     with replacing(path) as unfinished:
-        write_table(table, unfinished, time_column=time_column)
+        pq.write_table(arrow_table(table), unfinished)
 
 
 def place_table(folder: Path, table: pd.DataFrame) -> bool:
@@ -150,7 +82,7 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
     """
     path = folder / TRAINING_TABLE
     with replacing(path) as unfinished:
-        write_table(table, unfinished, time_column=time_column_of(table))
+        pq.write_table(arrow_table(table), unfinished)
         if not path.exists():
             return True
         if path.read_bytes() != unfinished.read_bytes():
@@ -159,29 +91,40 @@ def place_table(folder: Path, table: pd.DataFrame) -> bool:
 
 
 @contextmanager
-def as_file(
-    table: Table | None, source: Source, reading: Mapping[str, object] | None = None
-) -> Iterator[tuple[Path | str | None, Mapping[str, object]]]:
-    """(a file with the rows of `table`, the keys of a `Layout` that read it); a path, and None, as they are.
+def spoken_of_as_frame(path: Path, *, kept: bool = False) -> Iterator[None]:
+    """A UserError about the file that a table was written to speaks of the DataFrame.
 
-    reading: such keys for a path. A UserError that is raised meanwhile speaks of the DataFrame in place of the file.
+    kept: whether the file stays, so that a command may name it.
     """
-    check_table(table)
+    try:
+        yield
+    except UserError as error:
+        text = re.sub(("(?<!=)" if kept else "") + re.escape(str(path)), NAME, str(error))
+        if text == str(error):
+            raise
+        raise UserError(text) from error
+
+
+@contextmanager
+def as_file(
+    table: Table | None, source: Source, reading: Mapping[str, object] | None = None, columns: Sequence[str] = ()
+) -> Iterator[tuple[Path | str | None, Mapping[str, object], Kind | None]]:
+    """(a file with the rows of `table`, the keys of a `Layout` that read it, what it was); a path, and None, as it is.
+
+    reading: such keys for a path. columns: as `known_frame` takes them.
+    """
     if reading and not isinstance(table, Path | str):
         raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
     check_reading(reading or {})
-    if not isinstance(table, pd.DataFrame):
-        yield table, reading or {}
+    if table is None or isinstance(table, Path | str):
+        yield table, reading or {}, None if table is None else Kind()
         return
+    frame = known_frame(table, source, columns)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
-        layout = layout_of(table, source)
-        named = set(layout.time_columns) <= set(table.columns)
-        write_table(table, path, time_column=None if named else str(layout.time_column))
-        try:
-            yield path, {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
-        except UserError as error:
-            raise UserError(str(error).replace(str(path), NAME)) from error
+        pq.write_table(arrow_table(frame.rows), path)
+        with spoken_of_as_frame(path):
+            yield path, layout_of(frame, source), frame.kind
 
 
 def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar, cast
 
-import pandas as pd
 from omegaconf import DictConfig
 
+from forecast.apps.common.frame_kinds import Frame, Table, frame_of
 from forecast.apps.common.own_classes import with_own_classes
 from forecast.apps.common.study_page import OF
-from forecast.apps.common.tables import check_table, place_table, time_column_of
+from forecast.apps.common.tables import data_keys, place_table
 from forecast.apps.tune.command import tune as run_study
 from forecast.config.compose import run_folder
 from forecast.config.entry import call, check_file
@@ -18,7 +18,7 @@ from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE
 from forecast.run_folder.shapes import StudyDocument
-from forecast.text.overrides import hydra_value
+from forecast.text.overrides import setting_words
 
 T = TypeVar("T", bound="Tunable")
 
@@ -33,14 +33,14 @@ class Tunable:
     trust: Sequence[str]
     study: StudyDocument | None = None
 
-    def fit(self: T, table: pd.DataFrame | None = None) -> T:
+    def fit(self: T, table: Table | None = None) -> T:
         """Trains."""
         raise NotImplementedError
 
     @with_own_classes
     def tune(
         self: T,
-        table: pd.DataFrame | Path | str | None = None,
+        table: Table | None = None,
         *,
         output: Path | str,
         minutes: float | None = 10.0,
@@ -50,19 +50,21 @@ class Tunable:
     ) -> T:
         """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
 
-        table: a DataFrame, kept in `output` as data.parquet, a file, or the name of published data; None: the data that
-        the overrides name. output: the study's folder, with report.html; the same call goes on there. minutes, trials:
-        what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None:
-        that of the model, less what this forecaster says. metric: the validation error that judges; None: the config's.
+        table: as `fit` takes it, kept in `output` as data.parquet, a file, or the name of published data; None: the
+        data that the overrides name. output: the study's folder, with report.html; the same call goes on there.
+        minutes, trials: what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML
+        file; None: that of the model, less what this forecaster says. metric: the validation error that judges; None:
+        the config's.
 
         The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
         `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
         Raises UserError with the words of the command line.
         """
-        check_table(table)
+        path = table is None or isinstance(table, Path | str)
+        frame = None if path else frame_of(table, data_keys(self.overrides))
         checked_metric(metric)
         folder = Path(output).absolute()
-        words = data_words(table, folder)
+        words = data_words(frame or table, folder)
         own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
         of_study = {
             "tune.minutes": minutes,
@@ -73,7 +75,7 @@ class Tunable:
         documents: list[StudyDocument] = []
 
         def study(cfg: DictConfig) -> None:
-            kept = isinstance(table, pd.DataFrame) and place_table(run_folder(), table)
+            kept = frame is not None and place_table(run_folder(), frame.rows)
             try:
                 check_file(cfg)
                 documents.append(cast(StudyDocument, run_study(cfg).document))
@@ -83,13 +85,11 @@ class Tunable:
                 raise
 
         trained = [word for word in own if not word.startswith("refit=")]
-        settings = [f"{key}={hydra_value(value)}" for key, value in of_study.items()]
-        call(study, config_name="tune", overrides=[*words, *trained, *settings])
+        call(study, config_name="tune", overrides=[*words, *trained, *setting_words(of_study)])
         best = copy.copy(self)
         best.study = documents[0]
-        rows = table if isinstance(table, pd.DataFrame) else None
-        best.overrides = [*(words if rows is None else []), *own, *best_words(documents[0])]
-        return best.fit(rows)
+        best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
+        return best.fit(None if frame is None else table)
 
 
 def checked_metric(metric: object) -> None:
@@ -98,21 +98,22 @@ def checked_metric(metric: object) -> None:
         raise UserError(f"metric={metric!r} judges no trial: choose 'mse' or 'mae'")
 
 
-def data_words(table: pd.DataFrame | Path | str | None, folder: Path) -> list[str]:
+def data_words(table: Frame | Path | str | None, folder: Path) -> list[str]:
     """The overrides that name the data of a study in a folder."""
     if table is None:
         return []
-    if isinstance(table, pd.DataFrame):
-        path = str(folder / TRAINING_TABLE)
-        time_column = time_column_of(table)
-        return ["data=csv", f"data.path={hydra_value(path)}", f"data.time_column={hydra_value(time_column)}"]
+    if isinstance(table, Frame):
+        laid_out = {f"data.{key}": value for key, value in table.layout.items()}
+        return ["data=csv", *setting_words({"data.path": str(folder / TRAINING_TABLE), **laid_out})]
     if not Path(table).exists() and str(table) in options("data", but="csv"):
         return [f"data={table}"]
-    return ["data=csv", f"data.path={hydra_value(str(table))}"]
+    return ["data=csv", *setting_words({"data.path": str(table)})]
 
 
 def best_words(study: StudyDocument) -> list[str]:
     """The overrides that train the best trial of a study again."""
     best = study["best"]
-    words = [f"{key}={hydra_value(value)}" for key, value in best["config"].items()]
-    return [*words, *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else [])]
+    return [
+        *setting_words(best["config"]),
+        *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else []),
+    ]

@@ -1,0 +1,341 @@
+"""Tables of every kind in the one form that the reader of files takes, and forecasts in the kind of their table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from forecast.data.assembling.names import KNOWN_IDS, KNOWN_TIMES
+from forecast.data.guessing.choices import Given
+from forecast.data.guessing.guess_rows import find_blocks, find_ids, looks_stacked
+from forecast.data.guessing.guess_time import Names, choose_time, likely_times
+from forecast.data.reading.layout import USUAL
+from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.raw_columns import RawColumn
+from forecast.data.reading.timestamps import read_timestamps
+from forecast.errors import UserError
+from forecast.text.terminal import listed
+
+Table = Any  # of whatever library its caller has
+Cells = Any  # of a column, or of a level of an index, of whatever type
+Label = Any  # whatever pandas takes for a name, or for a type
+NAME = "the DataFrame"
+FITTED, TRAINED = "Forecaster(..., overrides={choice})", "df = df.rename(columns={choice})"  # what to type
+SAMPLE = 1_000  # rows whose cells show which column holds times
+FILLED = 0.5  # of the pairs of id and time: a column of numbers of which fewer are there is one of values
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a table was, for a forecast to be the same; by default a DataFrame with a column of time, as in training.
+
+    time, ids: what these columns are called; None: as in training. index: (column, name) of the levels of its index.
+    names: of its columns, by their text. time_type: of its times; freq: of its index. is_series: whether it was a
+    Series. midnights: whether all its times are. native: of another library than pandas, the table without rows.
+    """
+
+    time: str | None = None
+    ids: Names = ()
+    index: tuple[tuple[str, Label], ...] = ()
+    names: Mapping[str, Label] = field(default_factory=dict)
+    time_type: Label = None
+    freq: Label = None
+    is_series: bool = False
+    midnights: bool = False
+    native: Table = None
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of its times."""
+        zone: tzinfo | None = getattr(self.time_type, "tz", None)
+        return zone
+
+    def in_library(self, rows: pd.DataFrame, *, cast: Sequence[str] = ()) -> Table:
+        """Rows as a table of its library. cast: columns that get the types which they have in it."""
+        if self.native is None:
+            return rows
+        import narwhals as nw
+
+        types = {name: self.native.schema[name] for name in cast if name in self.native.schema}
+        table = nw.from_arrow(arrow_table(rows), backend=self.native.implementation)
+        columns = [nw.col(name).cast(kind) for name, kind in types.items() if kind != nw.String]
+        return table.with_columns(columns).to_native()
+
+    def of_forecast(self, rows: pd.DataFrame, *, time: str, time_zone: str | None) -> Table:
+        """A forecast, columns of ids, of time and of targets, as such a table. time_zone: whose clock it shows."""
+        trained = list(rows.columns[: rows.columns.get_loc(time)])
+        if trained:  # a panel knows no zone: days are those of the table, other times are in UTC
+            time_zone = time_zone or (None if self.midnights else "UTC")
+        rows = rows.assign(**{time: in_zone(rows[time], time_zone, self.zone)})
+        if self.time is None:
+            return self.in_library(rows)
+        if isinstance(self.time_type, pd.PeriodDtype):
+            rows[time] = rows[time].dt.to_period(self.time_type.freq)
+        elif pd.api.types.is_datetime64_any_dtype(self.time_type):
+            rows[time] = rows[time].astype(self.time_type)
+        ids = self.ids if len(self.ids) == len(trained) else trained
+        rows = rows.rename(columns={**dict(zip(trained, ids, strict=True)), time: self.time})
+        if self.native is not None:
+            return self.in_library(rows, cast=[*ids, self.time])
+        if self.index:
+            rows = rows.set_index([name for name, _ in self.index])
+            rows = rows.rename_axis(index=[name for _, name in self.index])
+            with suppress(ValueError):  # the times do not keep to it
+                if isinstance(rows.index, pd.DatetimeIndex):
+                    rows.index = pd.DatetimeIndex(rows.index, freq=self.freq)
+        if self.is_series and rows.shape[1] == 1:
+            return rows.iloc[:, 0].rename(self.names[rows.columns[0]])
+        return rows.rename(columns={name: label for name, label in self.names.items() if label is not None})
+
+
+class Frame(NamedTuple):
+    """A table with ids, time and values as columns alone; what it was; the columns of its time and of its ids."""
+
+    rows: pd.DataFrame
+    kind: Kind
+    time: Names
+    ids: Names
+
+    @property
+    def layout(self) -> dict[str, object]:
+        """The keys of data=csv that say where its time and its ids stand."""
+        names = {"time_column": self.time, "id_column": self.ids}
+        return {key: some[0] if len(some) == 1 else list(some) for key, some in names.items() if some}
+
+    def called(self, time: object, ids: Names) -> "Frame":
+        """The same with other names of the time and of the ids."""
+        new = dict(zip(self.ids, ids, strict=True)) if len(ids) == len(self.ids) else {}
+        if isinstance(time, str) and len(self.time) == 1:
+            new[self.time[0]] = time
+        rows = self.rows.drop(columns=[name for old, name in new.items() if name != old and name in self.rows])
+        names = [tuple(new.get(name, name) for name in some) for some in (self.time, self.ids)]
+        return Frame(rows.rename(columns=new), self.kind, *names)
+
+
+def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "value", say: str = FITTED) -> Frame:
+    """A DataFrame, a Series or a table of polars or pyarrow in the form that the reader takes.
+
+    given: keys of data=csv: the time_column and id_column that are taken where the table has them, and where,
+    duplicates or a panel of another form, with which no ids are looked for; neither are they without `panel`. alone:
+    what the values of a Series without a name are called. say: what to type, in a message. UserError for what is no
+    such table, for one without rows or time, and where several columns may be the time or the ids.
+    """
+    rows, kind = _columns_of(table, alone)
+    time = _time(rows, kind, given, say)
+    for name in time:
+        _check_types(name, rows[name])
+    time_type = rows[time[0]].dtype if len(time) == 1 else None
+    for name in rows.columns:
+        if isinstance(rows[name].dtype, pd.PeriodDtype):
+            rows[name] = rows[name].dt.to_timestamp()
+    ids = _ids(rows, time, kind, given, say) if panel else ()
+    if len(time) == 1:
+        cells = rows[time[0]]
+        midnights = _is_typed(cells) and bool((cells.dt.normalize() == cells).all())
+        kind = replace(kind, time=time[0], time_type=time_type, midnights=midnights)
+    index = tuple(level for level in kind.index if level[0] in (*time, *ids))
+    rows = rows[[*time, *(name for name in rows.columns if name not in time)]]
+    return Frame(rows, replace(kind, ids=ids, index=index), time, ids)
+
+
+def names_of(names: object) -> Names:
+    """One name or several, or none."""
+    return (names,) if isinstance(names, str) else tuple(map(str, names)) if isinstance(names, Iterable) else ()
+
+
+def arrow_table(table: pd.DataFrame) -> pa.Table:
+    """The columns of a table without its index. One of cells of several types becomes text."""
+    columns = []
+    for place in range(table.shape[1]):
+        cells = table.iloc[:, place]
+        kind = None
+        if isinstance(cells.dtype, pd.DatetimeTZDtype):
+            kind = pa.timestamp(cells.dtype.unit, pa.lib.tzinfo_to_string(cells.dtype.tz))
+            cells = cells.dt.tz_convert(None)  # to UTC, as Arrow holds them
+        try:
+            columns.append(pa.array(cells, kind, from_pandas=True))
+        except (ValueError, TypeError, NotImplementedError):  # so are pyarrow's own errors
+            columns.append(pa.array([None if pd.api.types.is_scalar(c) and pd.isna(c) else str(c) for c in cells]))
+    return pa.table(columns, names=list(map(str, table.columns)))
+
+
+def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | None) -> "pd.Series[pd.Timestamp]":
+    """Times without a zone, by the clock of the zone `known`, or of `zone` where that is None, in `zone`.
+
+    The same where `zone` is None. Of an hour that a clock repeats it is the first.
+    """
+    if zone is None or not pd.api.types.is_datetime64_any_dtype(times):
+        return times
+    first = np.ones(len(times), dtype=bool)
+    local = times.dt.tz_localize(known or zone, ambiguous=first, nonexistent="shift_forward")
+    return local.dt.tz_convert(zone)
+
+
+def _columns_of(table: Table, alone: str) -> tuple[pd.DataFrame, Kind]:
+    """A table whose index is columns, and what is known of its kind before its time is."""
+    native, rows = None, table
+    if isinstance(table, pd.Series):
+        rows = table.to_frame(alone if table.name is None else table.name)
+    elif not isinstance(table, pd.DataFrame):
+        native = _native(table)
+        rows, native = native.to_pandas(), native.head(0)
+    if isinstance(rows.columns, pd.MultiIndex):
+        first = rows.columns[0] if len(rows.columns) else ()
+        raise UserError(
+            f"{NAME} has columns of {rows.columns.nlevels} levels, the first is {first}. Give each one name: "
+            "df.columns = ['_'.join(map(str, names)) for names in df.columns]"
+        )
+    names = list(map(str, rows.columns))
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{NAME} has '{twice}' twice. Give each column a name of its own")
+    if not len(rows):
+        raise UserError(f"{NAME} has no rows. Give it the rows of the history")
+    labels = [table.name] if isinstance(table, pd.Series) else rows.columns
+    columns, index = rows.set_axis(names, axis=1).reset_index(drop=True), []
+    counted = rows.index.nlevels == 1 and pd.api.types.is_numeric_dtype(rows.index)
+    for place in range(0 if counted else rows.index.nlevels):
+        cells, label = rows.index.get_level_values(place), rows.index.names[place]
+        usual = USUAL.time_columns[0] if _looks_like_time(cells) else KNOWN_IDS[0]
+        name = str(label) if label is not None else usual if usual not in columns else f"{usual}_{place}"
+        if name in columns:
+            raise UserError(f"'{name}' is a column and a level of the index of {NAME}. Rename one of them")
+        columns.insert(place, name, cells)
+        index.append((name, label))
+    kind = Kind(
+        index=tuple(index),
+        names=dict(zip(names, labels, strict=True)),
+        freq=getattr(rows.index, "freq", None),
+        is_series=isinstance(table, pd.Series),
+        native=native,
+    )
+    return columns, kind
+
+
+def _native(table: Table) -> Table:
+    """A table of another library as one of narwhals. UserError for what is none."""
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(table):
+        return nw.from_native(table, eager_only=True)
+    kind = type(table).__name__
+    fix = "df.collect()" if kind == "LazyFrame" else "pd.DataFrame(...)"
+    raise UserError(f"a {kind} was given in place of a DataFrame or the path of a CSV file. Give {fix}")
+
+
+def _texts(cells: Cells) -> list[str]:
+    """Cells as a file has them."""
+    column = pd.Series(cells).astype(object)
+    texts: list[str] = column.where(column.notna(), "").astype(str).tolist()
+    return texts
+
+
+def _is_typed(cells: Cells) -> bool:
+    """Whether cells are times by their type."""
+    return isinstance(cells.dtype, pd.PeriodDtype) or pd.api.types.is_datetime64_any_dtype(cells)
+
+
+def _looks_like_time(cells: Cells) -> bool:
+    """Whether cells are times by their type, or are written so."""
+    return _is_typed(cells) or bool(likely_times({"": _texts(cells[:SAMPLE])}))
+
+
+def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str) -> Names:
+    """The columns of the time: those given, a level of the index, of a usual name, of times by type, or by values."""
+    named = names_of(given.get("time_column"))
+    if named and set(named) <= set(rows):
+        return named
+    candidates: list[Names] = [(name,) for name, _ in kind.index if _looks_like_time(rows[name])]
+    if not candidates and not named and "time_column" in given:  # there is none
+        return ()
+    typed = [name for name in map(str, rows) if _is_typed(rows[name])]
+    usual = [name for name in USUAL.time_columns if name in rows]
+    usual += [name for name in KNOWN_TIMES if name in (typed or rows)]
+    candidates = candidates or [(name,) for name in usual[:1] or typed]
+    candidates = candidates or likely_times({name: _texts(rows[name][:SAMPLE]) for name in map(str, rows)})
+    if not candidates:
+        raise UserError(
+            f"{NAME} has no time: neither its index nor one of the columns {listed([*rows][:12])} holds timestamps. "
+            "Give it an index of timestamps: df = df.set_index(pd.to_datetime(df['NAME']))"
+        )
+    if len(candidates) == 1:
+        return candidates[0]
+    choice = choose_time({names: {name: _texts(rows[name]) for name in names} for names in candidates})
+    if choice.columns is None:
+        raise _rivals([" + ".join(names) for names in choice.rivals], "time", given, say)
+    return choice.columns
+
+
+def _check_types(name: str, cells: Cells) -> None:
+    """UserError for times some of which are text, say, and some numbers."""
+    types = list(dict.fromkeys(map(type, cells.dropna()))) if cells.dtype == object else []
+    if len(types) > 1:
+        some = " and ".join(kind.__name__ for kind in types[:2])
+        raise UserError(
+            f"{NAME} has times of several kinds in '{name}': {some}. Make them one: pd.to_datetime(..., format='mixed')"
+        )
+
+
+def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str) -> Names:
+    """The columns of the ids: those given, the levels of an index, of a usual name, or found by their values."""
+    named = names_of(given.get("id_column"))
+    if named and set(named) <= set(rows):
+        return named
+    if len(kind.index) > 1 and (levels := tuple(name for name, _ in kind.index if name not in time)):
+        return levels
+    if any(given.get(key) for key in ("where", "duplicates", "panel")) or not time:
+        return ()
+    usual = [name for name in KNOWN_IDS if name in rows]
+    if len(usual) > 1:
+        raise _rivals(usual, "id", given, say)
+    return tuple(usual) or _guessed_ids(rows, time, given, say)
+
+
+def _guessed_ids(rows: pd.DataFrame, time: Names, given: Given, say: str) -> Names:
+    """The column that tells apart the series which stand below one another, as `forecast check-data` finds it."""
+    if not rows.duplicated(list(time)).any():
+        return ()
+    if len(time) == 1 and _is_typed(rows[time[0]]):
+        stamps = pd.DatetimeIndex(rows[time[0]])
+    else:
+        try:
+            stamps = read_timestamps({name: _texts(rows[name]) for name in time}, missing=MISSING_SPELLINGS).stamps
+        except UserError:  # which the reader says, with the line
+            return ()
+    columns = [_raw(name, rows[name]) for name in map(str, rows) if name not in time]
+    if not looks_stacked(stamps):
+        blocks = find_blocks(columns, stamps)
+        return () if blocks is None else blocks.columns
+    series = {column.name: ids.series for column in columns if (ids := find_ids([column], stamps)) is not None}
+    words = [column for column in columns if column.words]
+    fit = [column.name for column in words if column.name in series]
+    if not fit:
+        fit = [name for name, count in series.items() if len(rows) >= FILLED * count * stamps.nunique()]
+    if len(fit) > 1:
+        raise _rivals(fit, "id", given, say)
+    if not fit and (ids := find_ids(words, stamps)) is not None:
+        raise UserError(
+            f"{NAME}: {' and '.join(map(repr, ids.columns))} together tell {ids.series} series apart. Say that they "
+            f"are the id: {say.format(choice={'data.id_column': list(ids.columns)})}"
+        )
+    return tuple(fit)
+
+
+def _raw(name: str, cells: Cells) -> RawColumn:
+    """A column as those of files are looked at."""
+    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
+        return RawColumn.of_numbers(name, cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    codes, words = pd.factorize(np.array(_texts(cells), dtype=object))
+    return RawColumn.of_words(name, codes, list(words)).with_numbers()
+
+
+def _rivals(names: Sequence[str], role: str, given: Given, say: str) -> UserError:
+    """The error for columns of which each may be the id, or the time."""
+    key = f"{role}_column"
+    choice = {names[0]: given.get(key)} if say == TRAINED else {f"data.{key}": names[0]}
+    some = " and ".join(map(repr, names))
+    return UserError(f"{NAME}: {some} may both be the {role}. Say which: {say.format(choice=choice)}")
