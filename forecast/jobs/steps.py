@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import ModuleType
 
 from forecast.errors import UserError
 from forecast.jobs import Ended
@@ -66,12 +67,27 @@ def context(module: str) -> Context:
     return server
 
 
+@contextlib.contextmanager
+def unknown_main() -> Iterator[None]:
+    """In this block multiprocessing knows no main module: it would run a user's script once more in each new process.
+
+    So a script may call what takes steps at its top level, without `if __name__ == "__main__":`.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def begin_server(module: str) -> None:
     """Begins to import what the steps of a module need, while the command reads its file."""
     if context(module).get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
-        forkserver.ensure_running()
+        with unknown_main():
+            forkserver.ensure_running()
 
 
 def run_step(
@@ -92,7 +108,8 @@ def run_step(
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = context(module).Process(target=_perform, args=(module, step, arguments, str(log), sender), daemon=False)
-    process.start()
+    with unknown_main():
+        process.start()
     sender.close()
     end = clock() + limit
     try:

@@ -1,6 +1,7 @@
 """The parts of `forecast auto`: its time, its processes, how epochs fit into seconds, why a model was chosen."""
 
 import json
+import subprocess
 import sys
 import time
 from multiprocessing import forkserver
@@ -163,6 +164,18 @@ def test_a_step_gives_its_value_and_its_words_go_to_the_log(steps, tmp_path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the seconds of another process are those of Linux")
+def test_a_script_without_a_guard_is_not_run_again_by_its_steps(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\nfrom forecast.jobs.steps import begin_server, run_step\n"
+        "print('begun', flush=True)\nbegin_server('textwrap')\n"
+        "print(run_step('textwrap', 'dedent', {'text': ' value'}, log=Path('log'), limit=60.0).value)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["begun", "value"], done.stderr
+    assert (tmp_path / "log").read_text() == ""
+
+
 def test_the_seconds_of_a_processor_are_those_of_what_works_and_stop_it(steps):
     clock = ProcessorClock()
     began = clock()

@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar, cast
 
@@ -42,7 +43,7 @@ class Automatic:
         cls: type[A],
         table: Table,
         *,
-        output: Path | str,
+        output: Path | str | None = None,
         horizon: int | None = None,
         minutes: float = 10.0,
         target: str | None = None,
@@ -54,16 +55,19 @@ class Automatic:
     ) -> A:
         """The best forecaster that there is time for, as `forecast auto` finds it.
 
-        table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html.
+        table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html;
+        None: auto/ and the name of the file, of a table the time.
         horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
         cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
         UserError with the words of the command line.
         """
-        begun, folder, file, placed = time.monotonic(), Path(output), str(table), False
+        of_file = isinstance(table, Path | str)
+        name = Path(table).stem if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
+        begun, folder, file, placed = time.monotonic(), Path(output or Path("auto") / name), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
         words, kind = override_words(settings), Kind()
-        if not isinstance(table, Path | str):
+        if not of_file:
             # the ids are for the check of the file to find, which also chooses how gaps are filled
             frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
             own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
@@ -72,7 +76,7 @@ class Automatic:
             placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
         horizon = horizon_of({"horizon": horizon, **lengths})
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
-        options = {"file": file, "output": str(output), "level": list(level), "settings": words, **keys}
+        options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
         try:
             answer = automatic(argparse.Namespace(**options), begun=begun)
         except UserError:
