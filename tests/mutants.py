@@ -1450,7 +1450,7 @@ FILES = [
     Mutant(
         "export-not-compared",
         "A program that forecasts otherwise than its model is deleted.",
-        "forecast/apps/export/bundle.py",
+        "forecast/apps/export/program.py",
         "if not difference <= TOLERANCE:  # NaN too",
         "if difference > 1e9:  # NaN too",
         ("tests/scripts/test_export.py::test_a_program_that_forecasts_otherwise_is_deleted",),

@@ -103,11 +103,17 @@ def export(parser: argparse.ArgumentParser) -> None:
     """A checkpoint and the folder to write."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
+OUT/README.md           what the model is, how good it was, how it is called
 OUT/model.safetensors   the weights
 OUT/config.json         columns, targets, frequency, scaler, lengths, config, versions, inputs and outputs
-OUT/model.pt2           a program that forecasts without this package, compared with the model before it is kept"""
+OUT/model.pt2           a program that forecasts without this package, for torch.export.load
+OUT/model.onnx          with --format onnx: one that forecasts without torch, in the units of the data, with intervals
+
+The program is compared with the model before it is kept. --format onnx needs the extra onnx."""
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("out", metavar="OUT", type=Path, help="a new folder")
+    format_help = "what forecasts: program (default), of torch.export, or onnx, for onnxruntime"
+    parser.add_argument("--format", choices=("program", "onnx"), default="program", help=format_help)
     windows_help = "how many windows the program takes at once; dynamic, the default: any number"
     parser.add_argument("--batch", metavar="N", type=windows, default=None, help=windows_help)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from jaxtyping import Bool, Float
@@ -114,9 +115,10 @@ class Calibration:
         """The intervals of a model at `levels`, calibrated: each holds the point forecast and those of lower levels."""
         margins = self.margins.permute(1, 2, 0).to(point) * self.unrest.factors(past).unsqueeze(-1)
         # levels ascend, but margins of few scores need not: running extremes nest the intervals
-        low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values
-        high = torch.maximum(upper + margins, point.unsqueeze(-1)).cummax(-1).values
-        return low, high
+        low = torch.minimum(lower - margins, point.unsqueeze(-1)).unbind(-1)
+        high = torch.maximum(upper + margins, point.unsqueeze(-1)).unbind(-1)
+        # level by level and not by cummin, which ONNX has not
+        return torch.stack([*accumulate(low, torch.minimum)], -1), torch.stack([*accumulate(high, torch.maximum)], -1)
 
 
 def own_interval(

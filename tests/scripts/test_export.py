@@ -19,8 +19,8 @@ from models.test_model_laws import ATTENTIONS, ENCODER_ALONE, MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
-from forecast.apps.export.bundle import export, new_folder, noise_windows
-from forecast.apps.export.program import as_called, largest_difference, load_program
+from forecast.apps.export.bundle import export, new_folder
+from forecast.apps.export.program import as_called, largest_difference, load_program, noise_windows
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import feature_rules, time_features
 
@@ -63,7 +63,12 @@ def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
 
 
 def test_the_folder_holds_the_weights_the_description_and_the_program(informer, exported):
-    assert sorted(file.name for file in exported.iterdir()) == ["config.json", "model.pt2", "model.safetensors"]
+    assert sorted(file.name for file in exported.iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.pt2",
+        "model.safetensors",
+    ]
     checkpoint, about = load_checkpoint(informer), json.loads((exported / "config.json").read_text())
     weights = safetensors.torch.load_file(exported / "model.safetensors")
     assert weights.keys() == checkpoint.weights.keys()
@@ -192,12 +197,16 @@ def test_a_checkpoint_without_one_answer_gets_weights_and_description_alone(tmp_
     assert status == 1
     assert "model.encoder_attention.mechanism.eval_seed, model.decoder_attention.mechanism.eval_seed: null" in message
     assert "Train with eval_seed=0" in message and "config.json" in printed
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+    ]
     assert json.loads((tmp_path / "out/config.json").read_text())["program"]["refused"] in message
 
 
 def test_a_program_that_forecasts_otherwise_is_deleted(linear, tmp_path, monkeypatch):
-    monkeypatch.setattr("forecast.apps.export.bundle.TOLERANCE", -1.0)
+    monkeypatch.setattr("forecast.apps.export.program.TOLERANCE", -1.0)
     about = export(load_checkpoint(linear), tmp_path / "out", batch=None)
     assert "away from the model's, scaled units" in about["program"]["refused"]
     assert not (tmp_path / "out/model.pt2").exists()
@@ -289,7 +298,7 @@ def test_the_script_exports_in_a_process_of_its_own_and_says_what_it_did(informe
     assert (done.returncode, done.stderr) == (0, "")
     assert "out/model.pt2: takes any number of windows at once" in done.stdout
     assert "its forecasts of 1, 2, 7 windows differ from the model's by 0.0e+00 at most" in done.stdout
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").iterdir())) == 4
 
 
 def test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A checkpoint as safetensors, config.json and a torch.export program."""
+"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program or ONNX."""
 
 import argparse
 from pathlib import Path
@@ -12,23 +12,21 @@ from forecast.text.terminal import say
 def main(arguments: argparse.Namespace) -> None:
     """Exports a checkpoint. Raises UserError when something is refused."""
     checkpoint = load_checkpoint(arguments.checkpoint)
-    refused = print_summary(arguments.out, export(checkpoint, arguments.out, batch=arguments.batch))
-    if refused:
-        raise UserError(f"No {arguments.out}/model.pt2: {refused}")
+    description = export(checkpoint, arguments.out, batch=arguments.batch, format=arguments.format)
+    print_summary(arguments.out, description)
 
 
-def print_summary(out: Path, description: Description) -> str:
-    """Prints what was written; returns why there is no program, if there is none."""
-    weights, program = description["weights"], description["program"]
-    say(f"{out}/config.json")
+def print_summary(out: Path, description: Description) -> None:
+    """Prints what was written. Raises UserError, saying why, when there is no file that forecasts."""
+    weights, entry = description["weights"], description.get("program") or description["onnx"]
+    say(f"{out}/README.md\n{out}/config.json")
     say(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
-    if "refused" in program:
-        return program["refused"]
-    sizes = ", ".join(map(str, program["compared_on_windows"]))
-    number = "any number of" if program["windows"] is None else program["windows"]
+    if "refused" in entry:
+        raise UserError(f"No {out}/{'model.pt2' if 'program' in description else 'model.onnx'}: {entry['refused']}")
+    sizes = ", ".join(map(str, entry["compared_on_windows"]))
+    number = "any number of" if entry["windows"] is None else entry["windows"]
     say(
-        f"{out}/{program['file']}: takes {number} windows at once, {program['bytes'] / 1e6:.1f} MB\n"
+        f"{out}/{entry['file']}: takes {number} windows at once, {entry['bytes'] / 1e6:.1f} MB\n"
         f"Read back, its forecasts of {sizes} windows differ from the model's by "
-        f"{program['largest_difference_scaled']:.1e} at most, scaled units."
+        f"{entry['largest_difference_scaled']:.1e} at most, scaled units."
     )
-    return ""

@@ -6,16 +6,27 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pooch
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, final
 
 from forecast.attention.base import SeededDraws
+from forecast.checkpoint.load import Checkpoint
+from forecast.config.allow_list import target_nodes
+from forecast.data.values.frequency import future_timestamps, past_timestamps
+from forecast.data.values.time_features import time_features
 from forecast.documents import parse_json
 from forecast.errors import UserError
-from forecast.models.base import ForecastModel
+from forecast.models.base import FittedModel, ForecastModel
 
+PROGRAM = "model.pt2"
+# Forecasts of a file and of the model may differ by so much, scaled units, on batches of these sizes.
+TOLERANCE = 1e-5
+BATCHES = (1, 2, 7)
 INPUTS = ("past", "past_known", "future_known")
 # Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
 TRACED_WINDOWS = 3
@@ -27,6 +38,31 @@ MEMBERS = re.compile(
 
 
 LARGEST_CONFIG = 10**8  # bytes of what an archive says of its weights
+
+
+class FileEntry(TypedDict):
+    """What config.json says of a file beside it."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
+class GraphEntry(FileEntry):
+    """Of a file that forecasts. windows: how many it takes, None for any number."""
+
+    windows: int | None
+    largest_difference_scaled: float
+    compared_on_windows: list[int]
+
+
+@final
+class ProgramEntry(GraphEntry):
+    """Of the program."""
+
+    kind: str
+    device: str
+    warning: str
 
 
 class Entry(TypedDict):
@@ -82,8 +118,9 @@ def trace(model: nn.Module, inputs: Sequence[Tensor], *, batch: int | None) -> E
     """A model in evaluation mode as a program for `batch` windows, None for any number.
 
     Changes the model: each of its samplers becomes a `StoredDraws`.
-    inputs: past (B, L, C), past_known (B, L, F), future_known (B, P, F), at least as many windows as are traced.
-    Raises UserError, with torch's reason, when the model cannot be traced, and when it would draw random numbers.
+    inputs: what the model takes, as past (B, L, C), past_known (B, L, F), future_known (B, P, F), of at least as many
+    windows as are traced. Raises UserError, with torch's reason, when the model cannot be traced, and when it would
+    draw random numbers.
     """
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
@@ -97,19 +134,23 @@ def trace(model: nn.Module, inputs: Sequence[Tensor], *, batch: int | None) -> E
         warnings.filterwarnings("ignore", message=r"The tensor attributes .*_flat_weights")
         try:
             program = torch.export.export(
-                model, traced, dynamic_shapes=dict.fromkeys(INPUTS, sizes) if sizes else None, strict=False
+                model, traced, dynamic_shapes=(sizes,) * len(traced) if sizes else None, strict=False
             )
         except Exception as error:  # of many kinds, by what the model does
             how = "" if batch is not None else " A fixed number of windows may do: --batch 1."
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            reason = " ".join(lines[:2])[:300] or type(error).__name__
-            raise UserError(f"torch.export cannot trace this model.{how} It says: {reason}") from error
+            raise UserError(f"torch.export cannot trace this model.{how} It says: {reason_of(error)}") from error
     if drawing := sorted({str(node.target) for node in program.graph.nodes if draws(node)}):
         raise UserError(
             f"its forward pass draws random numbers ({', '.join(drawing)}), so that two runs of a program would "
             "disagree. An attention must draw in a `SeededDraws` (forecast/attention/base.py)."
         )
     return program
+
+
+def reason_of(error: BaseException) -> str:
+    """The first lines of what torch says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300] or type(error).__name__
 
 
 def draws(node: fx.Node) -> bool:
@@ -184,3 +225,97 @@ def _pickled(path: Path) -> str:
                 except Exception:  # torch.export.load would try once more, without the safety
                     return f"'{name}'"
     return ""
+
+
+def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> ProgramEntry:
+    """Writes the program and returns what config.json says of it.
+
+    Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
+    """
+    check_has_graph(checkpoint)
+    path, sizes = folder / PROGRAM, sizes_of(batch)
+    windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
+    save_program(trace(as_called(checkpoint.model()), windows, batch=batch), path)
+    difference = largest_difference(load_program(path), as_called(checkpoint.model()), windows, sizes)
+    return {
+        **graph_entry(path, batch, difference),
+        "kind": "torch.export.save; torch.export.load(...).module() runs it",
+        "device": "cpu",
+        "warning": "torch.export.load can execute what an archive holds: load only a file that you trust",
+    }
+
+
+def check_has_graph(checkpoint: Checkpoint) -> None:
+    """UserError for a model that has no one answer, or whose forecast is no graph."""
+    nodes = target_nodes(checkpoint.config.model.node, "model")
+    if unseeded := [f"{key}.eval_seed" for key, node in nodes if node.get("eval_seed", 0) is None]:
+        raise UserError(
+            f"{', '.join(unseeded)}: null, so that attention draws fresh random numbers in each forecast: the "
+            "checkpoint has no one answer that a program could give. Train with eval_seed=0."
+        )
+    model = checkpoint.model()
+    if isinstance(model, FittedModel) and model.fits_each_window:
+        raise UserError(
+            f"{type(model).__name__} is fitted anew to each window, by a package that no program can hold. Forecast "
+            "with forecast predict, or train model=ridge, which is one linear map."
+        )
+
+
+def sizes_of(batch: int | None) -> tuple[int, ...]:
+    """The sizes of the batches on which a file is compared with its model."""
+    return BATCHES if batch is None else (batch,) * len(BATCHES)
+
+
+def graph_entry(path: Path, batch: int | None, difference: float) -> GraphEntry:
+    """What config.json says of a file that forecasts; UserError where it forecasts anything else than the model."""
+    if not difference <= TOLERANCE:  # NaN too
+        raise UserError(
+            f"the forecasts of {path.name} are {difference:.1e} away from the model's, scaled units; {TOLERANCE:.0e} "
+            "is allowed. Use the weights."
+        )
+    return {
+        **file_entry(path),
+        "windows": batch,  # null: any number
+        "largest_difference_scaled": difference,
+        "compared_on_windows": list(sizes_of(batch)),
+    }
+
+
+def noise_times(checkpoint: Checkpoint, count: int) -> pd.DatetimeIndex:
+    """The times of the rows of `count` windows, which follow the rows trained on."""
+    data = checkpoint.data
+    until = pd.Timestamp(data["trained_until"])
+    needed = count + checkpoint.model().look_back + checkpoint.config.pred_len - 1
+    try:
+        return future_timestamps(until, data["freq"], needed)
+    except UserError:  # years lead past the last one of pandas: those before are as good
+        return past_timestamps(until, data["freq"], needed)
+
+
+def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
+
+    Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count. What is known beside the calendar is
+    noise too, a category one of its numbers.
+    """
+    window, seq_len = checkpoint.model().window, checkpoint.model().look_back
+    times = noise_times(checkpoint, count)
+    features = time_features(times, checkpoint.data["freq"], encoding=checkpoint.encoding).astype(np.float32)
+    generator = torch.Generator().manual_seed(0)
+    past = torch.randn(count, seq_len, window.n_columns, generator=generator)
+    padded = torch.zeros(len(times), window.n_known - features.shape[1] - len(window.covariates))
+    others = [
+        torch.randint(size, (len(times), 1), generator=generator).float()
+        if size
+        else torch.randn(len(times), 1, generator=generator)
+        for size in window.covariates
+    ]
+    known = torch.cat([torch.from_numpy(features), padded, *others], dim=1)
+    places = torch.arange(count).unsqueeze(1) + torch.arange(seq_len + checkpoint.config.pred_len)
+    windows = known[places]  # (B, L + P, F)
+    return past, windows[:, :seq_len].contiguous(), windows[:, seq_len:].contiguous()
+
+
+def file_entry(path: Path) -> FileEntry:
+    """What config.json says of a file beside it."""
+    return {"file": path.name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}
