@@ -1443,7 +1443,7 @@ FILES = [
         "export-not-on-the-disk",
         "Every file of an export is on the disk before the export has its name.",
         "forecast/apps/export/bundle.py",
-        "        for path in unfinished.iterdir():\n            sync(path)\n",
+        '        for path in unfinished.rglob("*"):\n            sync(path)\n',
         "",
         ("tests/scripts/test_export.py::test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name",),
     ),

@@ -16,6 +16,7 @@ from typing_extensions import NotRequired, TypedDict, final
 
 import forecast
 from forecast.apps.export.card import model_card
+from forecast.apps.export.mlflow_folder import MlflowEntry, write_mlflow
 from forecast.apps.export.onnx_file import OnnxEntry, write_onnx
 from forecast.apps.export.program import INPUTS, FileEntry, ProgramEntry, file_entry, write_program
 from forecast.checkpoint.load import Checkpoint
@@ -31,7 +32,8 @@ KINDS = {field.name: field.type for field in fields(Layout)}
 FORMAT = 1  # of config.json; raised when an older reader could misread it
 # What each format writes beside the weights: into a folder, for so many windows at once; what it returns becomes the
 # entry of config.json that is called as the format.
-FORMATS: dict[str, Callable[..., ProgramEntry | OnnxEntry]] = {"program": write_program, "onnx": write_onnx}
+Entry = ProgramEntry | OnnxEntry | MlflowEntry
+FORMATS: dict[str, Callable[..., Entry]] = {"program": write_program, "onnx": write_onnx, "mlflow": write_mlflow}
 
 
 class WeightsEntry(FileEntry):
@@ -53,6 +55,7 @@ class Description(TypedDict):
     weights: WeightsEntry
     program: NotRequired[ProgramEntry | Refused]
     onnx: NotRequired[OnnxEntry | Refused]
+    mlflow: NotRequired[MlflowEntry | Refused]
 
 
 def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: str = "program") -> Description:
@@ -66,12 +69,12 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
         weights = {name: part.detach().contiguous().clone() for name, part in checkpoint.model().state_dict().items()}
         (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
         of_weights: WeightsEntry = {**file_entry(unfinished / WEIGHTS), "tensors": len(weights)}
-        entry: ProgramEntry | OnnxEntry | Refused
+        entry: Entry | Refused
         try:
             entry = FORMATS[format](checkpoint, unfinished, batch=batch)
         except UserError as refusal:
             for path in {*unfinished.iterdir()} - {unfinished / WEIGHTS}:
-                path.unlink()
+                path.unlink()  # half a file, of one that forecasts otherwise the whole
             entry = {"refused": str(refusal)}
         description = {**description_of(checkpoint, batch), "weights": of_weights, format: entry}
         text = json.dumps(description, indent=2, ensure_ascii=False)
@@ -92,7 +95,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
-        for path in unfinished.iterdir():
+        for path in unfinished.rglob("*"):
             sync(path)
         sync(unfinished)
         unfinished.replace(folder)

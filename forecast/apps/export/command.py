@@ -1,4 +1,4 @@
-"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program or ONNX."""
+"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program ONNX or MLflow."""
 
 import argparse
 from pathlib import Path
@@ -18,9 +18,15 @@ def main(arguments: argparse.Namespace) -> None:
 
 def print_summary(out: Path, description: Description) -> None:
     """Prints what was written. Raises UserError, saying why, when there is no file that forecasts."""
-    weights, entry = description["weights"], description.get("program") or description["onnx"]
+    weights, entry = description["weights"], description.get("program") or description.get("onnx")
     say(f"{out}/README.md\n{out}/config.json")
     say(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
+    if entry is None:
+        served = description["mlflow"]
+        if "refused" in served:
+            raise UserError(f"No {out}/mlflow: {served['refused']}")
+        say(f"{out}/{served['folder']}: mlflow models serve -m {out}/{served['folder']} --env-manager local")
+        return
     if "refused" in entry:
         raise UserError(f"No {out}/{'model.pt2' if 'program' in description else 'model.onnx'}: {entry['refused']}")
     sizes = ", ".join(map(str, entry["compared_on_windows"]))

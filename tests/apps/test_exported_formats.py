@@ -1,9 +1,10 @@
-"""forecast export --format onnx: rows and times in, forecasts and intervals out, without torch; and the model card."""
+"""forecast export to ONNX, which runs without torch, and to MLflow; the model card; a server as docs/ has it."""
 
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,14 @@ from apps.files import LAYOUT, write_csv
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
 from program import call, refusal, shapes_unchecked
 
+from forecast import Forecaster
 from forecast.apps.export.bundle import export
 from forecast.apps.export.onnx_file import calendar
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import feature_rules, time_features
 from forecast.text.overrides import install
 
+ROOT = Path(__file__).parents[2]
 WITHOUT_TORCH = (
     "import runpy, sys\nfor name in ('torch', 'forecast', 'pandas'): sys.modules[name] = None\n"
     "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
@@ -124,6 +127,45 @@ def test_the_card_says_what_the_model_is_and_how_good_it_was_and_holds_no_row(ru
     assert f"those of 95 % {100 * metrics['test']['intervals']['levels']['95']['coverage']:.0f} %" in card
     values = {cell for line in (run / "own.csv").read_text().splitlines()[1:] for cell in line.split(";")[1:]}
     assert str(run) not in card and not [value for value in values if value in card or value.replace(",", ".") in card]
+
+
+@pytest.mark.filterwarnings("ignore")  # MLflow's own
+def test_an_mlflow_folder_forecasts_as_predict_does(run, monkeypatch):
+    pytest.importorskip("mlflow", reason='needs mlflow: pip install -e ".[mlflow]"')
+    import mlflow
+
+    call("export", run / "run/checkpoints/best.ckpt", run / "served", "--format", "mlflow")
+    assert not [path for path in (run / "served").rglob("*") if path.suffix in (".pkl", ".pickle")]
+    about = json.loads((run / "served/config.json").read_text())["mlflow"]
+    assert about["folder"] == "mlflow" and 95.0 in about["levels"]
+    table = pd.read_csv(run / "history.csv", sep=";", decimal=",")  # its times as words, as JSON has them
+    found = mlflow.pyfunc.load_model(str(run / "served/mlflow")).predict(table, params={"level": [95.0]})
+    expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(run / "history.csv", level=[95])
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_without_mlflow_its_extra_is_named(run, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    said = refusal(capsys, "export", run / "run/checkpoints/best.ckpt", run / "none", "--format", "mlflow")
+    assert "/none/mlflow: the package mlflow is not installed" in said and install("mlflow") in said
+
+
+@pytest.mark.filterwarnings("ignore")  # LitServe's own
+def test_the_litserve_server_of_the_page_answers(run, monkeypatch):
+    pytest.importorskip("litserve", reason="needs litserve: pip install litserve")
+    page = (ROOT / "docs/reliability.md").read_text()
+    code = re.search(r"```python\n(import json\n\nimport litserve.*?)```", page, re.DOTALL)[1]
+    server = {"__name__": "server"}
+    exec(code.replace('"date"', '"when"'), server)  # as the column of this file is called
+    monkeypatch.chdir(run)
+    api = server["Forecasts"]()
+    api.setup("cpu")
+    table = pd.read_csv(run / "history.csv", sep=";", decimal=",")
+    answer = api.predict(json.loads(table.to_json(orient="records")))
+    expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(run / "history.csv", level=[80, 95])
+    found = pd.DataFrame(answer).assign(when=lambda rows: pd.to_datetime(rows["when"]))
+    np.testing.assert_allclose(found.drop(columns="when"), expected.drop(columns="when"))
+    assert list(found["when"]) == list(expected["when"])
 
 
 def onnx_of(folder, *choice, sizes=SIZES, format="onnx"):

@@ -1,0 +1,51 @@
+"""A checkpoint as an MLflow model: a folder that `mlflow models serve` serves where this package is installed."""
+
+import os
+import warnings
+from pathlib import Path
+
+from typing_extensions import TypedDict, final
+
+import forecast
+from forecast.apps.common.intervals import saved_calibration, wanted
+from forecast.checkpoint.load import Checkpoint
+from forecast.errors import UserError
+from forecast.text.overrides import DISTRIBUTION, install
+
+MLFLOW = "mlflow"
+
+
+@final
+class MlflowEntry(TypedDict):
+    """What config.json says of the folder. levels: of intervals in per cent, of which some may be asked for."""
+
+    folder: str
+    mlflow: str
+    levels: list[float]
+
+
+def write_mlflow(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> MlflowEntry:
+    """Writes the folder, with the checkpoint and a file of code in it, and returns what config.json says of it.
+
+    batch: of no meaning here, a forecast is of one table. Raises UserError without MLflow.
+    """
+    del batch
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would report each use to MLflow's makers
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    try:
+        import mlflow
+    except ImportError as error:
+        raise UserError(f"the package mlflow is not installed. Install it: {install('mlflow')}") from error
+    calibration, intervals = saved_calibration(checkpoint), wanted(checkpoint)
+    usual = [] if intervals is None else list(intervals.wanted_levels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that no example of an input is given; and what MLflow itself uses
+        mlflow.pyfunc.save_model(
+            path=folder / MLFLOW,
+            python_model=str(Path(__file__).with_name("mlflow_code.py")),  # as code, which needs no pickle
+            artifacts={"checkpoint": str(checkpoint.path.absolute())},
+            signature=mlflow.models.infer_signature(params={"level": usual}) if usual else None,
+            pip_requirements=[f"{DISTRIBUTION}=={forecast.__version__}"],  # else MLflow imports all to find them
+        )
+    levels = [] if calibration is None else list(calibration.levels)
+    return {"folder": MLFLOW, "mlflow": mlflow.__version__, "levels": levels}
