@@ -13,6 +13,7 @@ from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.apps.common.results import Result, evaluate_checkpoint, write_results
 from forecast.apps.common.training_data import begin, make_plan
+from forecast.apps.export.mlflow_folder import log_model
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.compose import is_typed, job_number, task_overrides
@@ -22,7 +23,7 @@ from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
-from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, read_run, write_run_info
+from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, final_checkpoint, read_run, write_run_info
 from forecast.run_folder.shapes import RefitBlock
 from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_calibration, check_levels
@@ -147,6 +148,8 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
         log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
     elif config.refit:
         train_on_more_rows(plan, data, result, trained, judged)
+    with errors_for_users(plan.folder):
+        log_model(trained.loggers, load_checkpoint(final_checkpoint(plan.folder)))
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record.data, **result.metrics["cost"], "status": status}
 

@@ -190,6 +190,30 @@ def test_a_model_is_written_and_onnxruntime_forecasts_as_it_does(model, tmp_path
     assert about["levels"] == [] and [part["name"] for part in about["outputs"]] == ["forecast"]  # not calibrated
 
 
+# Torch translates no stable sort and no complex conjugate; should this fail one day, docs/limits.md has less to say.
+REFUSED = {
+    "sort": ["model=reformer"],
+    "_conj_physical": ["attention@model.encoder_attention=autocorrelation", "model.distil=false"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_onnx_has_no_words_for_is_refused_with_torchs_reason(what, tmp_path):
+    needed()
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    said = onnx_of(tmp_path, *DEMO, *LENGTHS, *REFUSED[what], sizes=SIZES | layers)["refused"]
+    assert what in said and "Export it with --format program" in said and "\x1b" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["informer", "gpt", "patchtst"])
+def test_a_model_with_attention_is_written_too(model, tmp_path):
+    needed()
+    about = onnx_of(tmp_path, *DEMO, *LENGTHS, f"model={model}")
+    assert about["largest_difference_scaled"] <= 1e-5
+
+
 def weather(rows=300):
     days = pd.date_range("2024-01-01", periods=rows)
     draw = np.random.default_rng(2)

@@ -2,8 +2,11 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from lightning.pytorch.loggers import Logger, MLFlowLogger
 from typing_extensions import TypedDict, final
 
 import forecast
@@ -13,6 +16,15 @@ from forecast.errors import UserError
 from forecast.text.overrides import DISTRIBUTION, install
 
 MLFLOW = "mlflow"
+
+
+def log_model(loggers: Sequence[Logger], checkpoint: Checkpoint) -> None:
+    """Logs the folder as the artifact `model` of the run, by those of the loggers that are MLflow's."""
+    for logger in loggers:
+        if isinstance(logger, MLFlowLogger):
+            with TemporaryDirectory() as folder:
+                entry = write_mlflow(checkpoint, Path(folder), batch=None)
+                logger.experiment.log_artifacts(logger.run_id, str(Path(folder, entry["folder"])), "model")
 
 
 @final
