@@ -877,8 +877,8 @@ INTERVALS = [
         "intervals-cross",
         "An interval holds those of lower levels.",
         "forecast/evaluation/conformal.py",
-        "low = torch.minimum(lower - margins, point.unsqueeze(-1)).cummin(-1).values",
-        "low = torch.minimum(lower - margins, point.unsqueeze(-1))",
+        "torch.stack([*accumulate(low, torch.minimum)], -1)",
+        "torch.stack([*low], -1)",
         ("tests/evaluation/test_conformal.py::test_an_interval_holds_its_point_and_those_of_lower_levels",),
     ),
     Mutant(
