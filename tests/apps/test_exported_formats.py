@@ -140,7 +140,8 @@ def test_an_mlflow_folder_forecasts_as_predict_does(run, monkeypatch):
     assert about["folder"] == "mlflow" and 95.0 in about["levels"]
     table = pd.read_csv(run / "history.csv", sep=";", decimal=",")  # its times as words, as JSON has them
     found = mlflow.pyfunc.load_model(str(run / "served/mlflow")).predict(table, params={"level": [95.0]})
-    expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(run / "history.csv", level=[95])
+    table["when"] = pd.to_datetime(table["when"])
+    expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(table, level=[95])
     pd.testing.assert_frame_equal(found, expected)
 
 
