@@ -33,7 +33,8 @@ class ServedForecaster(PythonModel):  # type: ignore[misc, unused-ignore]  # wit
                 raise UserError(
                     f"column '{time}' holds no times: {error}. Write them as 2024-01-31T23:00:00."
                 ) from error
-        return self.forecaster.predict(model_input, level=(params or {}).get("level"))
+        forecast: pd.DataFrame = self.forecaster.predict(model_input, level=(params or {}).get("level"))
+        return forecast
 
 
 mlflow.models.set_model(ServedForecaster())
