@@ -108,7 +108,10 @@ def figures(checkpoint: Checkpoint) -> list[str]:
         with fitting(path):
             metrics = read_json(path, Metrics) or {}
             scored = forecasters(metrics, "test")
-            rows = [(f"{row.name} {row.note}".strip(), row.mse, row.error("scaled", "mae")) for row in scored]
+            rows = [
+                (f"{row.name} ({row.note})" if row.note else row.name, row.mse, row.error("scaled", "mae"))
+                for row in scored
+            ]
             levels = (block_of(metrics, "test").get("intervals") or {"levels": {}})["levels"]
             held = {level: row["coverage"] for level, row in levels.items() if row["coverage"] is not None}
             # without the command, which names a path on the machine of the training
