@@ -220,7 +220,8 @@ def identity(*, _root_: DictConfig) -> str:
         node = select(plain, parent)[1] if parent else plain
         if isinstance(node, dict):
             node.pop(last, None)
-    plain["seeds"] = plain.pop("networks", None)  # as it was called when the identities in results/ were recorded
+    if "networks" in plain:
+        plain["seeds"] = plain.pop("networks")  # as it was called when the identities in results/ were recorded
     content = {"config": plain, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
