@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
 from forecast.config.allow_list import extends, resolve_target
@@ -178,6 +178,11 @@ RULES: tuple[Rule, ...] = (
         ("networks", "model._target_"),
         lambda networks, model: networks == 1 or not _extends(model, _FITTED),
         "this model is fitted at once and draws nothing: every seed gives the same. Leave networks out",
+    ),
+    Rule(
+        ("data.recent", "pred_len"),
+        lambda recent, pred_len: not are_numbers(recent, pred_len) or cast(int, recent) >= cast(int, pred_len),
+        "no window of pred_len={1} steps lies in so few rows. Give more, or data.recent=null",
     ),
     Rule(
         ("model.runs",),

@@ -92,6 +92,7 @@ REFUSED = {
     },
     # rules between keys
     "label_len=97": "label_len (97) of the seq_len (96)",
+    f"data=csv data.path={__file__} data.recent=23": "no window of pred_len=24 steps lies in so few rows",
     "model.n_heads=7": "model.d_model=512: must be a multiple of model.n_heads (7)",
     "model.encoder_layers=0": ": must be between 1 and 1000",
     "model.encoder_layers=1001": ": must be between 1 and 1000",
