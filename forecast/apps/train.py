@@ -9,11 +9,11 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig
 
 from forecast.apps.common.intervals import levels_of, wanted
+from forecast.apps.common.mlflow_folder import log_model
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.apps.common.results import Result, evaluate_checkpoint, write_results
 from forecast.apps.common.training_data import begin, make_plan
-from forecast.apps.export.mlflow_folder import log_model
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.compose import is_typed, job_number, task_overrides
@@ -149,7 +149,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     elif config.refit:
         train_on_more_rows(plan, data, result, trained, judged)
     with errors_for_users(plan.folder):
-        log_model(trained.loggers, load_checkpoint(final_checkpoint(plan.folder)))
+        log_model(trained.loggers, final_checkpoint(plan.folder))
     log.info("Everything about this run is in %s", plan.folder)
     return {"data": record.data, **result.metrics["cost"], "status": status}
 

@@ -64,7 +64,7 @@ def make_record(
         versions=versions(),
         config=config,
         choices=choices,
-        data=describe_data(source, data),
+        data=describe_data(source, data.but(recent=config.data.recent)),
         series=describe_series(data),
         fits=fitted,
     )

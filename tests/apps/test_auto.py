@@ -21,7 +21,7 @@ from program import call, refusal
 from forecast import Forecaster
 from forecast.apps.auto import steps
 from forecast.apps.auto.budget import check_folder
-from forecast.apps.auto.command import PRESETS, Auto
+from forecast.apps.auto.command import PRESETS, Auto, default_folder
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.entry import composed
 from forecast.errors import UserError
@@ -279,6 +279,8 @@ def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):
         with suppress(SystemExit):
             call("auto", str(csv), *words)
     assert folders == [Path("auto") / csv.stem, Path("sales")]
+    with pytest.raises(UserError, match=r"shops/\*\.csv names several files\. Say where .* --output DIR"):
+        default_folder("shops/*.csv")
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

@@ -12,13 +12,17 @@ import pytest
 import torch
 from apps.files import LAYOUT, write_csv
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
+from lightning.pytorch.loggers import MLFlowLogger
 from program import call, refusal, shapes_unchecked
 
 from forecast import Forecaster
+from forecast.apps.common.mlflow_folder import log_model, write_mlflow
 from forecast.apps.export.bundle import export
 from forecast.apps.export.onnx_file import calendar
 from forecast.checkpoint.load import load_checkpoint
+from forecast.config.trust import trusting
 from forecast.data.values.time_features import feature_rules, time_features
+from forecast.errors import UserError
 from forecast.text.overrides import install
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +147,15 @@ def test_an_mlflow_folder_forecasts_as_predict_does(run, monkeypatch):
     table["when"] = pd.to_datetime(table["when"])
     expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(table, level=[95])
     pd.testing.assert_frame_equal(found, expected)
+
+
+def test_mlflow_gets_no_model_that_no_server_would_trust(run, capsys, caplog):
+    path = run / "run/checkpoints/best.ckpt"
+    with trusting(["own_modules"]):
+        with pytest.raises(UserError, match="may have classes of own_modules, which no server trusts"):
+            write_mlflow(load_checkpoint(path), run, batch=None)
+        log_model([MLFlowLogger.__new__(MLFlowLogger)], path)
+    assert "MLflow gets no model: the model may have classes" in caplog.text
 
 
 def test_without_mlflow_its_extra_is_named(run, capsys, monkeypatch):
@@ -273,6 +286,11 @@ def test_a_model_of_many_series_and_one_without_a_graph_are_refused(tmp_path):
     table.to_csv(tmp_path / "p.csv", index=False)
     keys = ["data=csv", f"data.path={tmp_path}/p.csv", "data.id_column=shop"]
     assert "each with a scale" in onnx_of(tmp_path, *keys, *LENGTHS, "model=nlinear")["refused"]
+    weather(80).to_csv(tmp_path / "one.csv", index=False)
+    padded = tmp_path / "padded"
+    padded.mkdir()
+    keys = ["data=csv", f"data.path={tmp_path}/one.csv", "data.short=pad"]
+    assert "begin before their series" in onnx_of(padded, *keys, *LENGTHS, "model=nlinear")["refused"]
     single = tmp_path / "theta"
     single.mkdir()
     said = onnx_of(single, *DEMO, *LENGTHS, "model=theta")["refused"]

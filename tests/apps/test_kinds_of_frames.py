@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from forecast import Forecaster, UserError
+from forecast.apps.common.frame_kinds import frame_of
 
 N, P = 120, 3  # rows, of which the last lie behind the change of the clock in Berlin; steps forecast
 DAYS = pd.date_range("2023-08-01", periods=N, freq="D")
@@ -91,6 +92,7 @@ ONE = {
     "column of periods": (PLAIN.assign(ds=DAYS.to_period("D")), pd.DataFrame, NEXT.to_period("D"), "ds"),
     "column in Berlin": (PLAIN.assign(ds=IN_BERLIN), pd.DataFrame, NEXT_IN_BERLIN, "ds"),
     "rows in another order": (ALONE.iloc[::-1], pd.DataFrame, NEXT, None),
+    "column beside names of rows": (PLAIN.set_axis([f"row {i}" for i in range(N)]), pd.DataFrame, NEXT, "ds"),
     "objects": (ALONE.astype(object), pd.DataFrame, NEXT, None),
     "polars": (POLARS, pl.DataFrame, NEXT, "ds"),
     "polars dates": (pl.DataFrame({"ds": DATES, "y": ALONE["y"].tolist()}), pl.DataFrame, NEXT, "ds"),
@@ -235,6 +237,15 @@ def test_a_panel_of_hours_has_all_hours_of_a_night_with_a_change_of_the_clock(tm
     after = [hours[-1] + pd.Timedelta(hours=step) for step in range(1, P + 1)]
     assert list(found.index) == [(shop, time) for shop in "ab" for time in after]
     assert [time.hour for time in after] == [2, 2, 3]
+
+
+def test_an_automatic_run_leaves_the_ids_to_the_check_and_gives_the_index_back():
+    frame = frame_of(MULTI, {}, panel=False)
+    assert frame.layout == {"time_column": "ds"}
+    ahead = pd.DataFrame({"unique_id": ["a", "b"], "ds": NEXT[:2], "y": [1.0, 2.0]})
+    assert frame.kind.of_forecast(ahead, time="ds", time_zone=None).index.names == ["unique_id", "ds"]
+    one = frame.kind.of_forecast(ahead.drop(columns="unique_id"), time="ds", time_zone=None)
+    assert one.index.names == ["ds"]
 
 
 def test_a_search_and_an_automatic_run_take_a_table_of_any_kind(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import cast
 
@@ -63,10 +64,17 @@ def main(arguments: argparse.Namespace) -> Answer:
 
 def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     """As `main`. begun: when its time began, by time.monotonic()."""
-    folder = Path(arguments.output or Path("auto") / Path(arguments.file).stem)
+    folder = Path(arguments.output or default_folder(arguments.file))
     check_folder(folder)
     begin_server(STEPS)
     return Auto(arguments, folder, begun=begun).run()
+
+
+def default_folder(file: str) -> Path:
+    """Where a run goes that names no folder. UserError for several files, which have no one name."""
+    if has_magic(file):
+        raise UserError(f"{file} names several files. Say where their results go: --output DIR")
+    return Path("auto") / Path(file).stem
 
 
 class Unusable(UserError):

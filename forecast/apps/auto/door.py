@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, cast
 import pandas as pd
 
 from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder
-from forecast.apps.auto.command import automatic
+from forecast.apps.auto.command import automatic, default_folder
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.inputs import horizon_of
 from forecast.apps.common.tables import data_keys, place_table
@@ -61,9 +61,10 @@ class Automatic:
         cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
         UserError with the words of the command line.
         """
+        horizon = horizon_of({"horizon": horizon, **lengths})
         of_file = isinstance(table, Path | str)
-        name = Path(table).stem if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
-        begun, folder, file, placed = time.monotonic(), Path(output or Path("auto") / name), str(table), False
+        usual = default_folder(str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}")
+        begun, folder, file, placed = time.monotonic(), Path(output or usual), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
         words, kind = override_words(settings), Kind()
@@ -74,7 +75,6 @@ class Automatic:
             words, kind = [*(word for word in own if word not in words), *words], frame.kind
             check_folder(folder, make=True)
             placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
-        horizon = horizon_of({"horizon": horizon, **lengths})
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
         try:

@@ -83,8 +83,9 @@ class Kind:
         if self.native is not None:
             return self.in_library(rows, cast=[*ids, self.time])
         if self.index:
-            rows = rows.set_index([name for name, _ in self.index])
-            rows = rows.rename_axis(index=[name for _, name in self.index])
+            index = [level for level in self.index if level[0] in rows]  # one series has no id
+            rows = rows.set_index([name for name, _ in index])
+            rows = rows.rename_axis(index=[name for _, name in index])
             with suppress(ValueError):  # the times do not keep to it
                 if isinstance(rows.index, pd.DatetimeIndex):
                     rows.index = pd.DatetimeIndex(rows.index, freq=self.freq)
@@ -112,9 +113,8 @@ class Frame(NamedTuple):
         new = dict(zip(self.ids, ids, strict=True)) if len(ids) == len(self.ids) else {}
         if isinstance(time, str) and len(self.time) == 1:
             new[self.time[0]] = time
-        rows = self.rows.drop(columns=[name for old, name in new.items() if name != old and name in self.rows])
         names = [tuple(new.get(name, name) for name in some) for some in (self.time, self.ids)]
-        return Frame(rows.rename(columns=new), self.kind, *names)
+        return Frame(self.rows.rename(columns=new), self.kind, *names)
 
 
 def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "value", say: str = FITTED) -> Frame:
@@ -138,9 +138,11 @@ def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "va
         cells = rows[time[0]]
         midnights = _is_typed(cells) and bool((cells.dt.normalize() == cells).all())
         kind = replace(kind, time=time[0], time_type=time_type, midnights=midnights)
-    index = tuple(level for level in kind.index if level[0] in (*time, *ids))
+    levels = tuple(name for name, _ in kind.index if name not in time)
+    own = ids if panel else levels  # which the reader of a file will find
+    index = tuple(level for level in kind.index if level[0] in (*time, *own))
     rows = rows[[*time, *(name for name in rows.columns if name not in time)]]
-    return Frame(rows, replace(kind, ids=ids, index=index), time, ids)
+    return Frame(rows, replace(kind, ids=own, index=index), time, ids)
 
 
 def names_of(names: object) -> Names:
@@ -197,7 +199,10 @@ def _columns_of(table: Table, alone: str) -> tuple[pd.DataFrame, Kind]:
         raise UserError(f"{NAME} has no rows. Give it the rows of the history")
     labels = [table.name] if isinstance(table, pd.Series) else rows.columns
     columns, index = rows.set_axis(names, axis=1).reset_index(drop=True), []
-    counted = rows.index.nlevels == 1 and pd.api.types.is_numeric_dtype(rows.index)
+    counted = rows.index.nlevels == 1 and (
+        pd.api.types.is_numeric_dtype(rows.index)
+        or (rows.index.name is None and rows.index.is_unique and not _looks_like_time(rows.index))  # names of rows
+    )
     for place in range(0 if counted else rows.index.nlevels):
         cells, label = rows.index.get_level_values(place), rows.index.names[place]
         usual = USUAL.time_columns[0] if _looks_like_time(cells) else KNOWN_IDS[0]

@@ -15,8 +15,8 @@ import torch
 from typing_extensions import NotRequired, TypedDict, final
 
 import forecast
+from forecast.apps.common.mlflow_folder import MlflowEntry, write_mlflow
 from forecast.apps.export.card import model_card
-from forecast.apps.export.mlflow_folder import MlflowEntry, write_mlflow
 from forecast.apps.export.onnx_file import OnnxEntry, write_onnx
 from forecast.apps.export.program import INPUTS, FileEntry, ProgramEntry, file_entry, write_program
 from forecast.checkpoint.load import Checkpoint
@@ -109,7 +109,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, object]:
-    """All of config.json but the two files: what the model is, of which data, and how it is called."""
+    """All of config.json but its files: what the model is, of which data, and how it is called."""
     config, record, data = checkpoint.config, checkpoint.record, checkpoint.data
     reading = {key: as_annotated(config.data.node.get(key, usual), KINDS[key]) for key, usual in asdict(USUAL).items()}
     return {

@@ -135,6 +135,8 @@ def onnx_example(checkpoint: Checkpoint) -> str:
     data, model, calibration = checkpoint.data, checkpoint.model(), saved_calibration(checkpoint)
     keys, how = checkpoint.config.data.node, data.get("time_format")
     column, decimal = keys.get("time_column", "date"), str(keys.get("decimal", "."))
+    if not isinstance(column, str) or (how not in (None, ISO) and "%" not in str(how)) or keys.get("thousands"):
+        return "config.json names its inputs and outputs; no script here reads files like the one trained on.\n"
     cell, imports = f"row[{column!r}]", ""
     if how not in (None, ISO):
         cell, imports = f"datetime.strptime({cell}, {how!r})", "from datetime import datetime\n"

@@ -1,4 +1,4 @@
-"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program ONNX or MLflow."""
+"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program, ONNX or MLflow."""
 
 import argparse
 from pathlib import Path

@@ -42,7 +42,7 @@ EPOCH = (
 )
 
 
-class Named(TypedDict):
+class GraphValue(TypedDict):
     """An input or output."""
 
     name: str
@@ -56,8 +56,8 @@ class OnnxEntry(GraphEntry):
     """Of the ONNX file. levels: of the intervals, in per cent; none where there are no intervals."""
 
     opset: int
-    inputs: list[Named]
-    outputs: list[Named]
+    inputs: list[GraphValue]
+    outputs: list[GraphValue]
     levels: list[float]
 
 
@@ -73,6 +73,11 @@ def write_onnx(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> On
     except ImportError as error:
         raise UserError(f"ONNX needs onnxscript and onnxruntime ({error}). Install them: {install('onnx')}") from error
     check_has_graph(checkpoint)
+    if checkpoint.record.series.pad:
+        raise UserError(
+            "the model reads windows that begin before their series (data.short=pad), and this file takes whole ones. "
+            "Export it with --format program."
+        )
     if checkpoint.record.series.id_column is not None:
         raise UserError(
             "the model is of many series, each with a scale and facts of its own, and this file holds one scale. "
@@ -250,11 +255,11 @@ def raw_windows(checkpoint: Checkpoint, model: InUnits, count: int) -> list[Tens
     return windows + ([known * model.std[c:] + model.mean[c:]] if known.shape[2] else [])
 
 
-def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[Named]:
+def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[GraphValue]:
     """What the file is called with."""
     columns, length = checkpoint.data["columns"], model.model.look_back
     steps, c = length + checkpoint.config.pred_len, model.n_columns
-    inputs: list[Named] = [
+    inputs: list[GraphValue] = [
         {
             "name": "past",
             "shape": [windows, length, c],
@@ -280,7 +285,7 @@ def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> lis
     return inputs
 
 
-def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[Named]:
+def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[GraphValue]:
     """What comes out."""
     targets = checkpoint.data["targets"]
     shape: list[str | int] = [windows, checkpoint.config.pred_len, len(targets)]
@@ -291,6 +296,6 @@ def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> li
     ]
     levels = [len(model.levels)]
     return [
-        Named(name=name, shape=[*shape, *levels] if i else shape, dtype="float64", meaning=meaning)
+        GraphValue(name=name, shape=[*shape, *levels] if i else shape, dtype="float64", meaning=meaning)
         for i, (name, meaning) in enumerate(zip(OUTPUTS, meanings, strict=True))
     ][: model.n_outputs]
