@@ -281,6 +281,9 @@ def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):
     assert folders == [Path("auto") / csv.stem, Path("sales")]
     with pytest.raises(UserError, match=r"shops/\*\.csv names several files\. Say where .* --output DIR"):
         default_folder("shops/*.csv")
+    with pytest.raises(SystemExit):  # not refused: a folder is named
+        Forecaster.auto("shops/*.csv", output="shops")
+    assert folders[-1] == Path("shops")
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

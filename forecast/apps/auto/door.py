@@ -63,8 +63,9 @@ class Automatic:
         """
         horizon = horizon_of({"horizon": horizon, **lengths})
         of_file = isinstance(table, Path | str)
-        usual = default_folder(str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}")
-        begun, folder, file, placed = time.monotonic(), Path(output or usual), str(table), False
+        name = str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
+        folder = Path(output) if output else default_folder(name)
+        begun, file, placed = time.monotonic(), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
         words, kind = override_words(settings), Kind()
