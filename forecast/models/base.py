@@ -282,12 +282,13 @@ class FittedModel(ForecastModel):
         """
         raise NotImplementedError
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
+    def refit(self, rows: FittingRows, whole: FittingRows, held_out: Options) -> Options:
         """As `fit`, with what `rows` choose, and the weights that this choice gives on the train origins of `whole`.
 
-        A model without weights takes nothing from them.
+        held_out: the options as `fit` returned them for `rows`: what depends on more than these, as on a machine's
+        speed, stays as it is there. A model without weights takes nothing from either.
         """
-        del whole
+        del whole, held_out
         return self.fit(rows)
 
     def forecast(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -124,30 +124,29 @@ class BoostedTrees(FittedModel):
         """Its own rows, or those of the skip, where these are more."""
         return self.rows if self.skip is None else max(self.rows, self.skip.look_back)
 
-    def fit(self, rows: FittingRows, whole: FittingRows | None = None) -> Options:
-        """Fits the skip, then the trees to what it leaves.
-
-        whole: more rows, to which as many trees are grown as `rows` choose.
-        """
-        options: dict[str, object] = {}
-        if self.skip is not None:
-            options["skip_options"] = self.skip.fit(rows)
+    def fit(self, rows: FittingRows) -> Options:
+        """Fits the skip, then the trees to what it leaves."""
+        skip = {} if self.skip is None else {"skip_options": self.skip.fit(rows)}
         self.choose_rows(rows)
         self.trees = self.grown(rows, self.most)
         val = rows.windows("val", self.look_back)
         chosen = self.best_count(self.sample(val, CHOSEN_ON)) if len(val.numbers) else 0
-        if whole is None:
-            self.trees = self.trees.first(chosen)
-        else:
-            if self.skip is not None:
-                options["skip_options"] = self.skip.refit(rows, whole)
-            self.trees = self.grown(whole, chosen)
-        grown = {"trees": self.most, "learning_rate": self.learning_rate, "seconds": None, "fitted": len(self.trees)}
-        return {**options, "look_back": self.rows, "seasons": self.seasons, **grown}
+        self.trees = self.trees.first(chosen)
+        return {**skip, **self.chosen()}
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
-        """As many trees as `rows` choose, grown on the windows of `whole`."""
-        return self.fit(rows, whole)
+    def refit(self, rows: FittingRows, whole: FittingRows, held_out: Options) -> Options:
+        """As many trees as the held-out model has, whatever time these took, grown on the windows of `whole`."""
+        skip = {} if self.skip is None else {"skip_options": self.skip.refit(rows, whole, {})}
+        self.choose_rows(rows)
+        self.seconds = None
+        self.most, self.learning_rate = cast(Any, held_out["trees"]), cast(Any, held_out["learning_rate"])
+        self.trees = self.grown(whole, cast(Any, held_out["fitted"]))
+        return {**skip, **self.chosen()}
+
+    def chosen(self) -> dict[str, object]:
+        """The options of the trees as a fit leaves them."""
+        grown = {"trees": self.most, "learning_rate": self.learning_rate, "seconds": None, "fitted": len(self.trees)}
+        return {"look_back": self.rows, "seasons": self.seasons, **grown}
 
     def choose_rows(self, rows: FittingRows) -> None:
         """The look-back and the seasons, as far as they are open.

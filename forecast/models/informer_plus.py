@@ -100,7 +100,7 @@ class InformerPlus(ForecastModel):
         """Fits the skip, with `whole` to all rows; returns the options that it has chosen."""
         if self.skip is None:
             return {}
-        options = self.skip.fit(rows) if whole is None else self.skip.refit(rows, whole)
+        options = self.skip.fit(rows) if whole is None else self.skip.refit(rows, whole, {})  # its rows alone decide
         self.skip.requires_grad_(False)
         return {"skip_options": options}
 

@@ -182,8 +182,9 @@ class Ridge(FittedModel):
             return values
         return (torch.sinh(values) * self.deviation + self.median).to(values.dtype)
 
-    def refit(self, rows: FittingRows, whole: FittingRows) -> Options:
+    def refit(self, rows: FittingRows, whole: FittingRows, held_out: Options) -> Options:
         """The look-backs, naive forecasts, strengths and shares that `rows` choose, each map fitted to `whole`."""
+        del held_out  # which names the longest look-back alone
         return self.fit(rows, whole)
 
     def take(self, means: Sequence[Candidate]) -> Options:

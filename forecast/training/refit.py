@@ -7,6 +7,7 @@ both models compute in the same units. Written as RUN/checkpoints/refit.ckpt.
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -87,7 +88,8 @@ def refit(
         model = refitted(held_out, learnt)
         options = {key: held_out.config.model.get(key) for key in ("members", "blocks")}
     elif isinstance(model := as_fitted(plan, held_out.data), FittedModel):
-        options = fitted_again(model.refit, data, whole, recent=config.data.recent)
+        again = partial(model.refit, held_out=dict(held_out.config.model.node))
+        options = fitted_again(again, data, whole, recent=config.data.recent)
     else:
         model = build_model(config, held_out.data)
         options = fitted_again(model.prepare, data, whole, recent=config.data.recent)

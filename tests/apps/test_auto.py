@@ -4,6 +4,7 @@ import argparse
 import io
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -130,6 +131,22 @@ def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv
     assert f"Page: {found / 'report.html'}" in printed
     assert board(found) == rows and (found / "forecast.csv").read_bytes() == before
     assert time.monotonic() - begin < 60
+
+
+def test_a_step_that_fails_after_the_trainings_is_said_and_the_held_out_model_forecasts(found, csv, tmp_path, capsys):
+    out = Path(shutil.copytree(found, tmp_path / "out"))
+    for refitted in out.rglob("refit.ckpt"):
+        refitted.unlink()
+
+    def without_refits(module, step, arguments, **settings):
+        return Ended(error="no memory") if step == "refit_run" else in_this_process(module, step, arguments)
+
+    with mock.patch("forecast.apps.auto.command.run_step", without_refits):
+        printed = auto(str(csv), *FAST, "--output", str(out))
+    said = capsys.readouterr().err
+    weighed = [row["model"] for row in board(out) if row["weight"]]
+    assert weighed and all(f"refit {name} is left out: no memory" in said for name in weighed)
+    assert f"Model: {out / 'checkpoints/best.ckpt'}" in printed
 
 
 # so many minutes that no network has fewer epochs for want of time, however busy the machine is

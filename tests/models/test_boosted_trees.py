@@ -109,8 +109,8 @@ def test_the_error_that_is_lowered_is_that_of_the_option(error_lowered):
 
 def test_the_same_rows_give_the_same_model_and_a_refit_to_them_too(series, found):
     assert_same(fitted(series), found)
-    again = model()
-    assert again.refit(rows(series), rows(series)) == model().fit(rows(series))
+    again, options = model(), model().fit(rows(series))
+    assert again.refit(rows(series), rows(series), options) == options
     assert_same(again, found)
 
 
@@ -125,7 +125,7 @@ def test_a_refit_takes_the_number_that_val_chose_and_grows_on_all_rows(series, f
     late = series.clone()
     late[VAL:] = 5 + flips((1, -1, 1, 1, -1, -1, -1))[VAL:]
     again = model()
-    options = again.refit(rows(late), rows(late, train=N))
+    options = again.refit(rows(late), rows(late, train=N), model().fit(rows(late)))
     assert options["fitted"] == len(again.trees) == len(found.trees)
     assert error(again, late) < 0.5 * error(found, late)
 
@@ -156,6 +156,15 @@ def test_the_number_of_threads_changes_no_bit(series):
     with threadpool_limits(2):
         two = fitted(series, trees=3)
     assert_same(two, fitted(series, trees=3))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e6])
+def test_a_refit_has_the_trees_of_the_held_out_model_whatever_time_these_took(series, seconds):
+    held_out = model(seconds=0.0)
+    options = held_out.fit(rows(series))
+    again = model(seconds=seconds)
+    assert again.refit(rows(series), rows(series), options) == options
+    assert_same(again, held_out)
 
 
 @pytest.mark.parametrize("skip", ["ridge", "none"])

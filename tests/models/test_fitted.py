@@ -259,7 +259,7 @@ def whole(series, period=None):
 def test_a_ridge_refitted_to_the_same_rows_is_the_ridge():
     series = season(12, noise=0.3, n_targets=2)
     once, again = Ridge(window=window()), Ridge(window=window())
-    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), rows(series, 12))
+    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), rows(series, 12), {})
     assert torch.equal(once.weight, again.weight) and torch.equal(once.bias, again.bias)
 
 
@@ -269,7 +269,7 @@ def test_a_ridge_is_refitted_with_what_the_val_rows_chose(columns):
     series = season(12, noise=0.3, n_targets=2)
     series[VAL:] = 20 * season(7, noise=0.0, n_targets=2)[VAL:]
     once, again = (Ridge(window=window((0, 1), n_columns=2), columns=columns) for _ in range(2))
-    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), whole(series, 12))
+    assert once.fit(rows(series, 12)) == again.refit(rows(series, 12), whole(series, 12), {})
     assert once.weight.shape == again.weight.shape
     assert error(again, series) < 0.1 * error(once, series)
 
@@ -278,7 +278,7 @@ def test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose():
     series = season(12, noise=0.3)
     options = {"look_back": 9, "naive": "last", "columns": "shared", "tolerance": 0.0}
     model = Ridge(window=window(), **options)
-    model.refit(rows(series, 12), whole(series, 12))
+    model.refit(rows(series, 12), whole(series, 12), {})
     train, val, every = (
         window_sums(series, origins_of(name, 9) - 9, 9 + P)
         for origins_of, name in ((origins, "train"), (origins, "val"), (whole(series).origins, "train"))
@@ -296,4 +296,4 @@ def test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose():
 
 def test_a_model_without_weights_is_refitted_to_what_it_was():
     model = SeasonalNaive(window=window())
-    assert model.refit(rows(season(12, noise=0.1), 12), whole(season(12, noise=0.1), 7)) == {"period": 12}
+    assert model.refit(rows(season(12, noise=0.1), 12), whole(season(12, noise=0.1), 7), {}) == {"period": 12}

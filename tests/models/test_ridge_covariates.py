@@ -144,9 +144,9 @@ def test_a_series_that_is_its_known_column_shifted_is_found(n_targets):
     again.load_state_dict(with_known.state_dict())
     assert error(again, series, known) == error(with_known, series, known)
     given, refitted = rows(series, known), Ridge(window=shape)
-    assert refitted.refit(given, given) == options and torch.equal(refitted.effect, with_known.effect)
+    assert refitted.refit(given, given, {}) == options and torch.equal(refitted.effect, with_known.effect)
     noise = replace(given, windows=rows(torch.randn_like(series), known).windows)
-    refitted.refit(given, noise)  # chosen by what the known columns say, fitted to noise
+    refitted.refit(given, noise, {})  # chosen by what the known columns say, fitted to noise
     assert refitted.effect.abs().max() < 0.3 < with_known.effect.abs().max()
 
 

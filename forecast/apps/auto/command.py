@@ -173,6 +173,13 @@ class Auto:
             raise Unusable(outcome.error)
         return outcome
 
+    def extra(self, name: str, function: str, limit: float, **arguments: object) -> Ended:
+        """A step without which the others go on; says why where it fails."""
+        outcome = self.step(name, function, limit, **arguments)
+        if outcome.error:
+            self.progress.note(f"{name} is left out: {outcome.error}")
+        return outcome
+
     def overrides(self, name: str) -> list[str]:
         """Of a member's training, as far as they do not depend on the time."""
         settings = {**self.settings["fitted"], **self.settings["networks"]}[name]
@@ -313,13 +320,12 @@ class Auto:
                 continue
             if REFIT * figures[name]["seconds"] + 2 * LAST > self.budget.left:
                 continue
-            limit = self.budget.left - 2 * LAST  # of trees twice: to choose how many, and to grow them on all rows
-            member = {"folder": self.members / name, "overrides": self.overrides(name) + self.in_time(name, limit / 2)}
-            outcome = self.step(f"refit {name}", "refit_run", limit, **member)
+            member = {"folder": self.members / name, "overrides": self.overrides(name)}
+            outcome = self.extra(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
             again += [] if outcome.error else [name]
         if again and self.budget.last_moment > 2 * LAST:
             ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(figures))}
-            self.step("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
+            self.extra("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
 
     def look_back(self) -> None:
         """A backtest of the held-out ensemble, where there is time."""
@@ -332,7 +338,7 @@ class Auto:
         if is_many(metrics, "test") or folds < 1:
             return
         words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
-        outcome = self.step(
+        outcome = self.extra(
             "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
         )
         self.keep({"backtest": outcome.error or "done"})
@@ -343,7 +349,7 @@ class Auto:
         if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
             return
         if self.budget.left > 2 * LAST + 10 * passes:
-            outcome = self.step("explain", "explain", self.budget.left - LAST, folder=self.folder)
+            outcome = self.extra("explain", "explain", self.budget.left - LAST, folder=self.folder)
             self.keep({"explained": outcome.error or "done"})
 
     def final(self) -> Path:
