@@ -75,23 +75,31 @@ class WeightedEnsemble(FittedModel):
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T"]:
-        """The weighted mean: (B, L, C), L = look_back -> (B, P, T)."""
+        """The weighted mean: (B, L, C), L = look_back -> (B, P, T). A member without a weight is not asked."""
         weights = self.weights_by_step()
-        forecasts = self.forecasts(past, past_known, future_known)
-        mean: Tensor = sum(forecast * weights[:, i, None] for i, forecast in enumerate(forecasts))  # type: ignore[assignment]
+        # a compiled program has the same parts whatever the weights are
+        used = [i for i in range(len(self.each)) if torch.compiler.is_compiling() or bool(weights[:, i].any())]
+        forecasts = self.forecasts(past, past_known, future_known, of=used)
+        mean: Tensor = sum(one * weights[:, i, None] for i, one in zip(used, forecasts, strict=True))  # type: ignore[assignment]
         return mean
 
     def forecasts(
-        self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
+        self,
+        past: Float[Tensor, "B L C"],
+        past_known: Float[Tensor, "B L F"],
+        future_known: Float[Tensor, "B P F"],
+        *,
+        of: Sequence[int] | None = None,
     ) -> list[Float[Tensor, "B P T"]]:
-        """What each member says."""
+        """What each member says. of: the numbers of some; None: of all."""
+        asked = [(self.each[i], self.columns[i], self.known[i]) for i in (range(len(self.each)) if of is None else of)]
         return [
             member(
                 past[:, -member.look_back :, columns],
                 past_known[:, -member.look_back :, known],
                 future_known[:, :, known],
             )
-            for member, columns, known in zip(self.each, self.columns, self.known, strict=True)
+            for member, columns, known in asked
         ]
 
     def weights_by_step(self) -> Float[Tensor, "P M"]:

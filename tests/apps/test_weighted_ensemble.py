@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,17 @@ def test_its_forecast_is_the_weighted_mean_of_the_members_forecasts(ensemble, me
     own = Forecaster.load(ensemble[0] / "checkpoints/best.ckpt").predict(csv)
     theirs = [Forecaster.load(members / name / "checkpoints/best.ckpt").predict(csv)["OT"] for name in MEMBERS]
     np.testing.assert_allclose(own["OT"], (np.stack(theirs, 1) * weights).sum(1), atol=2e-3)
+
+
+def test_a_member_without_a_weight_changes_nothing_and_is_not_asked(ensemble):
+    model = of(ensemble[0]).model()
+    window = model.window
+    past = torch.randn(3, model.look_back, window.n_columns)
+    known = (torch.randn(3, model.look_back, window.n_known), torch.randn(3, window.pred_len, window.n_known))
+    model.weights = torch.tensor([[0.25, 0.0, 0.75]])
+    every = model.forecasts(past, *known)
+    with mock.patch.object(type(model.each[1]), "forward", side_effect=AssertionError("asked")):
+        assert torch.equal(model(past, *known), 0.25 * every[0] + 0.75 * every[2])
 
 
 def test_the_mean_beats_each_of_its_members(ensemble, members):
