@@ -17,7 +17,7 @@ from forecast.config.settings import TrainSettings
 from forecast.config.values import CONF, Problems, chosen_groups, option_of, options, read_values, section, select
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
-from forecast.text.overrides import install
+from forecast.text.overrides import install, typed
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
@@ -159,6 +159,8 @@ def _check_value(path: str, value: object, annotation: object, problems: Problem
         problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")
     elif matches(value, annotation) is False:
         near = closest(value, map(str, literals_of(annotation))) if isinstance(value, str) else ""
+        if matches([value], annotation):  # one where a list is wanted
+            near = f" Set {typed(path, [value])}."
         problems.add(path, value, f"must be {expected(annotation)}.{near}".removesuffix("."))
     elif limit and isinstance(value, int | float) and rules.are_numbers(value) and not limit.holds(value):
         problems.add(path, value, limit.message)

@@ -34,6 +34,7 @@ REFUSED = {
     "optim.betas=[0.9]": ": must be a list of 2",
     "optim.betas=[0.9,x]": "optim.betas=[0.9, 'x']: must be a list of 2",
     "protocol.horizon_offsets=[1.5]": ": must be a list",
+    "tags=night": ': must be a list. Set tags="[night]"',
     "model.activation=gleu": ": must be one of gelu, relu. Did you mean 'gelu'?",
     "trainer.precision=8": ": must be one of 64, 32, 16, ",
     "process_timeout=0": " must be at least 1",
