@@ -133,7 +133,9 @@ def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv
     assert time.monotonic() - begin < 60
 
 
-def test_a_step_that_fails_after_the_trainings_is_said_and_the_held_out_model_forecasts(found, csv, tmp_path, capsys):
+@pytest.mark.parametrize("case", [(1.1, "no memory"), (1e9, "there was no time for it")])
+def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found, csv, tmp_path, capsys, case):
+    again, reason = case
     out = Path(shutil.copytree(found, tmp_path / "out"))
     for refitted in out.rglob("refit.ckpt"):
         refitted.unlink()
@@ -141,11 +143,12 @@ def test_a_step_that_fails_after_the_trainings_is_said_and_the_held_out_model_fo
     def without_refits(module, step, arguments, **settings):
         return Ended(error="no memory") if step == "refit_run" else in_this_process(module, step, arguments)
 
-    with mock.patch("forecast.apps.auto.command.run_step", without_refits):
+    command = "forecast.apps.auto.command"
+    with mock.patch(f"{command}.run_step", without_refits), mock.patch(f"{command}.REFIT", again):
         printed = auto(str(csv), *FAST, "--output", str(out))
     said = capsys.readouterr().err
     weighed = [row["model"] for row in board(out) if row["weight"]]
-    assert weighed and all(f"refit {name} is left out: no memory" in said for name in weighed)
+    assert weighed and all(f"refit {name} is left out: {reason}" in said for name in weighed)
     assert f"Model: {out / 'checkpoints/best.ckpt'}" in printed
 
 

@@ -319,6 +319,7 @@ class Auto:
                 again.append(name)
                 continue
             if REFIT * figures[name]["seconds"] + 2 * LAST > self.budget.left:
+                self.progress.note(f"refit {name} is left out: there was no time for it")
                 continue
             member = {"folder": self.members / name, "overrides": self.overrides(name)}
             outcome = self.extra(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
