@@ -31,9 +31,10 @@ computed on the same windows, closed-form NLinear with the row's own look-back.
 WINS = """Test errors beside the best that is known of others ([from where](experiments.md#what-others-reach)): bold
 where ours are lower, the commit in brackets. Settings were chosen on validation rows; those of the prices on NP and PJM
 alone, so that DE, BE and FR [chose nothing](experiments.md#three-markets-that-chose-nothing)."""
-COMMANDS = """Their commands. FOLDER has the files, DAY.csv the forecasts that are known of the day after the file; the
-files of BE and FR are not in our data. ETT: the mean of the four lengths. Commands are typed as of today:
-`protocol.mase_scale=split` was the one rule for many series at the commit of NN5, and had no key."""
+COMMANDS = """Their commands. FOLDER has the files, X_before.csv is epf_X.csv without its last 480 rows, DAY.csv has the
+forecasts that are known of the day after the file; the files of BE and FR are not in our data. ETT: the mean of the
+four lengths. Commands are typed as of today: `protocol.mase_scale=split` was the one rule for many series at the commit
+of NN5, and had no key."""
 ON_FIRST_SCREEN = 5  # rows of wins.yaml that README.md shows
 
 
