@@ -51,3 +51,9 @@ def test_a_panel_is_refitted_on_all_rows_of_each_series(panel_csv, tmp_path, cap
     other = (f"ckpt_path={path}", f"data.path={panel_csv}", f"hydra.run.dir={tmp_path}/e")
     message = refusal(capsys, "evaluate", *other)
     assert "has learned from the rows up to" in message and "split=new" in message
+    parts = [rows for _, rows in pd.read_csv(panel_csv, parse_dates=["ds"]).groupby("shop")]
+    more = [rows.tail(7).assign(ds=rows["ds"].tail(7) + pd.Timedelta("7h")) for rows in parts]
+    pd.concat([*parts, *more]).to_csv(tmp_path / "grown.csv", index=False)
+    call("evaluate", f"ckpt_path={path}", f"data.path={tmp_path}/grown.csv", "split=new", f"hydra.run.dir={tmp_path}/n")
+    # of each series those after its own last row, though others went on until later
+    assert metrics_of(tmp_path / "n")["new"]["windows"] == 5 * (7 - 5 + 1)

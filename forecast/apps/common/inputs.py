@@ -259,7 +259,7 @@ def evaluated_data(
     )
     data.check_enough(*([split] if split == NEW_ROWS else []))
     first = first_forecast(data, split)
-    if other_file:
+    if other_file and split != NEW_ROWS:  # of each series those after its own last one
         check_later(checkpoint, split, first)
     known = other_file and first is not None and frame.freq != STEP_FREQ  # steps are no times to compare
     if known and first <= pd.Timestamp(checkpoint.trained_until):
