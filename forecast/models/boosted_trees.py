@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple, TypedDict, cast
 
 import numpy as np
 import torch
@@ -37,6 +37,14 @@ class Sample(NamedTuple):
     features: Tensor
     target: Tensor
     scale: Tensor
+
+
+class Grown(TypedDict):
+    """Of the options of fitted trees those that depend on the time that there was."""
+
+    trees: int
+    learning_rate: float
+    fitted: int
 
 
 class ScaledWindows(NamedTuple):
@@ -139,8 +147,9 @@ class BoostedTrees(FittedModel):
         skip = {} if self.skip is None else {"skip_options": self.skip.refit(rows, whole, {})}
         self.choose_rows(rows)
         self.seconds = None
-        self.most, self.learning_rate = cast(Any, held_out["trees"]), cast(Any, held_out["learning_rate"])
-        self.trees = self.grown(whole, cast(Any, held_out["fitted"]))
+        grown = cast(Grown, held_out)
+        self.most, self.learning_rate = grown["trees"], grown["learning_rate"]
+        self.trees = self.grown(whole, grown["fitted"])
         return {**skip, **self.chosen()}
 
     def chosen(self) -> dict[str, object]:

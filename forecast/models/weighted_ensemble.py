@@ -79,8 +79,8 @@ class WeightedEnsemble(FittedModel):
         weights = self.weights_by_step()
         # a compiled program has the same parts whatever the weights are
         used = [i for i in range(len(self.each)) if torch.compiler.is_compiling() or bool(weights[:, i].any())]
-        forecasts = self.forecasts(past, past_known, future_known, of=used)
-        mean: Tensor = sum(one * weights[:, i, None] for i, one in zip(used, forecasts, strict=True))  # type: ignore[assignment]
+        forecasts = self.forecasts(past, past_known, future_known, numbers=used)
+        mean: Tensor = sum(forecast * weights[:, i, None] for i, forecast in zip(used, forecasts, strict=True))  # type: ignore[assignment]
         return mean
 
     def forecasts(
@@ -89,17 +89,17 @@ class WeightedEnsemble(FittedModel):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         *,
-        of: Sequence[int] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[Float[Tensor, "B P T"]]:
-        """What each member says. of: the numbers of some; None: of all."""
-        asked = [(self.each[i], self.columns[i], self.known[i]) for i in (range(len(self.each)) if of is None else of)]
+        """What each member says. numbers: of some members; None: of all."""
+        members = range(len(self.each)) if numbers is None else numbers
         return [
             member(
                 past[:, -member.look_back :, columns],
                 past_known[:, -member.look_back :, known],
                 future_known[:, :, known],
             )
-            for member, columns, known in asked
+            for member, columns, known in ((self.each[i], self.columns[i], self.known[i]) for i in members)
         ]
 
     def weights_by_step(self) -> Float[Tensor, "P M"]:
