@@ -321,7 +321,6 @@ def test_what_scripts_say_of_their_documents_is_told(tmp_path):
     assert made_otherwise(script) == []
 
 
-@pytest.mark.slow
 def test_this_repository_shows_what_was_recorded(capsys):
     assert call_script(capsys, "excerpts", "--check")[::2] == (0, "")
 
