@@ -30,7 +30,10 @@ computed on the same windows, closed-form NLinear with the row's own look-back.
 """
 WINS = """Test errors beside the best that is known of others ([from where](experiments.md#what-others-reach)): bold
 where ours are lower, the commit in brackets. Settings were chosen on validation rows; those of the prices on NP and PJM
-alone, so that DE, BE and FR [chose nothing](experiments.md#three-markets-that-chose-nothing)."""
+alone, so that DE, BE and FR [chose nothing](experiments.md#three-markets-that-chose-nothing). The figure of
+`forecast auto` is of what it hands over, which has learned
+[up to its origin](experiments.md#what-the-forecast-of-auto-errs-learned-up-to-its-origin); for ETT, BE and FR of what
+it judges, held out from the validation rows on."""
 COMMANDS = """Their commands. FOLDER has the files, X_before.csv is the file of X without the rows to be forecast (20
 days of prices, 56 of NN5), DAY.csv has the forecasts that are known of the day after the file; the files of BE and FR
 are not in our data. ETT: the mean of the four lengths. Commands are typed as of today."""
