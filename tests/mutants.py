@@ -43,8 +43,8 @@ ATTENTION = [
         "attention-full-not-causal",
         "A causal step of full attention sees no later step.",
         "forecast/attention/full.py",
-        "return attend(q, k, v, causal=self.causal, dropout",
-        "return attend(q, k, v, causal=False, dropout",
+        "return attend(q, k, v, allowed=allowed, causal=self.causal, dropout",
+        "return attend(q, k, v, allowed=allowed, causal=False, dropout",
         (LAWS + "test_a_causal_step_ignores_the_future",),
     ),
     Mutant(
@@ -192,9 +192,19 @@ MODELS = [
         "model-start-token",
         "The start token is the end of the window.",
         "forecast/models/decoders.py",
-        "return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)",
-        "return self.last_rows(*with_placeholders(past[:, : self.label_len], past_known[:, : self.label_len], future_known), encoded)",
+        "return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), memory)",
+        "return self.last_rows(*with_placeholders(past[:, : self.label_len], past_known[:, : self.label_len], future_known), memory)",
         ("tests/test_golden.py::test_golden_model_forecast_in_evaluation",),
+    ),
+    Mutant(
+        "model-padded-rows-attended-to",
+        "Attention does not see what fills the window in front of a short series.",
+        "forecast/models/informer.py",
+        "(take_columns(past_known, self.padding) > 0)",
+        "(take_columns(past_known, self.padding) > 1)",
+        (
+            "tests/models/test_padding.py::test_encoder_and_cross_attention_see_no_key_that_stands_for_padded_steps_alone[informer]",
+        ),
     ),
     Mutant(
         "model-instance-norm-of-the-batch",
@@ -216,8 +226,8 @@ MODELS = [
         "model-stack-reads-the-beginning",
         "Each encoder of a stack reads the latest steps.",
         "forecast/models/informer_stack.py",
-        "encoder(x[:, length - length // 2**i :])",
-        "encoder(x[:, : length // 2**i])",
+        "latest = slice(length - length // 2**i, None)",
+        "latest = slice(length // 2**i)",
         (
             "tests/models/test_informer_stack.py::test_each_encoder_reads_the_last_half_of_what_the_one_before_reads_and_all_are_joined_along_time",
         ),

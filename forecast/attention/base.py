@@ -1,12 +1,24 @@
 """The contract of an attention mechanism."""
 
+from typing import NamedTuple
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
 
 class NotCacheable(ValueError):
     """Single rows cannot be computed: which steps a row sees depends on the whole sequence."""
+
+
+class Padding(NamedTuple):
+    """Keys (B, K) that only fill a window, so that no row sees them, and queries (B, Q) whose rows nobody reads.
+
+    True where it is padding, as in torch's attention; some keys of each window are none. queries: None where all count.
+    """
+
+    keys: Bool[Tensor, "B K"]
+    queries: Bool[Tensor, "B Q"] | None = None
 
 
 class Mechanism(nn.Module):
@@ -20,9 +32,11 @@ class Mechanism(nn.Module):
     layer: the number of the attention layer in its model, from 0. Random draws in evaluation depend on it.
     independent_rows: whether a row of the result depends on its own query alone, so that a row that nobody reads need
         not be computed.
+    masks_padding: whether `forward`, not causal, takes a `Padding` too.
     """
 
     independent_rows = False
+    masks_padding = False
 
     def __init__(self, *, causal: bool, layer: int) -> None:
         super().__init__()

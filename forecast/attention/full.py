@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.attention.base import Mechanism, check_self_lengths
+from forecast.attention.base import Mechanism, Padding, check_self_lengths
 from forecast.bounds import Scale, Share
 from forecast.ops.softmax import attend, causal_rows
 
@@ -16,6 +16,7 @@ class FullAttention(Mechanism):
     """
 
     independent_rows = True
+    masks_padding = True
 
     def __init__(self, *, causal: bool, layer: int, scale: Scale | None = None, dropout: Share = 0.0) -> None:
         super().__init__(causal=causal, layer=layer)
@@ -23,14 +24,19 @@ class FullAttention(Mechanism):
         self.dropout = dropout
 
     def forward(
-        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+        self,
+        q: Float[Tensor, "B H Q E"],
+        k: Float[Tensor, "B H K E"],
+        v: Float[Tensor, "B H K V"],
+        padding: Padding | None = None,
     ) -> Float[Tensor, "B H Q V"]:
         """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if self.causal:
             # torch aligns its causal mask at the first key: right only when both lengths are equal
             check_self_lengths("causal full attention", q.shape[2], k.shape[2])
         rate = self.dropout if self.training else 0.0
-        return attend(q, k, v, causal=self.causal, dropout=rate, scale=self.scale)
+        allowed = None if padding is None else ~padding.keys[:, None, None]
+        return attend(q, k, v, allowed=allowed, causal=self.causal, dropout=rate, scale=self.scale)
 
     def last_rows(
         self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"], *, length: int

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from forecast.attention.base import Mechanism
+from forecast.attention.base import Mechanism, Padding
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_scrambled import ScrambledProbAttention
 
@@ -83,14 +83,16 @@ def watch(mechanism: Mechanism, keep: Callable[[Tensor, Tensor | None, Tensor | 
     """
     latest: list[Tensor] = []  # the keys of the call before, and its map
 
-    def called(method: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, **sizes: int) -> Tensor:
-        def beside(call: Callable[..., Tensor], *arguments: Tensor, **sizes: int) -> Tensor:
+    def called(
+        method: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *padding: Padding, **sizes: int
+    ) -> Tensor:
+        def beside(call: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
             # forked: the call with the values draws the same numbers
             with torch.no_grad(), torch.random.fork_rng([v.device] if v.device.type == "cuda" else []):
-                return call(*arguments, **sizes)
+                return call(*arguments, *padding, **sizes)
 
         identity = torch.eye(v.shape[2], dtype=v.dtype, device=v.device).expand(*v.shape[:2], -1, -1)
-        rows = beside(method, q, k, identity, **sizes)
+        rows = beside(method, q, k, identity)
         if isinstance(mechanism, ScrambledProbAttention):
             rows = rows.transpose(1, 2).reshape(rows.shape)
         # decoding with a cache: self-attention has more keys than rows, cross-attention the same keys again
@@ -104,7 +106,7 @@ def watch(mechanism: Mechanism, keep: Callable[[Tensor, Tensor | None, Tensor | 
             places = selected.where(selected >= 0, q.shape[2])
             active = F.pad(torch.zeros_like(measure, dtype=torch.bool), (0, 1)).scatter(2, places, True)[..., :-1]
         keep(rows, active, measure)
-        return method(q, k, v, **sizes)
+        return method(q, k, v, *padding, **sizes)
 
     for name in METHODS:
         vars(mechanism)[name] = partial(called, getattr(mechanism, name))

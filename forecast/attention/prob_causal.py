@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from forecast.attention.base import check_self_lengths
+from forecast.attention.base import Padding, check_self_lengths
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_options import KeySamplingName
 from forecast.bounds import Positive, Scale, Seed, Share
@@ -56,11 +56,15 @@ class CausalProbAttention(ProbAttention):
         self.budget = budget
 
     def forward(
-        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+        self,
+        q: Float[Tensor, "B H Q E"],
+        k: Float[Tensor, "B H K E"],
+        v: Float[Tensor, "B H K V"],
+        padding: Padding | None = None,
     ) -> Float[Tensor, "B H Q V"]:
         """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
         if not self.causal:
-            return super().forward(q, k, v)
+            return super().forward(q, k, v, padding)
         check_self_lengths("causal ProbSparse attention", q.shape[2], k.shape[2])
         length = q.shape[2]
         slots = self.selected(q, k)
@@ -70,14 +74,19 @@ class CausalProbAttention(ProbAttention):
         return self._activate(active, context, rows, k, v)[:, :, :length]
 
     @torch.no_grad()  # row numbers carry no gradient
-    def selected(self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"]) -> Int[Tensor, "B H U"]:
+    def selected(
+        self,
+        q: Float[Tensor, "B H Q E"],
+        k: Float[Tensor, "B H K E"],
+        padding: Padding | None = None,
+    ) -> Int[Tensor, "B H U"]:
         """The active rows: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U).
 
         When causal U is min(budget * n_active(Q, factor), Q) slots: the active rows in the order of time, then -1 in
         each unused slot.
         """
         if not self.causal:
-            return super().selected(q, k)
+            return super().selected(q, k, padding)
         n_slots = min(self.budget * n_active(q.shape[2], self.factor), q.shape[2])
         return first_rows(candidates(self.measured(q, k), self.factor), n_slots)
 

@@ -10,8 +10,10 @@ class Informer2020ProbAttention(ProbAttention):
     Differs from `ProbAttention`: keys are sampled with replacement; the measure divides the sum over the sampled keys
     by the number of all keys and looks at later keys also when causal; an inactive row of a causal layer is the sum of
     its past, not the mean; there is no dropout on the weights. The authors draw fresh keys in evaluation too:
-    `eval_seed=None`.
+    `eval_seed=None`. It masks no keys.
     """
+
+    masks_padding = False
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ KEY_DRAWS: Mapping[KeySamplingName, Draw] = {
 
 
 def mean_of_counted(
-    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None, n_keys: int
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... #Q U"] | None, n_keys: int
 ) -> Float[Tensor, "B H Q"]:
     """The mean over the counted keys, 0 without one. counted: None is all."""
     del n_keys
@@ -32,7 +32,7 @@ def mean_of_counted(
 
 
 def sum_by_all_keys(
-    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... Q U"] | None, n_keys: int
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... #Q U"] | None, n_keys: int
 ) -> Float[Tensor, "B H Q"]:
     """The sum over the counted keys, divided by the number of all keys, sampled or not. counted: None is all."""
     return (scores if counted is None else scores.masked_fill(~counted, 0.0)).sum(-1) / n_keys

@@ -3,6 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
+from forecast.attention.base import Padding
 from forecast.attention.prob import ProbAttention
 
 
@@ -19,10 +20,14 @@ class ScrambledProbAttention(ProbAttention):
     """
 
     def forward(
-        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], v: Float[Tensor, "B H K V"]
+        self,
+        q: Float[Tensor, "B H Q E"],
+        k: Float[Tensor, "B H K E"],
+        v: Float[Tensor, "B H K V"],
+        padding: Padding | None = None,
     ) -> Float[Tensor, "B H Q V"]:
         """Of q (B, H, Q, E), k (B, H, K, E), v (B, H, K, V) -> (B, H, Q, V)."""
-        out = super().forward(q, k, v)
+        out = super().forward(q, k, v, padding)
         batch, heads, length, width = out.shape
         # the sizes change places and the numbers do not: this is the mistake
         return out.reshape(batch, length, heads, width).transpose(1, 2)

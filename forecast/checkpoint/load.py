@@ -32,7 +32,7 @@ from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import filled_within
 from forecast.data.reading.codebook import Codebook
-from forecast.data.roles import HOLIDAY, names_roles
+from forecast.data.roles import HOLIDAY, PADDED, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import seasonal_period
@@ -252,6 +252,7 @@ def window_of(config: RunConfig, data: DataRecord, *, outputs: int = 1) -> Windo
     columns, covariates = list(data["columns"]), data.get("covariates") or {}
     n_columns = len(columns) - sum(name in covariates for name in columns)
     targets = tuple(columns.index(name) for name in data["targets"])
+    before = data["known"][: len(data["known"]) - len(covariates)]
     n_facts = len(facts["mean"]) if (facts := data.get("facts")) else 0
     return WindowShape(
         n_columns=n_columns,
@@ -260,6 +261,7 @@ def window_of(config: RunConfig, data: DataRecord, *, outputs: int = 1) -> Windo
         n_known=len(data["known"]),
         covariates=tuple(0 if words is None else len(words) + 1 for words in covariates.values()),
         facts=tuple(range(len(covariates)))[len(covariates) - n_facts :],
+        padding=tuple(i for i, name in enumerate(before) if name == PADDED),
         seq_len=config.seq_len,
         label_len=config.label_len,
         pred_len=config.pred_len,

@@ -15,6 +15,7 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, REFIT, SERIES, check_format
+from forecast.data.roles import PADDED
 from forecast.data.values.frequency import is_frequency
 from forecast.data.values.time_features import feature_names
 from forecast.errors import UserError
@@ -279,8 +280,8 @@ def check_data(data: Entries, where: str, *, encoding: object) -> None:
     require(encoding in get_args(CalendarEncoding), f"{RECORD}.config.model.embedding", f"is {encoding!r}")
     calendar = [*feature_names(data["freq"], cast(CalendarEncoding, encoding))]
     fits = data["known"][: len(calendar)] == calendar
-    others = [name for name in data["known"][len(calendar) :] if name != "padded"]
-    fits = fits and len(others) == len([name for name in covariates if name != "padded"])
+    others = [name for name in data["known"][len(calendar) :] if name != PADDED]
+    fits = fits and len(others) == len([name for name in covariates if name != PADDED])
     problem = f"is {data['known']}, not the calendar {calendar} and then the covariates {[*covariates]}"
     require(fits, f"{where}.known", problem)
 

@@ -220,6 +220,9 @@ def identity(*, _root_: DictConfig) -> str:
         node = select(plain, parent)[1] if parent else plain
         if isinstance(node, dict):
             node.pop(last, None)
+    data, model = plain.get("data"), plain.get("model")
+    if isinstance(data, dict) and isinstance(model, dict) and data.get("short") != "pad":
+        model.pop("mask_padding", None)  # no window has any
     if "networks" in plain:
         plain["seeds"] = plain.pop("networks")  # as it was called when the identities in results/ were recorded
     content = {"config": plain, "data": checksum}

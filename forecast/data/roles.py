@@ -9,6 +9,7 @@ from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
+PADDED = "padded"  # what the known feature of the rows that fill a window in front of a short series is called
 
 
 @dataclass(frozen=True, kw_only=True)

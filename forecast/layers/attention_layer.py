@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TypedDict
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from forecast.attention.base import Mechanism, NotCacheable
+from forecast.attention.base import Mechanism, NotCacheable, Padding
 from forecast.layers.cache import LastRows, LayerCache, MemoryCache
 from forecast.layers.heads import merge_heads
 from forecast.layers.projections import Projection
@@ -45,10 +45,24 @@ class AttentionLayer(nn.Module):
         self.merge = merge
         self.output = self.projection.make_output()
 
-    def forward(self, x: Float[Tensor, "B Q D"], memory: Float[Tensor, "B K D"]) -> Float[Tensor, "B Q D"]:
-        """X (B, Q, D) attends to memory (B, K, D), itself in self-attention -> (B, Q, D)."""
-        q, k, v = self.projection(x, memory)
-        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
+    def forward(
+        self,
+        x: Float[Tensor, "B Q D"],
+        memory: Float[Tensor, "B K D"],
+        key_padding_mask: Bool[Tensor, "B K"] | None = None,
+    ) -> Float[Tensor, "B Q D"]:
+        """X (B, Q, D) attends to memory (B, K, D), itself in self-attention -> (B, Q, D).
+
+        key_padding_mask (B, K): the steps of the memory that a mechanism which can mask them does not see.
+        """
+        padding = None
+        if key_padding_mask is not None:
+            padding = Padding(key_padding_mask, key_padding_mask if x is memory else None)
+        return self._mixed(*self.projection(x, memory), padding=padding)
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, *, padding: Padding | None) -> Tensor:
+        masks = () if padding is None or not self.mechanism.masks_padding else (padding,)
+        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v, *masks)))
         return attended
 
     @property
@@ -83,16 +97,19 @@ class AttentionLayer(nn.Module):
         return MemoryCache(LastRows(self.projection.lookback))
 
     def recall(
-        self, x: Float[Tensor, "B M D"], memory: Float[Tensor, "B K D"], cache: MemoryCache
+        self,
+        x: Float[Tensor, "B M D"],
+        memory: Float[Tensor, "B K D"],
+        cache: MemoryCache,
+        key_padding_mask: Bool[Tensor, "B K"] | None = None,
     ) -> Float[Tensor, "B M D"]:
         """The next M rows of cross-attention, (B, M, D); the memory (B, K, D) is projected in the first call alone."""
         # the queries come in parts and may look back on earlier ones; the memory is whole from the first call on
         q = self.projection.queries(cache.inputs.join(x))[:, :, -x.shape[1] :]
         if cache.keys_values is None:
             cache.keys_values = self.projection.keys_values(memory)
-        k, v = cache.keys_values
-        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v)))
-        return attended
+        padding = None if key_padding_mask is None else Padding(key_padding_mask)
+        return self._mixed(q, *cache.keys_values, padding=padding)
 
 
 class SelfAttention(nn.Module):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
@@ -72,9 +72,11 @@ class EncoderLayer(nn.Module):
         self.norm2 = norm(sizes.d_model)
         self.dropout = Dropout(sizes.dropout)
 
-    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
-        """(B, L, D) -> (B, L, D)."""
-        x = self.norm1(x + self.dropout(self.attention(x, x)))
+    def forward(
+        self, x: Float[Tensor, "B L D"], key_padding_mask: Bool[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B L D"]:
+        """(B, L, D) -> (B, L, D); key_padding_mask (B, L): the steps that no other sees."""
+        x = self.norm1(x + self.dropout(self.attention(x, x, key_padding_mask)))
         normed: Tensor = self.norm2(x + self.feed_forward(x))
         return normed
 
@@ -118,16 +120,24 @@ class DecoderLayer(CachedLayer):
         self.dropout = Dropout(sizes.dropout)
 
     def forward(
-        self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
+        self,
+        x: Float[Tensor, "B Q D"],
+        encoded: Float[Tensor, "B K D"],
+        key_padding_mask: Bool[Tensor, "B K"] | None = None,
+        *,
+        last: int | None = None,
     ) -> Float[Tensor, "B R D"]:
-        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows.
+        """X (B, Q, D), the encoder's output (B, K, D), its padded steps (B, K) -> (B, Q, D), or its `last` rows.
 
         After the self-attention no row needs another, so rows that nobody reads are left out there.
         """
         # where rows of the cross-attention are not independent, as in ProbSparse, all are made and cut afterwards
         first = x.shape[1] - last if last is not None and self.cross_attention.independent_rows else 0
         attended = self._with_attention(
-            x, lambda x: self.self_attention(x, x), lambda x: self.cross_attention(x, encoded), first=first
+            x,
+            lambda x: self.self_attention(x, x),
+            lambda x: self.cross_attention(x, encoded, key_padding_mask),
+            first=first,
         )
         return attended if last is None else attended[:, -last:]
 
@@ -136,16 +146,20 @@ class DecoderLayer(CachedLayer):
         return CrossedCache(self.self_attention.new_cache(capacity), self.cross_attention.new_memory_cache())
 
     def next_rows(
-        self, x: Float[Tensor, "B M D"], encoded: Float[Tensor, "B K D"], cache: CrossedCache
+        self,
+        x: Float[Tensor, "B M D"],
+        encoded: Float[Tensor, "B K D"],
+        key_padding_mask: Bool[Tensor, "B K"] | None,
+        cache: CrossedCache,
     ) -> Float[Tensor, "B M D"]:
         """The rows of `forward` for the M steps after those in the cache, which they join: (B, M, D).
 
-        encoded: the encoder's output (B, K, D), the same in all calls on one cache.
+        encoded, key_padding_mask: the encoder's output (B, K, D), its padded steps, the same in all calls on one cache.
         """
         return self._with_attention(
             x,
             lambda x: self.self_attention.next_rows(x, cache.steps),
-            lambda x: self.cross_attention.recall(x, encoded, cache.memory),
+            lambda x: self.cross_attention.recall(x, encoded, cache.memory, key_padding_mask),
         )
 
     def _with_attention(
@@ -170,14 +184,14 @@ class CachedStack(nn.ModuleList, Generic[L]):
         return [layer.new_cache(capacity) for layer in self]
 
     def next_rows(
-        self, x: Float[Tensor, "B M D"], *encoded: Float[Tensor, "B K D"], caches: Sequence[object]
+        self, x: Float[Tensor, "B M D"], *memory: Tensor | None, caches: Sequence[object]
     ) -> Float[Tensor, "B M D"]:
         """The rows of `forward` for the M steps after those in the caches, which they join: (B, M, D).
 
-        encoded: the encoder's output (B, K, D), where the layers read one.
+        memory: the encoder's output (B, K, D) and its padded steps (B, K), where the layers read one.
         """
         for layer, cache in zip(self, caches, strict=True):
-            x = layer.next_rows(x, *encoded, cache)
+            x = layer.next_rows(x, *memory, cache)
         return x
 
 
@@ -185,12 +199,17 @@ class DecoderStack(CachedStack[DecoderLayer]):
     """Decoder layers one after another."""
 
     def forward(
-        self, x: Float[Tensor, "B Q D"], encoded: Float[Tensor, "B K D"], *, last: int | None = None
+        self,
+        x: Float[Tensor, "B Q D"],
+        encoded: Float[Tensor, "B K D"],
+        key_padding_mask: Bool[Tensor, "B K"] | None = None,
+        *,
+        last: int | None = None,
     ) -> Float[Tensor, "B R D"]:
-        """X (B, Q, D), the encoder's output (B, K, D) -> (B, Q, D), or its `last` rows."""
+        """X (B, Q, D), the encoder's output (B, K, D), its padded steps (B, K) -> (B, Q, D), or its `last` rows."""
         # no rows are left out before the last layer: the self-attention of the next reads them all
         *before, final = self
         for layer in before:
-            x = layer(x, encoded)
-        rows: Tensor = final(x, encoded, last=last)
+            x = layer(x, encoded, key_padding_mask)
+        rows: Tensor = final(x, encoded, key_padding_mask, last=last)
         return rows

@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from forecast.layers.circular_conv import CircularConv
@@ -29,6 +29,11 @@ class Distil(nn.Module):
         # all steps as one batch: the same statistics as of (B, D, L), and the sequence need not be turned
         activated = self.activation(self.norm(convolved.flatten(0, 1))).view_as(convolved)
         return pooled(activated)
+
+
+def pooled_mask(key_padding_mask: Bool[Tensor, "B L"]) -> Bool[Tensor, "B M"]:
+    """Which steps of the halved sequence are made of masked ones alone: (B, L) -> (B, M), M = ceil(L / 2)."""
+    return pooled((~key_padding_mask).float().unsqueeze(2)).squeeze(2) == 0
 
 
 def pooled(x: Float[Tensor, "B L D"]) -> Float[Tensor, "B M D"]:

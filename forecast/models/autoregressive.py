@@ -82,8 +82,8 @@ class CausalDecoder(Generic[S]):
 
     Its rows can be computed all at once (`rows`), or one after the other with a cache (`next_rows`).
 
-    n_rows: how many a window has. encoded (B, M, D): the encoder's output, for layers with cross-attention; it must be
-    the same in all calls with one cache.
+    n_rows: how many a window has. memory: the encoder's output (B, M, D) and its padded steps (B, M), for layers with
+    cross-attention; it must be the same in all calls with one cache.
     """
 
     embedding: CausalDataEmbedding
@@ -93,13 +93,13 @@ class CausalDecoder(Generic[S]):
     n_rows: int
 
     def rows(
-        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], *encoded: Float[Tensor, "B M D"]
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], *memory: Tensor | None
     ) -> Float[Tensor, "B R N"]:
         """What each of the R rows predicts for the step after it (B, R, N).
 
         values (B, R, C): the steps; known (B, R, F): the calendar of the steps after them.
         """
-        x = self.layers(self.embedding(values, known), *encoded)
+        x = self.layers(self.embedding(values, known), *memory)
         predicted: Tensor = self.head(self.norm(x))
         return predicted
 
@@ -112,17 +112,17 @@ class CausalDecoder(Generic[S]):
         values: Float[Tensor, "B Q C"],
         known: Float[Tensor, "B Q F"],
         cache: DecoderCache,
-        *encoded: Float[Tensor, "B M D"],
+        *memory: Tensor | None,
     ) -> Float[Tensor, "B Q N"]:
         """The rows of `rows` for the Q steps after those in the cache, which they join: (B, Q, N)."""
         x = self.embedding.next_rows(values, known, cache.rows)
-        predicted: Tensor = self.head(self.norm(self.layers.next_rows(x, *encoded, caches=cache.layers)))
+        predicted: Tensor = self.head(self.norm(self.layers.next_rows(x, *memory, caches=cache.layers)))
         return predicted
 
-    def new_step(self, *encoded: Float[Tensor, "B M D"]) -> Step:
+    def new_step(self, *memory: Tensor | None) -> Step:
         """`next_rows` with a cache of its own."""
         cache = self.new_cache()
-        return lambda values, known: self.next_rows(values, known, cache, *encoded)
+        return lambda values, known: self.next_rows(values, known, cache, *memory)
 
 
 def check_cacheable(slot: str, layer: AttentionLayer, *, cross: bool = False) -> None:

@@ -27,8 +27,10 @@ class WindowShape:
     covariates (K,): what the last K of the known features are, the others being the calendar: 0 for a number, n for
     one of n categories by its number, of which 0 stands for any that the training did not see. facts: the numbers of
     those among the K that are the same at all steps of a window, as facts of a series are. observed: the numbers of the
-    columns, of the C, that stand beside the targets by their role; none where no column has a role. outputs: O, how
-    many numbers a model gives for each target and step: 1, or those of its spread.
+    columns, of the C, that stand beside the targets by their role; none where no column has a role. padding: the
+    numbers of the known features, of the F, that are all 1 where a step fills the window in front of a short series;
+    none where no window is filled. outputs: O, how many numbers a model gives for each target and step: 1, or those of
+    its spread.
     """
 
     n_columns: int
@@ -40,6 +42,7 @@ class WindowShape:
     covariates: tuple[int, ...] = ()
     facts: tuple[int, ...] = ()
     observed: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
     outputs: int = 1
 
     @property

@@ -13,6 +13,9 @@ from forecast.layers.output_map import OutputMap
 from forecast.models.autoregressive import CausalDecoder, check_cacheable, roll_out, target_calendar
 from forecast.models.base import WindowShape, with_placeholders
 
+# the encoder's output (B, K, D), and which of its steps attention does not see, (B, K) or None
+Memory = tuple[Tensor, Tensor | None]
+
 
 class Decoder(nn.Module):
     """Embedding, layers with cross-attention, norm and head. It reads the last `label_len` steps, the start token, and
@@ -73,11 +76,11 @@ class Decoder(nn.Module):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B K D"],
+        memory: Memory,
     ) -> Float[Tensor, "B P M"]:
         """The forecast (B, P, T) in the units of `past`, with a spread (B, P, T * O).
 
-        encoded (B, K, D): what the encoder makes of `past`.
+        memory: what the encoder makes of `past`.
         """
         raise NotImplementedError
 
@@ -87,20 +90,20 @@ class Decoder(nn.Module):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-        encoded: Float[Tensor, "B K D"],
+        memory: Memory,
     ) -> Float[Tensor, "B P M"]:
         """The P steps (B, P, T), of `columns`, on which training takes the loss; here the forecast, without `future`.
 
         future (B, P, C): the true steps, for a decoder that learns each step from those before it.
         """
         del future
-        return self.forecast(past, past_known, future_known, encoded)
+        return self.forecast(past, past_known, future_known, memory)
 
     def last_rows(
-        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], encoded: Float[Tensor, "B K D"]
+        self, values: Float[Tensor, "B R C"], known: Float[Tensor, "B R F"], memory: Memory
     ) -> Float[Tensor, "B P M"]:
         """The last P rows (B, P, T) that it makes of R: values (B, R, C), known (B, R, F)."""
-        x = self.layers(self.embedding(values, known), encoded, last=self.pred_len)
+        x = self.layers(self.embedding(values, known), *memory, last=self.pred_len)
         rows: Tensor = self.head(self.norm(x))
         return rows
 
@@ -118,11 +121,11 @@ class OneShotDecoder(Decoder):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B K D"],
+        memory: Memory,
     ) -> Float[Tensor, "B P M"]:
         """The forecast (B, P, T) in one pass."""
         start = past.shape[1] - self.label_len
-        return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), encoded)
+        return self.last_rows(*with_placeholders(past[:, start:], past_known[:, start:], future_known), memory)
 
 
 class AutoregressiveDecoder(Decoder, CausalDecoder[DecoderStack]):
@@ -166,12 +169,12 @@ class AutoregressiveDecoder(Decoder, CausalDecoder[DecoderStack]):
         past: Float[Tensor, "B L C"],
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
-        encoded: Float[Tensor, "B K D"],
+        memory: Memory,
     ) -> Float[Tensor, "B P M"]:
         """The forecast (B, P, T), a step after the other, without gradient."""
         start = past.shape[1] - self.label_len
         known = target_calendar(past_known[:, start:], future_known)
-        return roll_out(self.new_step(encoded), past[:, start:], known, window=self.window)
+        return roll_out(self.new_step(*memory), past[:, start:], known, window=self.window)
 
     def training_rows(
         self,
@@ -179,7 +182,7 @@ class AutoregressiveDecoder(Decoder, CausalDecoder[DecoderStack]):
         past_known: Float[Tensor, "B L F"],
         future_known: Float[Tensor, "B P F"],
         future: Float[Tensor, "B P C"],
-        encoded: Float[Tensor, "B K D"],
+        memory: Memory,
     ) -> Float[Tensor, "B P M"]:
         """Each of the P steps, of all columns (B, P, C), as predicted from the true steps before it.
 
@@ -188,4 +191,4 @@ class AutoregressiveDecoder(Decoder, CausalDecoder[DecoderStack]):
         """
         start = past.shape[1] - self.label_len
         values = torch.cat([past[:, start:], future[:, :-1]], dim=1)
-        return self.last_rows(values, target_calendar(past_known[:, start:], future_known), encoded)
+        return self.last_rows(values, target_calendar(past_known[:, start:], future_known), memory)

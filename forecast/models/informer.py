@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from typing_extensions import Unpack
+from typing_extensions import NotRequired, Unpack
 
 from forecast.bounds import CalendarEncoding, Layers
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockOptions, BlockSizes, EncoderLayer
-from forecast.layers.distil import Distil
+from forecast.layers.distil import Distil, pooled_mask
 from forecast.layers.embedding import DataEmbedding
 from forecast.layers.heads import merge_heads, mix_heads
 from forecast.models.autoregressive import instance_normed_rows
 from forecast.models.base import ForecastModel, WindowShape
-from forecast.models.decoders import AutoregressiveDecoder, Decoder, OneShotDecoder
+from forecast.models.decoders import AutoregressiveDecoder, Decoder, Memory, OneShotDecoder
 from forecast.ops.columns import take_columns
 
 DecodeName = Literal["one_shot", "autoregressive"]
@@ -30,6 +30,7 @@ class InformerOptions(BlockOptions):
     encoder_attention: AttentionFactories
     decoder_attention: AttentionFactories
     cross_attention: AttentionFactories
+    mask_padding: NotRequired[bool]
 
 
 class Informer(ForecastModel):
@@ -49,6 +50,8 @@ class Informer(ForecastModel):
     mix: merge the decoder's self-attention heads in the authors' order, which scrambles heads and time.
     decode: one_shot, all steps in one pass from zeros behind the start token, the paper's own; autoregressive, each
         step from the one before it, the paper's comparison.
+    mask_padding: hide the rows that fill a window in front of a short series (`window.padding`) from the encoder's
+        self-attention and from the cross-attention, where the mechanism can mask keys. The start token stays whole.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 
@@ -63,6 +66,7 @@ class Informer(ForecastModel):
         embedding: CalendarEncoding,
         instance_norm: bool = False,
         decode: DecodeName = "one_shot",  # older checkpoints, which lack the key, are one-shot
+        mask_padding: bool = False,  # as they were trained
         encoder_attention: AttentionFactories,
         decoder_attention: AttentionFactories,
         cross_attention: AttentionFactories,
@@ -70,6 +74,7 @@ class Informer(ForecastModel):
     ) -> None:
         super().__init__(window, instance_norm=instance_norm)
         sizes = BlockSizes(**options)
+        self.padding = window.padding if mask_padding else ()
 
         self.encoder_embedding = DataEmbedding(
             **window.widths, d_model=sizes.d_model, max_len=window.seq_len, dropout=sizes.dropout, encoding=embedding
@@ -89,8 +94,8 @@ class Informer(ForecastModel):
     def make_encoder(
         self, sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool
     ) -> nn.Module:
-        """The encoder (B, L, D) -> (B, M, D), its attention layers numbered from 0 to n_layers - 1."""
-        return distilling_encoder(sizes, attention, n_layers=n_layers, distil=distil)
+        """An encoder as `DistillingEncoder` is one, its attention layers numbered from 0 to n_layers - 1."""
+        return DistillingEncoder(sizes, attention, n_layers=n_layers, distil=distil)
 
     def forecast(
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
@@ -125,10 +130,11 @@ class Informer(ForecastModel):
         """The targets, or all C where the decoder feeds them back."""
         return self.decoder.columns
 
-    def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Float[Tensor, "B M D"]:
-        """The encoder's output (B, M, D) for the window: past (B, L, C), past_known (B, L, F)."""
-        encoded: Tensor = self.encoder(self.encoder_embedding(past, past_known))
-        return encoded
+    def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Memory:
+        """What the encoder makes of the window: past (B, L, C), past_known (B, L, F)."""
+        mask = (take_columns(past_known, self.padding) > 0).all(2) if self.padding else None
+        memory: Memory = self.encoder(self.encoder_embedding(past, past_known), mask)
+        return memory
 
     def supports_horizon_offset(self) -> bool:
         """When all steps are made in one pass, each from its own calendar."""
@@ -146,17 +152,32 @@ class Informer(ForecastModel):
         return DECODERS.get(str(options.get("decode")), Decoder).cached_slots
 
 
-def distilling_encoder(
-    sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool, first: int = 0
-) -> nn.Sequential:
+class DistillingEncoder(nn.Sequential):
     """Encoder layers with a distilling step between each two and a norm at the end.
 
     (B, L, D) -> (B, M, D), L halved (rounded up) n_layers - 1 times when `distil`. first: the number of the first
     layer's attention in the model.
     """
-    steps: list[nn.Module] = []
-    for i in range(n_layers):
-        if i and distil:
-            steps.append(Distil(sizes.d_model))
-        steps.append(EncoderLayer(sizes, attention, layer=first + i))
-    return nn.Sequential(*steps, nn.LayerNorm(sizes.d_model))
+
+    def __init__(
+        self, sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool, first: int = 0
+    ) -> None:
+        steps: list[nn.Module] = []
+        for i in range(n_layers):
+            if i and distil:
+                steps.append(Distil(sizes.d_model))
+            steps.append(EncoderLayer(sizes, attention, layer=first + i))
+        super().__init__(*steps, nn.LayerNorm(sizes.d_model))
+
+    def forward(
+        self, x: Float[Tensor, "B L D"], key_padding_mask: Bool[Tensor, "B L"] | None = None
+    ) -> tuple[Float[Tensor, "B M D"], Bool[Tensor, "B M"] | None]:
+        """X (B, L, D), the steps that are masked (B, L) -> (B, M, D), and those that are of the M (B, M)."""
+        for part in self:
+            if isinstance(part, EncoderLayer):
+                x = part(x, key_padding_mask)
+                continue
+            x = part(x)
+            if isinstance(part, Distil) and key_padding_mask is not None:
+                key_padding_mask = pooled_mask(key_padding_mask)
+        return x, key_padding_mask

@@ -113,6 +113,7 @@ class InformerPlus(ForecastModel):
         """What the network inside sees: a patch as one step of so many times as many columns and known features."""
         window, patch = self.window, self.patch_len
         n_columns, targets = window.n_columns, window.targets
+        n_calendar = window.n_known - len(window.covariates)
         if self.independent:
             n_columns, targets = 1 + len(window.observed), (0,)
         return replace(
@@ -123,6 +124,7 @@ class InformerPlus(ForecastModel):
             covariates=patch * window.covariates,
             facts=(),
             observed=(),
+            padding=tuple(step * n_calendar + i for step in range(patch) for i in window.padding),
             seq_len=-(-window.seq_len // patch),
             label_len=-(-window.label_len // patch),
             pred_len=-(-window.pred_len // patch),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
@@ -11,7 +11,7 @@ from forecast.bounds import Layers
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes
 from forecast.models.base import WindowShape
-from forecast.models.informer import DecodeName, Informer, InformerOptions, distilling_encoder
+from forecast.models.informer import DecodeName, DistillingEncoder, Informer, InformerOptions
 
 
 class InformerStack(Informer):
@@ -52,10 +52,10 @@ class InformerStack(Informer):
     def make_encoder(
         self, sizes: BlockSizes, attention: AttentionFactories, *, n_layers: int, distil: bool
     ) -> nn.Module:
-        """The encoders (B, L, D) -> (B, M, D), their attention layers numbered from 0 to n_layers - 1."""
+        """The encoders side by side, their attention layers numbered from 0 to n_layers - 1."""
         encoders, first = [], 0
         for layers in self.stack_layers:
-            encoders.append(distilling_encoder(sizes, attention, n_layers=layers, distil=distil, first=first))
+            encoders.append(DistillingEncoder(sizes, attention, n_layers=layers, distil=distil, first=first))
             first += layers
         return EncoderStack(encoders)
 
@@ -67,10 +67,18 @@ class EncoderStack(nn.Module):
         super().__init__()
         self.encoders = nn.ModuleList(encoders)
 
-    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B M D"]:
-        """(B, L, D) -> (B, M, D), M the sum of the encoders' own lengths."""
+    def forward(
+        self, x: Float[Tensor, "B L D"], key_padding_mask: Bool[Tensor, "B L"] | None = None
+    ) -> tuple[Float[Tensor, "B M D"], Bool[Tensor, "B M"] | None]:
+        """As `DistillingEncoder`: (B, L, D) -> (B, M, D), M the sum of the encoders' own lengths."""
         length = x.shape[1]
-        return torch.cat([encoder(x[:, length - length // 2**i :]) for i, encoder in enumerate(self.encoders)], dim=1)
+        encoded, masks = [], []
+        for i, encoder in enumerate(self.encoders):
+            latest = slice(length - length // 2**i, None)
+            rows, mask = encoder(x[:, latest], None if key_padding_mask is None else key_padding_mask[:, latest])
+            encoded.append(rows)
+            masks.append(mask)
+        return torch.cat(encoded, dim=1), None if key_padding_mask is None else torch.cat(masks, dim=1)
 
 
 def check_stacks(stack_layers: Sequence[int], seq_len: int) -> None:

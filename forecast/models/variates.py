@@ -9,7 +9,7 @@ from forecast.layers.blocks import BlockSizes
 from forecast.layers.dropout import Dropout
 from forecast.layers.output_map import OutputMap
 from forecast.models.base import WindowShape, by_step
-from forecast.models.informer import InformerOptions, distilling_encoder
+from forecast.models.informer import DistillingEncoder, InformerOptions
 from forecast.ops.columns import take_columns
 
 
@@ -43,7 +43,7 @@ class Variates(nn.Module):
         self.categories = [first + i for i, size in enumerate(window.covariates) if size]
         self.tables = nn.ModuleList(nn.Embedding(size, 1, padding_idx=0) for size in window.covariates if size)
         self.dropout = Dropout(sizes.dropout)
-        self.encoder = distilling_encoder(sizes, options["encoder_attention"], n_layers=encoder_layers, distil=False)
+        self.encoder = DistillingEncoder(sizes, options["encoder_attention"], n_layers=encoder_layers, distil=False)
         self.head = OutputMap(sizes.d_model, window.pred_len * window.outputs)
 
     def forecast(
@@ -56,5 +56,5 @@ class Variates(nn.Module):
             for i, table in zip(self.categories, self.tables, strict=True):
                 known[i] = table(known[i].long()).squeeze(2)
             tokens = torch.cat([tokens, self.known(torch.stack(known, dim=1))], dim=1)
-        encoded = self.encoder(self.dropout(tokens))  # (B, C + F, D)
+        encoded, _ = self.encoder(self.dropout(tokens))  # (B, C + F, D)
         return by_step(self.head(take_columns(encoded, self.window.targets, 1)), self.window.outputs)

@@ -23,6 +23,7 @@ from forecast.config.run_config import RunConfig
 from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import Prepared
 from forecast.data.recorded_rows import RecordedRows
+from forecast.data.roles import PADDED
 from forecast.data.saved_scale import SavedScale
 from forecast.data.sources import Source
 from forecast.data.values.time_features import feature_names
@@ -149,7 +150,7 @@ def floor_entry(data: Prepared) -> dict[str, object]:
 def known_names(data: Prepared) -> list[str]:
     """The known features: the calendar, the flag of padded rows, the columns that are known in advance, facts."""
     frame = data.frame
-    names = [*feature_names(frame.freq, data.encoding), *(["padded"] if data.pad else []), *data.covariates]
+    names = [*feature_names(frame.freq, data.encoding), *([PADDED] if data.pad else []), *data.covariates]
     return names + ([] if frame.facts is None else [*frame.facts.names])
 
 

@@ -96,6 +96,17 @@ def test_every_series_goes_on_in_the_order_and_names_of_the_file(folder, tmp_pat
     assert (np.abs(level - 100 * np.array(HELD)) < 4 * (1 + np.array(HELD))).all()  # original units
 
 
+def test_a_network_is_told_which_known_feature_marks_the_rows_that_fill_a_window(folder, tmp_path):
+    """The one after the calendar, whatever is known beside it."""
+    keys = [*WINDOW, f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(tmp_path / "priced.ckpt", *keys, "data.short=pad", "data.known=[price]")
+    marks = {}
+    for path in (folder / "informer.ckpt", folder / "padded.ckpt", tmp_path / "priced.ckpt"):
+        checkpoint = load_checkpoint(path)
+        marks[path.stem] = [checkpoint.record.data["known"][i] for i in checkpoint.model().padding]
+    assert marks == {"informer": [], "padded": ["padded"], "priced": ["padded"]}
+
+
 def test_a_picture_shows_some_series(folder, tmp_path):
     for checkpoint in ("c", "padded"):
         predict(folder / f"{checkpoint}.ckpt", tmp_path / f"{checkpoint}.csv")

@@ -68,8 +68,8 @@ class InOrder(ScrambledProbAttention):
     test_prob_scrambled.py shows that and that nothing else is wrong with it.
     """
 
-    def forward(self, q, k, v):
-        out = super().forward(q, k, v)
+    def forward(self, q, k, v, padding=None):
+        out = super().forward(q, k, v, padding)
         return out.transpose(1, 2).reshape(out.shape)
 
 

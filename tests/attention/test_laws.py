@@ -10,7 +10,7 @@ from attention.cases import CASES
 from attention.common import BOTH, B, E, H, LargestTensor, Q, qkv
 
 from forecast.attention import reference
-from forecast.attention.base import Mechanism, NotCacheable, SelfMechanism
+from forecast.attention.base import Mechanism, NotCacheable, Padding, SelfMechanism
 
 K = 13
 # mechanism files that hold what several attentions share
@@ -31,7 +31,7 @@ def build(factory, causal=False, **sizes):
 
 def fix_rows(mechanism, rows):
     """Takes the choice of rows away from a mechanism that makes one, so that the rest can be tested by itself."""
-    mechanism.selected = lambda q, k: rows.expand(*q.shape[:2], -1)
+    mechanism.selected = lambda q, k, *_: rows.expand(*q.shape[:2], -1)
     return mechanism
 
 
@@ -86,6 +86,38 @@ def test_a_causal_step_ignores_the_future(law):
         if name in law.ignores:
             x[:, :, 7:] += 1.0
     torch.testing.assert_close(mechanism(q, k, v)[:, :, :7], early, rtol=0, atol=0)
+
+
+def masking(law):
+    """A mechanism that masks keys, across two sequences, and a mask of its own for each window."""
+    if not law.kind.masks_padding:
+        pytest.skip("it sees padded keys")
+    lengths = [(n, n + 5) for n in range(3, 3 + B)]  # the keys of a window that are masked, from one to another
+    return torch.tensor([[first <= key < last for key in range(K)] for first, last in lengths])
+
+
+def test_what_a_masked_key_holds_reaches_no_row(law):
+    mask, mechanism, (q, k, v) = masking(law), build(law.make), qkv(Q, K)
+    before = mechanism(q, k, v, padding=Padding(mask))
+    hidden = mask[:, None, :, None]
+    k, v = k.where(~hidden, k + 50.0), v.where(~hidden, v - 50.0)
+    torch.testing.assert_close(mechanism(q, k, v, padding=Padding(mask)), before, rtol=0, atol=0)
+    assert not torch.equal(mechanism(q, k, v), before)
+
+
+def test_with_all_rows_active_a_masked_key_is_as_if_it_were_not_there(law):
+    mask, mechanism, (q, k, v) = masking(law), build(law.kind, **law.dense_sizes(Q + K)), qkv(Q, K)
+    rows = mechanism(q, k, v, padding=Padding(mask))
+    for i, hidden in enumerate(mask):
+        one = slice(i, i + 1)
+        torch.testing.assert_close(rows[one], mechanism(q[one], k[one][:, :, ~hidden], v[one][:, :, ~hidden]))
+
+
+def test_the_weights_of_masked_keys_are_zero_and_the_others_sum_to_one(law):
+    mask, mechanism, (q, k, _) = masking(law), build(law.make), qkv(Q, K)
+    weights = mechanism(q, k, torch.eye(K).expand(B, H, -1, -1), padding=Padding(mask))
+    assert (weights.masked_select(mask[:, None, None]) == 0).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, Q))
 
 
 @BOTH

@@ -1,5 +1,6 @@
 """ProbSparse attention: which keys are sampled, which rows are active, what the others get."""
 
+import itertools
 import math
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from attention.common import B, ChosenKeys, E, H, qkv
 
 from forecast.attention import key_sampling
+from forecast.attention.base import Padding
 from forecast.attention.key_sampling import (
     draw_by_order,
     draw_with_replacement,
@@ -80,6 +82,22 @@ def test_a_row_that_sampled_no_allowed_key_stays_inactive_unless_all_are_active(
         mechanism.sampler = ChosenKeys(sample)
         for head in active_rows(mechanism, q, k)[0]:
             assert {L - 1, L - 2} <= head if rows is None else head == rows
+
+
+@pytest.mark.parametrize("per_head", [False, True])
+def test_of_the_sampled_keys_the_masked_ones_count_in_no_measure(per_head):
+    q, k, _ = qkv(dtype=torch.float64)
+    mask = torch.zeros(B, L, dtype=torch.bool)
+    mask[0, :4], mask[1:, 7] = True, True
+    sample = [[0, 7, 5], [3, 8, 9], [9, 7, 4]][:H] if per_head else [[i, (i + 4) % L, (i + 5) % L] for i in range(L)]
+    sampling = "per_head" if per_head else "per_query"
+    mechanism = ProbAttention(causal=False, layer=0, factor=1, key_sampling=sampling)
+    mechanism.sampler = ChosenKeys(sample)
+    measures = mechanism.measured(q, k, padding=Padding(mask))
+    for b, h, row in itertools.product(range(B), range(H), range(L)):
+        keys = [key for key in sample[h if per_head else row] if not mask[b, key]]
+        scores = [float(q[b, h, row] @ k[b, h, key]) for key in keys]
+        assert measures[b, h, row].item() == pytest.approx(max(scores) - sum(scores) / len(scores))
 
 
 def test_a_later_step_can_change_which_earlier_rows_are_active():

@@ -113,7 +113,7 @@ def test_a_decoder_layer_goes_on_where_it_stopped(lengths):
     layer = with_own_norms(DecoderLayer(sizes(), self_attention=SLOT, cross_attention=SLOT, layer=0))
     x, encoded, cache = torch.randn(B, L, D), torch.randn(B, K, D), layer.new_cache(L)
     with torch.no_grad():
-        rows = in_parts(lambda part: layer.next_rows(part, encoded, cache), lengths, x)
+        rows = in_parts(lambda part: layer.next_rows(part, encoded, None, cache), lengths, x)
     close(rows, layer(x, encoded), rtol=0, atol=1e-5)
 
 

@@ -74,7 +74,7 @@ class InformerDecoder(SmallDecoder):
         self.n_start = self.model.window.label_len
 
     def read(self, past, past_known):
-        self.encoded = (self.model.encode(past, past_known),)
+        self.encoded = self.model.encode(past, past_known)
 
 
 def inputs(decoder, n_windows=2, seed=0):

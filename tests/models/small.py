@@ -8,7 +8,15 @@ from forecast.layers.projections import StandardProjection
 from forecast.models.base import WindowShape
 from forecast.models.informer import Informer
 
-WINDOW = {"n_columns": 3, "targets": (0, 1, 2), "n_known": 4, "seq_len": 19, "label_len": 7, "pred_len": 5}
+WINDOW = {
+    "n_columns": 3,
+    "targets": (0, 1, 2),
+    "n_known": 4,
+    "seq_len": 19,
+    "label_len": 7,
+    "pred_len": 5,
+    "padding": (),
+}
 SIZES = {
     "d_model": 22,
     "n_heads": 2,

@@ -54,6 +54,7 @@ WINDOWS = {
     "whole window as start token": {"label_len": 19},
     "start token longer than the window": {"label_len": 23},
     "no calendar": {"n_known": 0},
+    "padded rows": {"n_known": 5, "padding": (2,)},
 }
 
 

@@ -41,7 +41,7 @@ def test_columns_reach_each_other_by_attention_alone():
 def test_a_token_is_a_linear_map_of_a_window_and_a_forecast_one_of_a_token():
     model = variates(normalization="none", encoder_attention=NONE)
     network, seen = model.network, []
-    network.encoder.register_forward_hook(lambda part, arguments, result: seen.append((*arguments, result)))
+    network.encoder.register_forward_hook(lambda part, arguments, result: seen.append((*arguments, result[0])))
     past, past_known, future_known = batch()
     out = model(past, past_known, future_known)
     tokens, encoded = seen[0]
