@@ -15,7 +15,7 @@ PATCHES = ("model.tokens=patch", "model.patch_len=3", "model.skip=none")
 CASES = {
     "informer": ("informer", "attention=full"),
     "prob": ("informer", "attention.mechanism.factor=1"),
-    "prob everywhere": ("informer", "attention@model.cross_attention=prob"),
+    "prob everywhere": ("informer", "attention@model.cross_attention=prob", "attention.mechanism.factor=1"),
     "three layers": ("informer", "attention=full", "model.encoder_layers=3"),
     "stack": ("informer_stack", "attention=full", "model.mask_padding=true"),
     "transformer": ("transformer",),
