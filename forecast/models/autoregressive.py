@@ -19,7 +19,7 @@ from forecast.layers.causal_blocks import CausalStack
 from forecast.layers.causal_embedding import CausalDataEmbedding
 from forecast.layers.heads import merge_heads
 from forecast.layers.output_map import OutputMap
-from forecast.layers.window_scale import window_statistics
+from forecast.layers.window_scale import Padded, window_statistics
 from forecast.models.base import ForecastModel, WindowShape
 from forecast.ops.columns import take_columns
 
@@ -58,16 +58,18 @@ def instance_normed_rows(
     future: Float[Tensor, "B P C"],
     *,
     columns: Sequence[int],
+    padded: Padded = None,
 ) -> Float[Tensor, "B R N *O"]:
     """The rows that a model makes of the true steps (B, R, N), scaled units, which training compares with these.
 
     With a spread its parameters (B, R, N, O). rows: from past (B, L, C) and future (B, P, C) to these rows, all in one
-    unit. columns: which N of the C they are of. With instance_norm the future too is brought to the mean and deviation
-    of the window's past, and the rows are brought back.
+    unit. columns: which N of the C they are of. padded (B, L): the rows of the past that do not count. With
+    instance_norm the future too is brought to the mean and deviation of the window's past, and the rows are brought
+    back.
     """
     if not model.instance_norm:
         return model.as_parameters(rows(past, future), columns)
-    mean, std = window_statistics(past)
+    mean, std = window_statistics(past, padded)
     predicted = model.as_parameters(rows((past - mean) / std, (future - mean) / std), columns)
     return model.moved(predicted, take_columns(mean, columns), take_columns(std, columns))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from forecast.layers.window_scale import window_statistics
@@ -78,6 +78,8 @@ class ForecastModel(nn.Module):
     instance_norm: each window's columns are brought to mean 0 and standard deviation 1 before the model sees them, and
     the forecast is brought back. Kim et al. 2022, "Reversible Instance Normalization", without its learned scale.
 
+    mask_padding: what fills the window in front of a short series has no part in that.
+
     roles: of the columns beside the targets, those that it can use: known, among the known features; past, among the C
     columns; static, as known features that do not change.
     """
@@ -87,9 +89,10 @@ class ForecastModel(nn.Module):
     flexible = True  # whether it learns more than a map of the window's values: few windows hardly judge such a model
     copies = 1  # how many times over `training_outputs` has the windows of a batch
 
-    def __init__(self, window: WindowShape, *, instance_norm: bool = False) -> None:
+    def __init__(self, window: WindowShape, *, instance_norm: bool = False, mask_padding: bool = False) -> None:
         super().__init__()
         self.window = window
+        self.padding = window.padding if mask_padding else ()
         self.instance_norm = instance_norm
         self.spread: Spread | None = None
 
@@ -107,9 +110,13 @@ class ForecastModel(nn.Module):
         targets = self.window.targets
         if not self.instance_norm:
             return self.as_parameters(self.forecast(past, past_known, future_known), targets)
-        mean, std = window_statistics(past)
+        mean, std = window_statistics(past, self.padded(past_known))
         forecast = self.as_parameters(self.forecast((past - mean) / std, past_known, future_known), targets)
         return self.moved(forecast, take_columns(mean, targets), take_columns(std, targets))
+
+    def padded(self, past_known: Float[Tensor, "B L F"]) -> Bool[Tensor, "B L"] | None:
+        """Which rows fill the window in front of a short series, (B, L, F) -> (B, L); None where all count."""
+        return (take_columns(past_known, self.padding) > 0).all(2) if self.padding else None
 
     def interval(
         self,

@@ -51,7 +51,8 @@ class Informer(ForecastModel):
     decode: one_shot, all steps in one pass from zeros behind the start token, the paper's own; autoregressive, each
         step from the one before it, the paper's comparison.
     mask_padding: hide the rows that fill a window in front of a short series (`window.padding`) from the encoder's
-        self-attention and from the cross-attention, where the mechanism can mask keys. The start token stays whole.
+        self-attention and from the cross-attention, where the mechanism can mask keys, and from `instance_norm`. The
+        start token stays whole.
     encoder_attention, decoder_attention, cross_attention: the factories for each slot.
     """
 
@@ -72,9 +73,8 @@ class Informer(ForecastModel):
         cross_attention: AttentionFactories,
         **options: Unpack[BlockOptions],
     ) -> None:
-        super().__init__(window, instance_norm=instance_norm)
+        super().__init__(window, instance_norm=instance_norm, mask_padding=mask_padding)
         sizes = BlockSizes(**options)
-        self.padding = window.padding if mask_padding else ()
 
         self.encoder_embedding = DataEmbedding(
             **window.widths, d_model=sizes.d_model, max_len=window.seq_len, dropout=sizes.dropout, encoding=embedding
@@ -122,6 +122,7 @@ class Informer(ForecastModel):
             past,
             future,
             columns=columns,
+            padded=self.padded(past_known),
         )
         return predicted, take_columns(future, columns)
 
@@ -132,8 +133,7 @@ class Informer(ForecastModel):
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Memory:
         """What the encoder makes of the window: past (B, L, C), past_known (B, L, F)."""
-        mask = (take_columns(past_known, self.padding) > 0).all(2) if self.padding else None
-        memory: Memory = self.encoder(self.encoder_embedding(past, past_known), mask)
+        memory: Memory = self.encoder(self.encoder_embedding(past, past_known), self.padded(past_known))
         return memory
 
     def supports_horizon_offset(self) -> bool:

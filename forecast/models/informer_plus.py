@@ -61,7 +61,7 @@ class InformerPlus(ForecastModel):
         skip_options: Mapping[str, object] | None = None,
         **options: Unpack[InformerOptions],
     ) -> None:
-        super().__init__(window)
+        super().__init__(window, mask_padding=options.get("mask_padding", False))
         if tokens != "conv" and options.get("embedding") == "fixed":
             raise ValueError(
                 f"model.tokens={tokens} with model.embedding=fixed: a {tokens} has the calendar of several steps, and "
@@ -136,7 +136,7 @@ class InformerPlus(ForecastModel):
         """The skip's forecast, or the window's place, and what the network adds to it in the window's deviations."""
         recent, known = past[:, -self.window.seq_len :], past_known[:, -self.window.seq_len :]
         targets = self.window.targets
-        mean, std = self.place(recent)
+        mean, std = self.place(recent, self.padded(known))
         raw = self.forecast((recent - mean) / std, known, future_known)
         base = take_columns(mean, targets)
         if self.skip is not None:

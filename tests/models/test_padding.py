@@ -1,4 +1,4 @@
-"""Rows that fill the window in front of a short series: which attentions see them."""
+"""Rows that fill the window in front of a short series: which attentions see them, and what they are no part of."""
 
 import pytest
 import torch
@@ -7,6 +7,7 @@ from models.test_model_laws import small_model
 
 from forecast.attention.maps import attention_weights
 from forecast.layers.distil import pooled_mask
+from forecast.layers.window_scale import NORMALIZATIONS, window_statistics
 from forecast.models.time_spans import time_spans
 
 PADDED = {"n_known": 5, "padding": (3,)}
@@ -98,6 +99,42 @@ def test_what_the_padded_steps_hold_reaches_no_other():
     moved = embedded.where(~mask.unsqueeze(2), embedded + 1.0)
     rows, other = (model.encoder(x, mask)[0][~mask] for x in (embedded, moved))
     torch.testing.assert_close(rows, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", NORMALIZATIONS)
+def test_where_a_window_lies_say_the_rows_of_the_series_alone(name):
+    past = torch.randn(3, 19, 2, generator=torch.Generator().manual_seed(0)) * 5 + 70
+    n_padded = (0, 8, 16)  # the last leaves three of the five rows of a tail
+    padded = torch.arange(19) < torch.tensor(n_padded).unsqueeze(1)
+    places = NORMALIZATIONS[name](past, padded)
+    for i, steps in enumerate(n_padded):
+        rows = past[i : i + 1, max(steps, 19 - 5) if name == "tail" else steps :]
+        wanted = window_statistics(rows) if name == "tail" else NORMALIZATIONS[name](rows, None)
+        for place, expected in zip(places, wanted, strict=True):
+            torch.testing.assert_close(place[i : i + 1], expected)
+
+
+NORMED = {
+    "informer": ("informer", "model.instance_norm=true"),
+    "informer_plus": ("informer_plus", "model.tokens=conv", "model.columns=joint", "model.skip=none"),
+}
+
+
+@pytest.mark.parametrize("case", NORMED)
+def test_windows_are_normalised_by_the_rows_of_the_series_in_training_as_in_a_forecast(case):
+    model = small_model(*NORMED[case], window=PADDED).eval()
+    past, past_known, future_known = padded_inputs(model)
+    windows = []
+    network = getattr(model, "network", model)
+    network.encoder_embedding.register_forward_hook(lambda part, arguments, result: windows.append(arguments[0]))
+    forecast = model(past, past_known, future_known)
+    rows, _ = model.training_outputs(past, past_known, future_known, torch.randn(3, 5, 3))
+    for window in windows:
+        for i, steps in enumerate(N_PADDED):
+            torch.testing.assert_close(window[i, steps:].mean(0), torch.zeros(3), rtol=0, atol=1e-5)
+            torch.testing.assert_close(window[i, steps:].std(0, unbiased=False), torch.ones(3), rtol=0, atol=1e-4)
+    torch.testing.assert_close(rows, forecast)
+    assert len(windows) == 2
 
 
 def test_a_pooled_step_is_masked_where_all_that_it_is_made_of_is():
