@@ -199,7 +199,7 @@ MODELS = [
     Mutant(
         "model-padded-rows-attended-to",
         "Attention does not see what fills the window in front of a short series.",
-        "forecast/models/informer.py",
+        "forecast/models/base.py",
         "(take_columns(past_known, self.padding) > 0)",
         "(take_columns(past_known, self.padding) > 1)",
         (
