@@ -125,6 +125,19 @@ HEADS = {"quantile": ["quantile 0.1", "quantile 0.5", "quantile 0.95"]}
 HEADS |= {key: ["location", "scale"] for key in ("normal", "student_t")}
 
 
+def test_a_program_hides_the_rows_that_fill_a_window_as_the_model_does(tmp_path):
+    dates = pd.date_range("2024-01-01", periods=90, freq="D").astype(str)
+    table = pd.DataFrame({"date": dates, "load": np.random.default_rng(0).normal(size=90).round(3)})
+    table.to_csv(tmp_path / "one.csv", index=False)
+    keys = ["data=csv", f"data.path={tmp_path}/one.csv", "data.short=pad", "model.instance_norm=true"]
+    path = write_untrained(tmp_path / "a.ckpt", *keys, *LENGTHS)
+    checkpoint = load_checkpoint(path)
+    (place,) = checkpoint.model().padding
+    _, past_known, future_known = noise_windows(checkpoint, 3)
+    assert past_known[..., place].sum(1).tolist() == [11, 10, 9] and not future_known[..., place].any()
+    exports(path, tmp_path / "out")
+
+
 @pytest.mark.parametrize("loss", HEADS)
 def test_a_program_of_a_model_that_says_how_sure_it_is_gives_that_too(loss, tmp_path):
     levels = ["loss.levels=[0.1,0.95]"] if loss == "quantile" else []

@@ -304,6 +304,7 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     generator = torch.Generator().manual_seed(0)
     past = torch.randn(count, seq_len, window.n_columns, generator=generator)
     padded = torch.zeros(len(times), window.n_known - features.shape[1] - len(window.covariates))
+    padded[: seq_len // 2] = 1.0  # half of the first window, less of the others
     others = [
         torch.randint(size, (len(times), 1), generator=generator).float()
         if size
