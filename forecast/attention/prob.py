@@ -114,20 +114,13 @@ class ProbAttention(Mechanism):
 
     @torch.no_grad()  # row numbers carry no gradient
     def selected(
-        self,
-        q: Float[Tensor, "B H Q E"],
-        k: Float[Tensor, "B H K E"],
-        padding: Padding | None = None,
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], padding: Padding | None = None
     ) -> Int[Tensor, "B H U"]:
         """The active rows, in no order: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U), U = n_active(Q, factor)."""
-        measures = self.measured(q, k, padding)
-        return measures.topk(n_active(q.shape[2], self.factor), dim=-1).indices
+        return self.measured(q, k, padding).topk(n_active(q.shape[2], self.factor), dim=-1).indices
 
     def measured(
-        self,
-        q: Float[Tensor, "B H Q E"],
-        k: Float[Tensor, "B H K E"],
-        padding: Padding | None = None,
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], padding: Padding | None = None
     ) -> Float[Tensor, "B H Q"]:
         """The measure of all rows on freshly sampled keys: q (B, H, Q, E), k (B, H, K, E) -> (B, H, Q)."""
         (n_heads, n_queries), n_keys = q.shape[1:3], k.shape[2]

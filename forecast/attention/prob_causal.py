@@ -75,10 +75,7 @@ class CausalProbAttention(ProbAttention):
 
     @torch.no_grad()  # row numbers carry no gradient
     def selected(
-        self,
-        q: Float[Tensor, "B H Q E"],
-        k: Float[Tensor, "B H K E"],
-        padding: Padding | None = None,
+        self, q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], padding: Padding | None = None
     ) -> Int[Tensor, "B H U"]:
         """The active rows: q (B, H, Q, E), k (B, H, K, E) -> (B, H, U).
 

@@ -55,14 +55,12 @@ class AttentionLayer(nn.Module):
 
         key_padding_mask (B, K): the steps of the memory that a mechanism which can mask them does not see.
         """
-        padding = None
-        if key_padding_mask is not None:
-            padding = Padding(key_padding_mask, key_padding_mask if x is memory else None)
-        return self._mixed(*self.projection(x, memory), padding=padding)
+        own = key_padding_mask if x is memory else None
+        return self._mixed(*self.projection(x, memory), keys=key_padding_mask, queries=own)
 
-    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, *, padding: Padding | None) -> Tensor:
-        masks = () if padding is None or not self.mechanism.masks_padding else (padding,)
-        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v, *masks)))
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None, queries: Tensor | None = None) -> Tensor:
+        padding = () if keys is None or not self.mechanism.masks_padding else (Padding(keys, queries),)
+        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v, *padding)))
         return attended
 
     @property
@@ -108,8 +106,7 @@ class AttentionLayer(nn.Module):
         q = self.projection.queries(cache.inputs.join(x))[:, :, -x.shape[1] :]
         if cache.keys_values is None:
             cache.keys_values = self.projection.keys_values(memory)
-        padding = None if key_padding_mask is None else Padding(key_padding_mask)
-        return self._mixed(q, *cache.keys_values, padding=padding)
+        return self._mixed(q, *cache.keys_values, keys=key_padding_mask)
 
 
 class SelfAttention(nn.Module):
