@@ -1,8 +1,9 @@
-"""Does a change leave what the program gives as it was? Usage: python scripts/record.py BASE [--case NAME ...]
+"""Does a change leave what the program gives as it was? Usage: python scripts/record.py [BASE] [--case NAME ...]
 
 Runs the cases of scripts/recorder/cases.yaml with the code of BASE, a commit, and with that of the working tree, one
-thread each, side by side, and compares what they leave: weights, figures, forecasts, intervals, data of pictures,
-sentences. What scripts/recorder/moved.yaml lists moves on purpose; any other difference is an exit status of 1.
+thread each, side by side, and compares what they leave: weights, configs, figures, forecasts, intervals, data of
+pictures, sentences. What scripts/recorder/moved.yaml lists moves on purpose; any other difference is an exit status
+of 1.
 """
 
 import argparse
@@ -38,7 +39,8 @@ MOST = 12  # differences of a case that are shown
 def main() -> None:
     """Runs both sides, compares them, and says what differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0].split(" Usage")[0])
-    parser.add_argument("base", metavar="BASE", help="the commit to compare with")
+    listed = read_yaml("moved.yaml")
+    parser.add_argument("base", metavar="BASE", nargs="?", default=listed["base"], help="a commit; else moved.yaml's")
     parser.add_argument("--head", metavar="COMMIT", help="this commit instead of the working tree")
     parser.add_argument("--case", metavar="NAME", nargs="+", default=["*"], help="these alone; patterns, as 'panel*'")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="a new folder in which all that was made stays")
@@ -47,7 +49,7 @@ def main() -> None:
     cases = {name: steps for name, steps in read_cases().items() if any_match(name, arguments.case)}
     if not cases:
         parser.error(f"--case {' '.join(arguments.case)}: there is no such case. All: {' '.join(read_cases())}")
-    begun, listed = time.monotonic(), read_yaml("moved.yaml")
+    begun = time.monotonic()
     with place_for(arguments.keep) as place:
         for side, commit in zip(SIDES, (arguments.base, arguments.head or snapshot(place)), strict=True):
             prepare(place / side, commit, cases, listed["words"] or [])
@@ -172,9 +174,10 @@ def report(found: Mapping[str, Sequence[Difference]], entries: Sequence[Mapping[
     everything = [one for ours in found.values() for one in ours]
     for entry in entries:
         if count := sum(moved(one, entry) for one in everything):
-            print(f"moved on purpose, {count} fields: {entry['where']}: {entry['why']}")
+            print(f"moved on purpose, {count} times: {entry['files']}:{entry['field']}: {entry['why']}")
         elif len(found) == len(read_cases()):
-            print(f"warning: moved.yaml lists {entry['where']}, which is the same on both sides: {entry['why']}")
+            name = f"{entry['files']}:{entry['field']}"
+            print(f"warning: moved.yaml lists {name}, which is the same on both sides: {entry['why']}")
     unexplained = 0
     for ours in found.values():
         left = [one for one in ours if not any(moved(one, entry) for entry in entries)]

@@ -1,7 +1,8 @@
 """What two sides have left, field by field: weights, figures, forecasts, data of pictures and sentences.
 
 A field is `CASE/FILE:WHERE`, such as `ridge/run/metrics.json:test.scaled.mse`; its value a number, a text, an array or
-a list. Times, durations, versions, commits, hashes of code, paths and sizes of memory are masked.
+a list. Times, durations, versions, commits, hashes of code, paths and sizes of memory are masked; of a saved config
+nothing is but paths.
 """
 
 import csv
@@ -23,8 +24,6 @@ OF_THE_MOMENT = re.compile(
     r"(^|_)(seconds|per_second|samples/s|memory|mb|MB|versions?|commit|code|pid|host|hostname|identity|program|began|begun"
     r"|started|ended|speed|files|sha256)($|_)"
 )
-# Of a checkpoint: its config says in other words what its weights and forecasts show.
-OF_CHECKPOINTS = ("config", "choices", "format")
 # Masks of texts, in this order; a line that a mask empties is left out.
 MASKS = [
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
@@ -159,13 +158,16 @@ def without_columns(text: str) -> str:
 
 
 def checkpoint_fields(path: Path, place: str) -> Iterator[tuple[str, Any]]:
-    """The SHA-256 of each weight, and the program's own record but for OF_CHECKPOINTS."""
+    """The SHA-256 of each weight, the saved config as canonical JSON, and the rest of the program's own record."""
     import torch
 
     content = torch.load(path, weights_only=True, map_location="cpu")
     weights = content.get("state_dict", content)
     yield from ((f"weights.{name}", digest(tensor.numpy())) for name, tensor in weights.items())
-    record = {key: value for key, value in content.get("forecast", {}).items() if key not in OF_CHECKPOINTS}
+    record = dict(content.get("forecast", {}))
+    for key in ("config", "choices"):
+        canonical = json.loads(json.dumps(record.pop(key, {}), sort_keys=True))
+        yield from leaves(canonical, place, f"record.{key}", whole=True)
     yield from leaves(record, place, "record")
 
 
@@ -186,18 +188,22 @@ def digest(array: Any) -> str:
     return f"{array.dtype} {tuple(array.shape)} {sha}"
 
 
-def leaves(document: Any, place: str, at: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested dicts and lists, by their way; a list of plain values is one leaf."""
+def leaves(document: Any, place: str, at: str = "", *, whole: bool = False) -> Iterator[tuple[str, Any]]:
+    """The leaves of nested dicts and lists, by their way; a list of plain values is one leaf.
+
+    whole: with the keys that are of the moment elsewhere.
+    """
     if hasattr(document, "numpy"):  # a tensor of a checkpoint's record
         yield at, document.numpy()
     elif isinstance(document, Mapping):
         for key, value in document.items():
-            if not OF_THE_MOMENT.search(str(key)):
-                yield from leaves(value, place, f"{at}.{mask(str(key), place)}" if at else mask(str(key), place))
+            if whole or not OF_THE_MOMENT.search(str(key)):
+                way = f"{at}.{mask(str(key), place)}" if at else mask(str(key), place)
+                yield from leaves(value, place, way, whole=whole)
     elif isinstance(document, Sequence) and not isinstance(document, str):
         if any(isinstance(one, Mapping | list | tuple) or hasattr(one, "numpy") for one in document):
             for number, value in enumerate(document):
-                yield from leaves(value, place, f"{at}[{number}]")
+                yield from leaves(value, place, f"{at}[{number}]", whole=whole)
         else:
             yield at, [mask(one, place) if isinstance(one, str) else one for one in document]
     else:
@@ -272,11 +278,13 @@ def shown(value: Any) -> str:
 
 
 def moved(difference: Difference, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of moved.yaml speaks of a difference.
+    """Whether an entry of moved.yaml names a difference.
 
-    where: a pattern of the field. text: a pattern of either value. within: the largest relative difference of numbers.
+    files: a pattern of CASE/FILE. field: what stands behind the colon, without places in lists, `data.charts.y` of
+    `data.charts[0].y[1]`. text: a pattern of either value. within: the largest relative difference of numbers.
     """
-    if not fnmatch.fnmatchcase(difference.field, entry["where"]):
+    file, _, where = difference.field.partition(":")
+    if not fnmatch.fnmatchcase(file, entry["files"]) or re.sub(r"\[.*?\]|, .*", "", where) != entry["field"]:
         return False
     if "text" in entry and not any(
         fnmatch.fnmatchcase(one, entry["text"]) for one in (difference.base, difference.head)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+import yaml
 from script import SCRIPTS
 
 from scripts.recorder.comparing import Difference, differences, mask, moved, read_case
@@ -68,13 +69,21 @@ def test_a_cell_of_a_forecast_is_seen_with_its_row(tmp_path):
     assert one[:3] == ("ridge/forecast.csv:y[1], 1 of 2 differ", "2.0", "2.1")
 
 
-def test_one_bit_of_a_weight_is_seen_and_the_config_of_a_checkpoint_is_not(tmp_path):
-    def checkpoint(weight, key):
-        return {"best.ckpt": {"state_dict": {"w": weight}, "forecast": {"config": {key: 1}, "levels": [80.0]}}}
-
+def test_one_bit_of_a_weight_is_seen(tmp_path):
     weight = torch.ones(3)
-    (one,) = compared(tmp_path, checkpoint(weight, "a"), checkpoint(torch.nextafter(weight, weight + 1), "b"))
+    base, head = ({"best.ckpt": {"state_dict": {"w": w}}} for w in (weight, torch.nextafter(weight, weight + 1)))
+    (one,) = compared(tmp_path, base, head)
     assert one.field == "ridge/best.ckpt:weights.w"
+
+
+def test_a_saved_config_is_compared_whole_whatever_the_order_of_its_keys(tmp_path):
+    def checkpoint(config):
+        return {"best.ckpt": {"state_dict": {}, "forecast": {"config": config, "levels": [80.0]}}}
+
+    base = checkpoint({"seed": 1, "model": {"d_model": 8, "lr": 1}, "max_seconds": 5})
+    head = checkpoint({"max_seconds": 6, "model": {"lr": 1.0, "d_model": 8}, "seed": 1})
+    found = [one.field for one in compared(tmp_path, base, head)]
+    assert found == ["ridge/best.ckpt:record.config.max_seconds", "ridge/best.ckpt:record.config.model.lr"]
 
 
 def test_arrays_are_equal_with_nan_and_differ_by_a_sign(tmp_path):
@@ -114,18 +123,26 @@ def test_tables_of_a_report_are_compared_but_for_seconds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entry", "speaks"),
+    ("entry", "named"),
     [
-        ({"where": "ridge/*"}, True),
-        ({"where": "dlinear/*"}, False),
-        ({"where": "*", "text": "*row*"}, False),
-        ({"where": "*", "within": 1e-5}, True),
-        ({"where": "*", "within": 1e-7}, False),
+        ({}, True),
+        ({"files": "dlinear/*"}, False),
+        ({"field": "test"}, False),
+        ({"field": "test.*"}, False),
+        ({"text": "*row*"}, False),
+        ({"within": 1e-5}, True),
+        ({"within": 1e-7}, False),
     ],
 )
-def test_an_entry_speaks_of_the_differences_that_it_names(entry, speaks):
-    one = Difference("ridge/run/metrics.json:test.mse", "0.1", "0.1000001", 1e-6)
-    assert moved(one, entry) is speaks
+def test_an_entry_moves_the_one_field_that_it_names(entry, named):
+    one = Difference("ridge/run/metrics.json:test.folds[2].mse[0, 1], 1 of 9 differ", "0.1", "0.1000001", 1e-6)
+    assert moved(one, {"files": "*", "field": "test.folds.mse", **entry}) is named
+
+
+def test_at_most_twenty_fields_move_on_purpose_and_of_sentences_those_with_a_text():
+    entries = yaml.safe_load((SCRIPTS / "recorder" / "moved.yaml").read_text())["moved"]
+    assert len(entries) <= 20
+    assert [entry for entry in entries if entry["field"] == "text" and "text" not in entry] == []
 
 
 def test_every_command_has_a_case():
