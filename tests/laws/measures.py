@@ -4,7 +4,7 @@
     python tests/laws/measures.py row        prints a line for the table of docs/diary.md
 
 The laws, by number: 1 a series is a panel of one, 2 one pass over windows, 3 a typed run, 4 one reader, 5 one way to
-run many trainings, 6 one page, 7 core and apps, 8 no past before the first release, 9 a name is used once.
+run many trainings, 6 one page, 7 core and apps, 9 a name is used once.
 """
 
 import ast
@@ -101,19 +101,44 @@ def docstring(node):
 # Size.
 
 
-def statements(folder):
-    """Statements of the syntax tree, but for docstrings: packing lines makes no fewer of them."""
-    trees = modules(folder).values()
-    return sum(isinstance(n, ast.stmt) for t in trees for n in ast.walk(t)) - sum(
-        docstring(n) is not None for t in trees for n in ast.walk(t)
-    )
+# Sub-packages whose statements are counted together; those not listed are rooms by themselves.
+SHARED_ROOMS = (
+    "models, attention, layers, ops",
+    "report, comparison",
+    "checkpoint, run_folder",
+    "jobs, text, forecast/*.py",
+)
+
+
+def python_files():
+    """All Python files of the repository."""
+    listed = (file for file in ROOT.rglob("*.py") if not {"outputs", "build", "dist"} & {*file.parts})
+    return sorted(file for file in listed if not any(part.startswith(".") for part in file.relative_to(ROOT).parts))
+
+
+@functools.cache
+def rooms():
+    """Statements of each room: sub-packages, tests, and all other Python."""
+    shared = {part: room for room in SHARED_ROOMS for part in room.split(", ")}
+    counts = Counter()
+    for file in python_files():
+        first, *rest = file.relative_to(ROOT).parts
+        part = rest[0] if len(rest) > 1 else "forecast/*.py"
+        room = shared.get(part, part) if first == "forecast" else "tests" if first == "tests" else "other Python"
+        counts[room] += count_statements(ast.parse(file.read_text()))
+    return counts
+
+
+def count_statements(tree):
+    """Statements of a syntax tree, but for docstrings: packing lines makes no fewer of them."""
+    return sum(isinstance(node, ast.stmt) - (docstring(node) is not None) for node in ast.walk(tree))
 
 
 def size(folder):
     """Statements, bytes, lines and files of the Python in a folder."""
     texts = [file.read_bytes() for file in folder.rglob("*.py")]
     return {
-        "statements": statements(folder),
+        "statements": sum(map(count_statements, modules(folder).values())),
         "bytes": sum(map(len, texts)),
         "lines": sum(text.count(b"\n") for text in texts),
         "files": len(texts),
@@ -372,14 +397,6 @@ def twin_files():
     return sorted(path for path in modules() if "panel" in path and path != "data/panel.py")
 
 
-def formats():
-    """Numbers of formats that are read beside the one that is written: none before the first release."""
-    tree = modules()["checkpoint/record.py"]
-    plain = [n for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
-    numbers = [name_of(n.targets[0]) for n in plain if isinstance(n.value.value, int)]
-    return [name for name in numbers if name != "FORMAT"]
-
-
 # What breaks each law, where it can be listed by its places, else how often by path. Nothing does.
 LAWS = {
     "1 unions of kinds": unions,
@@ -394,7 +411,6 @@ LAWS = {
     "6 page builders": page_builders,
     "7 imports of apps": wrong_arrows,
     "7 circles of folders": circles,
-    "8 formats of the past": formats,
     "9 doubled classes": doubled_classes,
     "9 pronouns": pronouns,
     "9 docstrings that say See": see_docstrings,
@@ -412,6 +428,7 @@ def table():
         lines += [f"{folder.name} {key:34} {value:>10,}" for key, value in sizes.items()]
     once, every = len(used_once()), len(functions())
     lines += [f"functions and methods {every:>27,}", f"used once {once:>39,}  {once / every:.0%}"]
+    lines += [f"room {room:33} {count:>10,}" for room, count in sorted(rooms().items())]
     for law, measure in LAWS.items():
         broken = measure()
         lines.append(f"{law:38} {sum(broken.values()) if isinstance(broken, dict) else len(broken):>10,}")

@@ -58,7 +58,6 @@ def cut(w):
 def steps(w):
     return [batch.past for batch in in_chunks(w, [1], 2, 2)]
 """,
-    "checkpoint/record.py": "FORMAT = 2\nFIRST_FORMAT = 1",
     "evaluation/panel_x.py": "",
 }
 
@@ -89,7 +88,6 @@ def test_each_breach_is_seen_where_it_is_planted(planted):
         "6 page builders": ["apps/a.py", "data/b.py"],
         "7 imports of apps": ["a: apps.a -> train: apps.train"],
         "7 circles of folders": ["data -> data/low", "data/low -> data"],
-        "8 formats of the past": ["FIRST_FORMAT"],
         "9 doubled classes": {"Twice": 2},
         "9 pronouns": {"apps/a.py": 2},
         "9 docstrings that say See": {"apps/a.py": 1},

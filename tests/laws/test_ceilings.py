@@ -1,0 +1,78 @@
+"""The program grows no heavier: what wants in pushes something of its size out; what has gone lowers the ceiling."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from laws import measures
+
+# Statements without docstrings, by room; a commit that deletes lowers them.
+CEILINGS = {
+    "apps": 6362,
+    "checkpoint, run_folder": 1074,
+    "config": 1980,
+    "data": 7586,
+    "evaluation": 2193,
+    "jobs, text, forecast/*.py": 1011,
+    "models, attention, layers, ops": 3853,
+    "report, comparison": 2399,
+    "training": 1925,
+    "tests": 33423,
+    "other Python": 4289,
+}
+# How far a room may lie below its ceiling before the ceiling has to follow.
+SLACK = 60
+# Files that a reader walks through: those in which the whole quickstart calls a function.
+ENTERED = {"train": 141, "predict": 85}
+LONGEST_FILE = 450
+# Lines of the files that are longer than that.
+LONG_FILES = {
+    "forecast/data/writing.py": 466,
+    "forecast/evaluation/evaluate.py": 475,
+    "forecast/evaluation/leakage.py": 483,
+    "forecast/run_folder/shapes.py": 453,
+    "tests/apps/test_predict_panel.py": 527,
+    "tests/data/test_check_file.py": 695,
+    "tests/data/test_timestamps.py": 604,
+    "tests/evaluation/test_leakage.py": 529,
+    "tests/mutants.py": 1770,
+    "tests/report/test_verdict.py": 489,
+}
+
+
+@pytest.mark.parametrize("room", CEILINGS)
+def test_a_room_lies_below_its_ceiling_and_the_ceiling_close_above_it(room):
+    assert CEILINGS[room] - SLACK <= measures.rooms()[room] <= CEILINGS[room]
+
+
+def test_every_room_has_a_ceiling():
+    assert measures.rooms().keys() == CEILINGS.keys()
+
+
+def test_no_file_becomes_longer_than_a_subject_needs():
+    lines = {str(file.relative_to(measures.ROOT)): file.read_bytes().count(b"\n") for file in measures.python_files()}
+    longer = {name: count for name, count in lines.items() if count > LONG_FILES.get(name, LONGEST_FILE)}
+    assert not longer
+    assert not [name for name in LONG_FILES if lines.get(name, 0) <= LONGEST_FILE], "remove these from LONG_FILES"
+
+
+@pytest.mark.slow
+def test_the_whole_quickstart_enters_no_more_files(tmp_path):
+    brief = ["trainer.max_epochs=1", "trainer.limit_train_batches=4", "hydra.run.dir=run"]
+    commands = {
+        "train": ["train", "experiment=quickstart", *brief],
+        "predict": ["predict", "ckpt_path=run/checkpoints/best.ckpt"],
+    }
+    for name, words in commands.items():
+        files = entered(words, tmp_path)
+        assert ENTERED[name] - 5 <= len(files) <= ENTERED[name], files
+
+
+def entered(words, folder):
+    """The files of forecast/ that a command enters."""
+    program = [sys.executable, Path(measures.__file__).with_name("entered.py"), *words]
+    environment = {**os.environ, "PYTHONPATH": str(measures.ROOT)}
+    done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.partition("entered:\n")[2].splitlines()
