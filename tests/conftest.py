@@ -38,7 +38,6 @@ NOT_CORE = (
     "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
     "test_columns_that_are_months_are_told_to_be_one_series",
     "test_any_window_is_learned_from_and_forecast",
-    "test_a_foreign_file_may_say_what_a_sweep_varies",
     "test_each_model_takes_a_role_or_names_those_that_do",
     "test_the_frequency_is_found_in_spite_of_gaps",
     "test_every_option_passes_the_check",

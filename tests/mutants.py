@@ -977,14 +977,6 @@ LEAKAGE = [
         ),
     ),
     Mutant(
-        "leakage-foreign-yaml",
-        "A file of a folder from elsewhere sets nothing of Hydra but what a sweep varies.",
-        "forecast/config/foreign_yaml.py",
-        'ALLOWED = "hydra.sweeper.params"',
-        'ALLOWED = "hydra"',
-        ("tests/config/test_foreign_yaml.py::test_a_folder_of_the_search_path_is_foreign_too",),
-    ),
-    Mutant(
         "leakage-guard-late",
         "A model that reads the first row after the origin is caught.",
         "forecast/evaluation/leakage.py",

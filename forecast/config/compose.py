@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import foreign_yaml, recipes
+from forecast.config import recipes
 from forecast.config.recipes import published_tables
 from forecast.config.values import CONF, options
 
@@ -18,7 +18,6 @@ from forecast.config.values import CONF, options
 def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
     """conf/NAME.yaml with the overrides, as Hydra composes it. hydra: with Hydra's own node."""
     recipes.register(overrides)
-    foreign_yaml.install()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose(config_name, overrides=overrides, return_hydra_config=hydra)

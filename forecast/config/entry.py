@@ -25,7 +25,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed, foreign_yaml, hydra_errors, recipes, resolvers
+from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.compose import Begun, choices, chosen, compose_config, groups, in_sweep, run_folder
 from forecast.config.rules import RULES
 from forecast.config.run_config import RunConfig
@@ -135,7 +135,6 @@ def _register() -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(distributed.LARGE_PAGES, "1")
     os.environ.setdefault(distributed.CUBLAS_WORKSPACE, ":4096:8")
-    foreign_yaml.install()
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 

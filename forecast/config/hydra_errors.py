@@ -3,9 +3,9 @@
 import contextlib
 import errno
 import itertools
-import traceback
 from collections.abc import Mapping, Sequence
 
+import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep
@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import other_words
 from forecast.config.compose import compose_config, groups
-from forecast.config.values import CONF, as_typed, chosen_groups, walk
+from forecast.config.values import CONF, as_typed, chosen_groups, walk, yaml_reason
 from forecast.errors import UserError, closest, nearest
 from forecast.text.overrides import install
 from forecast.text.terminal import label
@@ -34,7 +34,7 @@ EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ELOOP),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.ENAMETOOLONG),
 }
 
 
@@ -45,9 +45,9 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, UserError):
         return str(cause)
-    if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
-        return f"{label(str(cause.filename))}: the name is too long for a file. Give a shorter one."
-    if isinstance(cause, OSError) and (cause.errno in UNWRITABLE or _cannot_make_folder(cause)):
+    if isinstance(cause, yaml.MarkedYAMLError) and cause.problem_mark:
+        return f"{cause.problem_mark.name} cannot be read: {yaml_reason(cause)}. Mend the file."
+    if isinstance(cause, OSError) and cause.errno in UNWRITABLE:
         where = f"{label(str(cause.filename))}: " if cause.filename else ""
         key = "hydra.sweep.dir" if multirun else "hydra.run.dir"
         return f"{where}{cause.strerror}. Make room or choose a folder that you can write to: {key}=FOLDER"
@@ -65,12 +65,6 @@ def message(error: BaseException, *, config_name: str, overrides: list[str], mul
         texts = f"{error}\n{error.__cause__ or ''}".splitlines()
         lines = list(dict.fromkeys(line for line in texts if line.strip()))
     return "\n".join(lines)
-
-
-def _cannot_make_folder(error: OSError) -> bool:
-    """Whether no folder can be made where there is one: /proc and its like say that it does not exist."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return error.errno == errno.ENOENT and bool(frames) and frames[-1].name == "mkdir"
 
 
 def check_overrides(overrides: Sequence[str]) -> None:

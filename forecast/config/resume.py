@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -11,15 +12,17 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
-from forecast.config.foreign_yaml import FREE_GROUPS, PLAIN_NAME, is_shipped, shipped
 from forecast.config.rules import MOST_DEVICES
 from forecast.config.trust import trusted
-from forecast.config.values import as_typed, chosen_groups, walk
+from forecast.config.values import CONF, as_typed, chosen_groups, option_of, plain_values, walk
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value
 
+# How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
+FREE_GROUPS = ("trainer", "callbacks", "logger")
 FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout", "tags")
 
+PLAIN_NAME = re.compile(r"(\w[\w .,:=+-]*)?")  # no path, and no address
 # What the text of a checkpoint may choose of loggers, trainer and callbacks: names, which are no path and no address.
 NAMES = (
     *(f"logger.{key}" for key in ("name", "version", "project", "experiment_name", "run_name")),
@@ -114,6 +117,31 @@ def _default(path: str) -> str:
     option = chosen_groups("train")[group]
     default = shipped()[f"{group}/{option}"]
     return f"{group}.{key}={as_typed(default[key])}" if group == "trainer" and key in default else f"{group}={option}"
+
+
+def is_shipped(path: str, text: str) -> bool:
+    """Whether conf has this text at this place of FREE_GROUPS."""
+    return _place(path, text) in _shipped_texts()
+
+
+def _place(path: str, text: str) -> tuple[str, str]:
+    """What a text of conf is known by: a class by its group, another text by its key."""
+    return (path.partition(".")[0], text) if path.endswith("._target_") else (path, text)
+
+
+@cache
+def shipped() -> dict[str, Mapping[str, object]]:
+    """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
+    files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
+    nodes = {f"{file.parent.name}/{file.stem}": option_of(file.parent.name, file.stem) for file in files}
+    return {option: plain_values(node, resolve=False) for option, node in nodes.items()}
+
+
+@cache
+def _shipped_texts() -> frozenset[tuple[str, str]]:
+    """Every text in them, as `_place` knows it."""
+    parts = (part for option, values in shipped().items() for part in walk(values, option.partition("/")[0]))
+    return frozenset(_place(path, text) for path, text in parts if isinstance(text, str))
 
 
 def _refused_choice(

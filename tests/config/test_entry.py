@@ -12,7 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 from config.composed import composed
-from program import TINY, call, refusal
+from program import call
 
 from forecast.config.entry import help_text
 from forecast.config.hydra_errors import diagnose, message
@@ -314,9 +314,3 @@ def test_the_command_line_wins_over_what_an_ablation_varies(tmp_path, ran_here):
         for name in ("prob", "prob_scrambled")
     ]
     assert [set(report["overrides"]) for report in results] == overrides
-
-
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder of the kernel's, as Linux has it")
-def test_a_run_folder_where_no_folder_can_be_made_is_named(capsys):
-    text = refusal(capsys, "train", *TINY, "hydra.run.dir=/proc/none/run")
-    assert text.startswith("/proc/none: No such file or directory. Make room or choose a folder")

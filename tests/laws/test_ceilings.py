@@ -12,14 +12,14 @@ from laws import measures
 CEILINGS = {
     "apps": 6362,
     "checkpoint, run_folder": 1074,
-    "config": 1980,
+    "config": 1894,
     "data": 7586,
     "evaluation": 2193,
     "jobs, text, forecast/*.py": 1011,
     "models, attention, layers, ops": 3853,
     "report, comparison": 2399,
     "training": 1925,
-    "tests": 33423,
+    "tests": 33366,
     "other Python": 4289,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
