@@ -192,7 +192,7 @@ OWN_DOCUMENTS = {
 
 
 def test_documents_of_a_folder_are_read_in_one_place():
-    """A folder may come from anywhere: `documents.py` bounds what is read of it."""
+    """`documents.py` gives one sentence for a damaged one, and unpickles nothing."""
     wrong = []
     for file in PACKAGE.rglob("*.py"):
         name = str(file.relative_to(PACKAGE))

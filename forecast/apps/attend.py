@@ -121,7 +121,7 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
     with suppress(DocumentError):
-        ours = read_arrays(folder / ATTENTION, {ORIGIN: Array("iM", 1)}, most=4000) is not None
+        ours = read_arrays(folder / ATTENTION, {ORIGIN: Array("iM", 1)}) is not None
     fix = "choose another folder with --to DIR, or say --overwrite"
     keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder

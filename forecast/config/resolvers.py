@@ -20,7 +20,7 @@ from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, run_of
-from forecast.run_folder.lock import LOCK, hold, keep_inside
+from forecast.run_folder.lock import LOCK, hold
 from forecast.text.terminal import say
 
 # One of these is in each folder in which a command of this program has written .hydra.
@@ -139,15 +139,11 @@ def evaluation_dir(*, _root_: DictConfig) -> str | None:
     return None if folder is not None and (Path(folder) / RUN_INFO).is_file() else place
 
 
-def log_name(program: str, *, _root_: DictConfig) -> str:
+def log_name(program: str) -> str:
     """The file name of this process's log: train.log, train-process1.log.
 
-    program: Hydra's name of the job, to which Lightning adds in the processes that it starts. Hydra asks for it before
-    it writes anything: UserError where a link in the folder leads out of it.
+    program: Hydra's name of the job, to which Lightning adds in the processes that it starts.
     """
-    folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
-    if folder is not None:  # None: the config is only looked at
-        keep_inside(Path(folder))
     program = program.split("_ddp_process_", maxsplit=1)[0]
     return f"{program}-process{distributed.rank()}.log" if distributed.rank() else f"{program}.log"
 

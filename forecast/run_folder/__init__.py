@@ -229,7 +229,7 @@ def read_windows(path: Path, *, truth: bool = True) -> Arrays:
     import numpy as np
 
     expected = {name: array for name, array in WINDOWS.items() if truth or name != "truth"}
-    arrays = read_arrays(path, expected, most=4000, rest=Array("f", 3))
+    arrays = read_arrays(path, expected, rest=Array("f", 3))
     if arrays is None:
         raise DocumentError(path, "there is no such file")
     (windows, rows, columns), steps = arrays["past"].shape, arrays["forecast"].shape[1]

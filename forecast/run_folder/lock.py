@@ -16,11 +16,6 @@ from forecast.errors import UserError
 log = logging.getLogger(__name__)
 
 LOCK, HOLDER = ".lock", ".lock.holder"
-# What is written into as it lies there, with all files whose names end in .log; other files are replaced whole.
-ENTERED = (
-    *(LOCK, HOLDER, ".hydra", "checkpoints", "tensorboard", "csv", "mlflow", "updates", "forecasts", "parts"),
-    *("folds", "output.txt", "members", "backtest", "experiment", "processes"),
-)
 LONGEST_HOLDER = 200  # characters
 
 
@@ -39,8 +34,7 @@ def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=F
 
     elsewhere: what a process that is kept out is advised to do.
 
-    A second call by the same process does nothing. Raises FolderHeld where another one has it, and UserError as
-    `keep_inside` does. The lock is the
+    A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
     operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
     holds as far as that passes flock on: NFS between Linux machines does, others may do so on one machine only. Where
     there are no locks, nothing is kept out, and a warning says so; where the system call itself is missing (ENOSYS),
@@ -49,7 +43,6 @@ def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=F
     path = folder.absolute()
     if path in _locks:
         return
-    keep_inside(folder)
     lock = FileLock(path / LOCK)
     try:
         lock.acquire(timeout=0.2, poll_interval=0.02)  # `in_use` of another process has it for a moment
@@ -70,24 +63,6 @@ def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=F
     _locks[path] = lock
     now = datetime.datetime.now().isoformat(" ", "seconds")
     (path / HOLDER).write_text(f"process {os.getpid()} on {socket.gethostname()}, since {now},")
-
-
-def keep_inside(folder: Path) -> None:
-    """Raises UserError where a link or a pipe in a folder would take elsewhere what is written into ENTERED."""
-    entered = [path for path in _inside(folder) if path.name in ENTERED or path.suffix == ".log"]
-    for path in (*entered, *(below for entry in entered for below in entry.rglob("*"))):
-        leaves = path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
-        if leaves or path.is_fifo() or path.is_char_device() or path.is_block_device() or path.is_socket():
-            raise UserError(
-                f"{path} is {'a link out of this folder' if leaves else 'a pipe or a device'}, and what is written "
-                f"there would not lie in {folder}. Remove it, or choose another folder."
-            )
-
-
-def _inside(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):  # none is there yet, or the error of writing says why
-        return list(folder.iterdir())
-    return []
 
 
 def release(folder: Path) -> None:
@@ -118,7 +93,7 @@ def in_use(folder: Path) -> bool:
 def holder(folder: Path) -> str:
     """The process that holds, or was killed when it held, the folder; empty where none has written itself down."""
     with contextlib.suppress(DocumentError):
-        return (read_content(folder / HOLDER, most=0.001) or b"").decode(errors="replace")[:LONGEST_HOLDER]
+        return (read_content(folder / HOLDER) or b"").decode(errors="replace")[:LONGEST_HOLDER]
     return ""
 
 

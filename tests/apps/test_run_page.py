@@ -7,11 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from mutations import FILES, texts
 from program import call
 from script import call_script
 
-from forecast.apps.common import outputs, page
+from forecast.apps.common import page
 from forecast.errors import UserError
 from forecast.run_folder import Run, sha256
 
@@ -116,23 +115,15 @@ def test_the_page_does_not_say_where_the_data_lay(csv_run):
     assert "data.path" not in config and "logger" not in config and str(csv_run.parent) not in config
 
 
-@pytest.mark.parametrize("whole", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["metrics.json", "run.json"])
-def test_documents_that_a_stranger_has_changed_give_a_page_or_a_sentence(run, name, whole, monkeypatch):
-    monkeypatch.setattr(outputs, "say", lambda *_: None)
-    text = (run / name).read_bytes()
-    cases = ((kind, change(text)) for kind, change in FILES.items()) if whole else texts(text, every=False)
-    for kind, content in cases:
-        (run / name).write_bytes(content)
-        try:
-            page.remake(run, overwrite=True)
-        except UserError as error:
-            assert "\n" not in str(error) and len(str(error)) < 1000, kind
+@pytest.mark.parametrize("content", ["", '{"test": ', "[]"])
+def test_a_damaged_document_gives_a_sentence_with_its_name(run, name, content):
+    (run / name).write_text(content)
+    with pytest.raises(UserError, match=rf": {name}: it (is no JSON|must be a valid dictionary)"):
+        page.remake(run, overwrite=True)
 
 
-@pytest.mark.parametrize(
-    "text", ["ckpt_path: [x]\n", "ckpt_path: /nowhere/x\n", 'ckpt_path: "a\\0b"\n', "[" * 1000, ""]
-)
+@pytest.mark.parametrize("text", ["ckpt_path: [x]\n", "ckpt_path: /nowhere/x\n", 'ckpt_path: "a\\0b"\n', ""])
 def test_the_config_of_an_evaluation_names_a_checkpoint_or_nothing(tmp_path, text):
     (tmp_path / ".hydra").mkdir()
     (tmp_path / ".hydra" / "config.yaml").write_text(text)

@@ -64,10 +64,10 @@ def test_processes_share_the_folder_of_their_launchers_id_and_one_alone_none(mon
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) == ".hydra"
-    assert resolvers.log_name("train", _root_=ROOT) == "train.log"
+    assert resolvers.log_name("train") == "train.log"
     monkeypatch.setenv("RANK", "2")
     assert resolvers.hydra_dir(None, _root_=OmegaConf.create()) is None
-    names = [resolvers.log_name(name, _root_=ROOT) for name in ("train", "train_ddp_process_2")]
+    names = [resolvers.log_name(name) for name in ("train", "train_ddp_process_2")]
     assert names == ["train-process2.log"] * 2
 
 

@@ -10,16 +10,16 @@ from laws import measures
 
 # Statements without docstrings, by room; a commit that deletes lowers them.
 CEILINGS = {
-    "apps": 6362,
-    "checkpoint, run_folder": 1074,
-    "config": 1894,
+    "apps": 6333,
+    "checkpoint, run_folder": 1062,
+    "config": 1891,
     "data": 7586,
     "evaluation": 2193,
-    "jobs, text, forecast/*.py": 1011,
+    "jobs, text, forecast/*.py": 928,
     "models, attention, layers, ops": 3853,
-    "report, comparison": 2399,
+    "report, comparison": 2395,
     "training": 1925,
-    "tests": 33366,
+    "tests": 32900,
     "other Python": 4289,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

@@ -14,7 +14,6 @@ from forecast.errors import UserError
 from forecast.files import write_json
 from forecast.jobs.steps import REAL_TIME, Clock
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.run_folder.lock import keep_inside
 
 FOLDER, STATE = "members", "auto.json"
 OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
@@ -27,7 +26,6 @@ WRITTEN = 1.0  # seconds between two notes of the time that has passed
 
 def check_folder(folder: Path, *, make: bool = False) -> None:
     """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
-    keep_inside(folder)
     ours = (folder / RUN_INFO).exists() or read_state(folder) is not None
     files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
     keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")

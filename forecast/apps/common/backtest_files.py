@@ -73,7 +73,7 @@ def saved_scales(folder: Path) -> pd.DataFrame:
     """What `save_scales` has kept."""
     path, numbers, names = folder / PARTS / SCALES, Array("f", 1), Array("U", 1)
     columns = {"id": names._replace(optional=True), "target": names, "std": numbers, "naive": numbers}
-    arrays = read_arrays(path, columns, most=4000)
+    arrays = read_arrays(path, columns)
     if arrays is None or len({len(array) for array in arrays.values()}) > 1:
         raise DocumentError(path, "there is no such file" if arrays is None else "its arrays are not of one length")
     table: pd.DataFrame = pd.DataFrame(arrays)

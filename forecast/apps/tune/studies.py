@@ -319,7 +319,7 @@ def _mend(journal: Path) -> None:
 
     Raises DocumentError for a file that is no journal.
     """
-    content = read_content(journal, most=1000)
+    content = read_content(journal)
     if content is None:
         return
     kept = content[: content.rfind(b"\n") + 1]

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,19 +18,18 @@ from forecast.data.panel import PanelFrame
 from forecast.data.saved_scale import ids_of, ids_text
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.documents import (
-    FARTHEST,
     Array,
     Count,
     DocumentError,
     NotNegative,
     Positive,
     bare_name,
+    fitting,
     parse_json,
     read_arrays,
 )
 from forecast.errors import UserError
-from forecast.evaluation.scored_intervals import name_of
-from forecast.evaluation.watch import CHARTS, Expected, Reference, alarms
+from forecast.evaluation.watch import Expected, Reference
 from forecast.files import remove_unfinished, save_arrays, together
 from forecast.report.updates import Chart, WatchedDay
 from forecast.text.documents import as_cell
@@ -54,7 +53,6 @@ ARRAYS = {
     **{f"issued_{name}": kind for name, kind in ISSUED.items()},
     **{f"expected_{name}": kind for name, kind in EXPECTED.items()},
 }
-MOST_MB, FARTHEST_STEP = 4000, 10**8  # of a state
 # As `PanelFrame.end` writes it, and after it the file of a forecast is called.
 Time = Annotated[str, Field(pattern=r"^(step -?\d{1,18}|\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,9})?)?)$")]
 
@@ -215,21 +213,19 @@ def read_state(folder: Path) -> State | None:
     """The state in a folder; None where there is none. UserError for one that cannot be read."""
     path = folder / STATE
     try:
-        arrays = read_arrays(path, ARRAYS, most=MOST_MB)
-        return None if arrays is None else _state_of(arrays, str(path))
-    except (ValueError, OverflowError, IndexError) as error:
-        reason = error.reason if isinstance(error, DocumentError) else str(error)
+        with fitting(path):
+            arrays = read_arrays(path, ARRAYS)
+            return None if arrays is None else _state_of(arrays, str(path))
+    except DocumentError as error:
         raise UserError(
-            f"{path} cannot be read as the state of an update: {reason}. Restore it, or begin anew in another folder: "
-            "hydra.run.dir=FOLDER"
+            f"{path} cannot be read as the state of an update: {error.reason}. Restore it, or begin anew in another "
+            "folder: hydra.run.dir=FOLDER"
         ) from error
 
 
 def _state_of(arrays: dict[str, np.ndarray], path: str) -> State:
-    """Raises ValueError where its parts do not belong together."""
     meta = parse_json(path, str(arrays["meta"]).encode("utf-8", "surrogatepass"), Meta)
-    (n, length, targets), k = arrays["issued_values"].shape, len(meta["levels"])
-    count, kinds = len(arrays["frame_steps"]), len(arrays["expected_levels"])
+    (n, length, targets), count = arrays["issued_values"].shape, len(arrays["frame_steps"])
     arrays = {
         **{f"issued_{name}": np.zeros((n, 0, length, targets)) for name in ("lower", "upper")},
         **{
@@ -242,43 +238,12 @@ def _state_of(arrays: dict[str, np.ndarray], path: str) -> State:
         {name: arrays[f"{group}_{name}"] for name in names}
         for group, names in (("frame", FRAME), ("issued", ISSUED), ("expected", EXPECTED))
     )
-    ids, offsets, steps = ids_of(arrays["ids"].tobytes()), frame["offsets"], frame["steps"]
-    values, shape = np.ascontiguousarray(frame["values"]), (n, k, length, targets)
-    each, spreads, totals = (count, length), (1 + count, length), arrays["totals"]
-    numbers = (values, *(issued[name] for name in ("values", "baseline")), *own.values(), np.nan_to_num(totals))
-    parts = {
-        "its series": len({*ids.tolist()}) == count == len(ids) == len(offsets) - 1
-        and (meta["id_column"] is not None or ids.tolist() == [""]),
-        "its rows": offsets[0] == 0
-        and offsets[-1] == len(values)
-        and bool((np.diff(offsets) > 0).all())
-        and bool((steps >= 0).all() and (steps < FARTHEST_STEP).all()),
-        "its columns": values.shape == frame["measured"].shape == (len(values), len({*meta["columns"]})),
-        "its numbers": all(array.dtype == np.float64 or array.dtype.kind == "i" for array in numbers)
-        and all(_measured(array) for array in numbers),
-        "its forecasts": n > 0 < length
-        and issued["baseline"].shape == issued["values"].shape
-        and issued["lower"].shape == issued["upper"].shape == shape
-        and issued["series"].shape == issued["cutoff"].shape == issued["watched"].shape == (n,)
-        and bool(((issued["series"] >= 0) & (issued["series"] < count)).all()),
-        "its validation": own["windows"].shape == (1 + count,)
-        and bool((own["windows"] >= 0).all())
-        and own["mae"].shape == own["log_mae"].shape == each
-        and own["log_std"].shape == own["worse_std"].shape == spreads
-        and own["coverage"].shape == (kinds, *each)
-        and own["coverage_std"].shape == (kinds, *spreads)
-        and {*meta["levels"]} <= {*own["levels"].tolist()},
-        "its log": len(meta["log"]) > 0 and _is_log(meta["log"], [name_of(level) for level in meta["levels"]]),
-        "its sums": totals.shape == (1 + count, len(CHARTS)),
-    }
-    if wrong := [name for name, right in parts.items() if not right]:
-        raise ValueError(f"{wrong[0]} are none that an update leaves")
     seen = PanelFrame(
-        values=values,
+        values=np.ascontiguousarray(frame["values"]),
         measured=None if frame["measured"].all() else frame["measured"],
-        offsets=offsets,
-        steps=steps,
-        ids=ids,
+        offsets=frame["offsets"],
+        steps=frame["steps"],
+        ids=ids_of(arrays["ids"].tobytes()),
         first=pd.Timestamp(meta["first"]),
         freq=meta["freq"],
         columns=tuple(meta["columns"]),
@@ -286,39 +251,17 @@ def _state_of(arrays: dict[str, np.ndarray], path: str) -> State:
         id_column=meta["id_column"],
         numbers=(meta["numbers"][0], meta["numbers"][1]),
     )
-    if not np.isin(issued["cutoff"], seen.times()).all():
-        raise ValueError("its cutoffs are none that an update leaves")
     return State(
         checkpoint=meta["checkpoint"],
         levels=tuple(meta["levels"]),
         reference=Reference(baseline=meta["baseline"], period=meta["period"], expected=Expected(**own)),
         seen=seen,
         issued=Issued(**issued),
-        totals=totals,
+        totals=arrays["totals"],
         refused=ids_of(arrays["refused"].tobytes()).tolist() if "refused" in arrays else [],
         log=meta["log"],
         latest=arrays["latest"].tobytes().decode(),
     )
-
-
-def _measured(array: FloatArray) -> bool:
-    return bool((np.abs(array) < FARTHEST).all())
-
-
-def _is_log(log: Sequence[Line], levels: list[str]) -> bool:
-    """Whether figures stand where they are needed, and the sums of all series change with a watched day alone."""
-    totals: Mapping[str, float] = {}
-    for line in log:
-        known = (line["mae"], line["baseline_mae"], *line["coverage"].values())
-        if list(line["coverage"]) != levels or (line["values"] and None in known):
-            return False
-        now = {str(name): total for name, total in line["totals"].items()}
-        if (line["day"] is None and now != totals) or line["alarms"] != alarms(now):
-            return False
-        if line["day"] is not None and levels and not {"coverage", "expected_coverage"} <= line["day"].keys():
-            return False
-        totals = now
-    return True
 
 
 def so_far(log: Sequence[Line]) -> Iterator[dict[str, float | None]]:

@@ -196,8 +196,8 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta = read_json(home / _META, CacheMeta, most=1000)
-        arrays = read_arrays(home / _ARRAYS, _OF_SERIES, most=16_000)
+        meta = read_json(home / _META, CacheMeta)
+        arrays = read_arrays(home / _ARRAYS, _OF_SERIES)
         if meta is None or arrays is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
         offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]

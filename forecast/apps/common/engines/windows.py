@@ -160,7 +160,7 @@ def is_whole(path: Path) -> bool:
 def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.BatchForecasts]:
     """The forecasts in parts, `chunk` windows at a time, one part in memory."""
     for path in paths:
-        content = read_arrays(path, ARRAYS, most=16_000)
+        content = read_arrays(path, ARRAYS)
         if content is None:
             raise DocumentError(path, "there is no such file")
         arrays = {name: torch.from_numpy(array) for name, array in content.items()}
