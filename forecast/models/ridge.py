@@ -63,9 +63,9 @@ class Ridge(FittedModel):
 
     Look-backs in steps of STEP up to LONGEST, or to what the train rows allow, and the naive forecasts that a map is
     shrunk towards (the last value, the mean, the last season) each give one map, at the strength that errs least on the
-    val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`); the excess
-    is how far its error there lies above the least, in times of that: what the val rows can hardly tell apart is not
-    chosen among. That mean is a linear map itself. Of its intercept a map keeps a share.
+    val windows. The model is a mean of those maps, in which each has the share exp(-excess / `tolerance`) times its
+    look-back; the excess is how far its error there lies above the least, in times of that: what the val rows can
+    hardly tell apart is not chosen among. That mean is a linear map itself. Of its intercept a map keeps a share.
 
     window: the data's sizes; a map may read further back than seq_len. look_back, naive, strength: None tries those
     above, a value takes that alone; seen by `fit`. columns: shared, one map for all targets; each, one for every
@@ -78,7 +78,8 @@ class Ridge(FittedModel):
     stabilizing transformations for electricity spot price forecasting").
 
     With covariates a map also reads the regressors that `CovariateRegressors` makes of them, whose ridge has a strength
-    of its own, chosen on the val windows too; every target has its map then, unless columns=shared.
+    of its own, chosen on the val windows too; every target has its map then, unless columns=shared. The shares of those
+    maps do not depend on their look-backs.
     """
 
     flexible = False
@@ -234,7 +235,12 @@ class Ridge(FittedModel):
         tolerated = self.options["tolerance"] * least  # what costs a map all but 1 / e of its share
         excess = [candidate.error - least for candidate in candidates]
         shares = [math.exp(-more / tolerated) if tolerated > 0 else float(more == 0) for more in excess]
-        kept = [pair for pair in zip(candidates, shares, strict=True) if pair[1] > LEAST]
+        if self.regressors is None:
+            # Look-backs are a geometric grid: equal shares would give most of the mean to short ones, and a longer map
+            # can do whatever a shorter one does.
+            lengths = [candidate.linear.weight.shape[1] for candidate in candidates]
+            shares = [share * length for share, length in zip(shares, lengths, strict=True)]
+        kept = [pair for pair in zip(candidates, shares, strict=True) if pair[1] > LEAST * max(shares)]
         shares = [share for _, share in kept]
         again = [candidate.again for candidate, _ in kept if candidate.again is not None]
         linear = mean_map([candidate.linear for candidate, _ in kept], shares)

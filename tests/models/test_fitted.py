@@ -191,14 +191,15 @@ def test_without_tolerance_it_is_the_one_that_errs_least_on_val():
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 0.1, 1.0])
-def test_the_share_of_a_map_falls_with_its_error_on_val(tolerance):
+def test_the_share_of_a_map_falls_with_its_error_on_val_and_grows_with_its_look_back(tolerance):
     series = season(13, noise=0.5)
     model = Ridge(window=window((0,), n_columns=1), tolerance=tolerance)
     model.fit(rows(series, 13))
     (candidates,) = model.candidates(rows(series, 13), [series])
     errors = np.array([candidate.error for candidate in candidates])
-    shares = np.exp(-(errors / errors.min() - 1) / tolerance)
-    shares[shares <= 1e-3] = 0
+    look_backs = np.array([candidate.linear.weight.shape[1] for candidate in candidates])
+    shares = look_backs * np.exp(-(errors / errors.min() - 1) / tolerance)
+    shares[shares <= 1e-3 * shares.max()] = 0
     past = series[:91, 0]
     forecasts = [one.weight @ past[-one.weight.shape[1] :] + one.bias for one, *_ in candidates]
     expected = sum(share * one for share, one in zip(shares / shares.sum(), forecasts, strict=True))

@@ -9,9 +9,9 @@ from models.fitting import fitting_rows
 
 from forecast.models.base import WindowShape
 from forecast.models.covariates import MOST_REGRESSORS, CovariateRegressors, joint_sums
-from forecast.models.ridge import Ridge
+from forecast.models.ridge import Candidate, Ridge
 from forecast.ops.joint_ridge import joint_map, joint_squared_error, joint_system
-from forecast.ops.ridge import naive_forecast
+from forecast.ops.ridge import LinearMap, naive_forecast
 
 C, L, P, F, N, TRAIN, VAL = 3, 7, 5, 2, 431, 301, 381
 GENERATOR = torch.Generator().manual_seed(0)
@@ -60,6 +60,14 @@ def test_with_asinh_known_columns_explain_what_lies_behind_the_spikes():
         model.fit(rows(series, known))
         errors[transform] = error(model, series, known)
     assert errors["asinh"] < 0.3 * errors[None]
+
+
+@pytest.mark.parametrize(("covariates", "share"), [((), 30 / 40), ((0,), 1 / 2)])
+def test_of_level_maps_the_longer_look_back_has_more_of_the_mean_unless_columns_are_known(covariates, share):
+    model, series = Ridge(window=window(covariates)), torch.zeros(N, 2, dtype=torch.float64)
+    maps = [LinearMap(torch.zeros(P, length), torch.full((P,), float(length == 30))) for length in (10, 30)]
+    mean = model.mean(rows(series, torch.zeros(N, model.window.n_known)), [Candidate(linear, 0.5) for linear in maps])
+    torch.testing.assert_close(mean.linear.bias, torch.full((P,), share))
 
 
 def test_of_a_number_and_of_each_category_a_map_reads_every_step_of_the_horizon_and_as_many_before_it():
