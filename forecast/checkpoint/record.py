@@ -19,7 +19,7 @@ from forecast.errors import UserError
 from forecast.run_folder.shapes import DataRecord, Imported, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
-FITS = ("nlinear_weight", "ridge_weight", "ridge_effect")  # weights of the fitted baselines
+FITS = ("train_mean", "nlinear_weight", "ridge_weight", "ridge_effect")  # of the fitted baselines
 RECORD = "forecast"  # the key of our part
 SERIES = "series"  # its entry on the series of the training
 REFIT = "refit"  # its entry on the rows that a model was trained on once more

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import Entries
-from forecast.checkpoint.record import RECORD, REFIT, SERIES, check_format
+from forecast.checkpoint.record import FITS, RECORD, REFIT, SERIES, check_format
 from forecast.data.roles import PADDED
 from forecast.data.values.frequency import is_frequency
 from forecast.data.values.time_features import feature_names
@@ -110,9 +110,9 @@ def check_content(path: Path, content: object) -> None:
             check_calibration(record, f"{RECORD}.calibration")
         if record.get(REFIT) is not None:
             check_refit(record[REFIT], f"{RECORD}.{REFIT}")
-        for key, rows in (("nlinear_weight", config["seq_len"]), ("ridge_weight", None), ("ridge_effect", None)):
+        for key in FITS:
             if key in record:
-                check_baseline(record, key, rows=rows)
+                check_baseline(record, key)
     except WrongEntry as error:
         raise UserError(
             f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {error}."
@@ -215,16 +215,17 @@ def require(holds: object, where: str, problem: str) -> None:
         raise WrongEntry(f"{where} {problem}")
 
 
-def check_baseline(record: Entries, key: str, *, rows: int | None) -> None:
-    """A matrix (pred_len, rows), None: any number; of a ridge with covariates one, or one a target."""
+def check_baseline(record: Entries, key: str) -> None:
+    """A mean a target, or a matrix (pred_len, rows); of a ridge with covariates one of these, or one a target."""
     weight, where = record[key], f"{RECORD}.{key}"
     require(isinstance(weight, Tensor), where, f"is a {type(weight).__name__}; it must be Tensor")
     require(weight.dtype in FLOATS, where, f"is of {weight.dtype} instead of a floating-point number")
     shape = tuple(weight.shape)
-    expected: tuple[int, ...] = (record["config"]["pred_len"], rows or max(1, *shape[-1:]))
-    if key != "nlinear_weight" and "ridge_effect" in record:
-        maps = len(record["data"]["targets"])
-        expected = (1 if shape[:1] == (1,) else maps, *expected)
+    config, n_targets = record["config"], len(record["data"]["targets"])
+    rows = config["seq_len"] if key == "nlinear_weight" else max(1, *shape[-1:])
+    expected: tuple[int, ...] = (n_targets,) if key == "train_mean" else (config["pred_len"], rows)
+    if key.startswith("ridge") and "ridge_effect" in record:
+        expected = (1 if shape[:1] == (1,) else n_targets, *expected)
     require(shape == expected, where, f"has the shape {shape} instead of {expected}")
 
 

@@ -29,6 +29,7 @@ FIGURES = {
 }
 # Where those of a baseline's row stand in its block.
 BASELINE_FIGURES = (("scaled", "mse"), ("scaled", "mae"), ("mase",))
+WINDOWLESS = ("last_value", "train_mean")  # baselines that are the same whatever seq_len is
 # The columns of report.csv.
 TASK = ("data", "features", "pred_len", "protocol")
 DIFFERENCE = ("compared_with", "mse_difference", "low", "high", "blocks")
@@ -251,7 +252,7 @@ def _baseline_rows(rows: Sequence[Row], markup: Markup) -> list[list[str]]:
         name = markup.words(baseline_name(key))
         for seq_len, row in sorted(by_look_back.items()):
             figures = [row.first("baselines", key, *place) for place in BASELINE_FIGURES]
-            label = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key != "last_value" else name
+            label = f"{name}, look-back {seq_len}" if len(by_look_back) > 1 and key not in WINDOWLESS else name
             line = [markup.aside(label), *("" if figure is None else f"{figure:.4f}" for figure in figures)]
             if figures[0] is not None and line not in cells:
                 cells.append(line)

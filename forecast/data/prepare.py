@@ -116,6 +116,13 @@ class Prepared:
         """The same data with batches on a device. The rows are moved there once, when they fit."""
         return self.but(kept=None if self.kept is None else moved_if_it_fits(self.kept, device), device=device)
 
+    def target_rows(self, split: str) -> TargetRows:
+        """The rows of a split; of train the `recent` ones."""
+        rows = self.splits[split]
+        if split == "train" and self.recent is not None:
+            rows = TargetRows(np.maximum(rows.first, rows.stop - self.recent), rows.stop)
+        return rows
+
     def origins(self, split: str, *, context: int | None = None, offset: int = 0) -> WindowOrigins:
         """Where the forecasts of a split begin. context: rows that must lie before them, None: as these data's.
 
@@ -124,9 +131,7 @@ class Prepared:
         """
         train = None if self.pad else self.splits.get("train")
         begin = self.frame.offsets[:-1] if train is None else train.first
-        rows = self.splits[split]
-        if split == "train" and self.recent is not None:
-            rows = TargetRows(np.maximum(rows.first, rows.stop - self.recent), rows.stop)
+        rows = self.target_rows(split)
         return WindowOrigins.of(rows, begin, context=context or self.context, pred_len=self.pred_len + offset)
 
     def windows(self, split: str, *, look_back: int | None = None, masked: bool = False, offset: int = 0) -> Windows:

@@ -1,4 +1,5 @@
-"""The forecasts that every model is compared with: last value, seasonal naive, and two linear maps fitted at once.
+"""The forecasts that every model is compared with: last value, seasonal naive, the mean of the train rows, and two
+linear maps fitted at once.
 
 Where most values of a target are 0, the mean of the last season too.
 
@@ -18,7 +19,7 @@ from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
 from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
-from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean
+from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean, TrainMean
 from forecast.models.ridge import Ridge
 from forecast.ops.ridge import LinearMap, ridge_maps
 
@@ -27,6 +28,7 @@ NLINEAR_STRENGTH = 1e-3
 # What a checkpoint keeps of the fitted ones, so that an evaluation needs no train rows, and what they are called.
 WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
+TRAIN_MEAN = "train_mean"  # both the key in a checkpoint and the name
 
 
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
@@ -96,7 +98,7 @@ def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor
 
 
 def fit_baselines(data: Prepared, *, ridge: bool = True) -> dict[str, Tensor]:
-    """The weights of the fitted baselines, by their names in a checkpoint: the keys of WEIGHTS, and RIDGE_EFFECT.
+    """What is fitted of the baselines, by its names in a checkpoint: TRAIN_MEAN, the keys of WEIGHTS, RIDGE_EFFECT.
 
     ridge: whether that one is wanted, which takes longest. Without NLinear for a panel in which no train window lies
     whole in its series.
@@ -104,7 +106,7 @@ def fit_baselines(data: Prepared, *, ridge: bool = True) -> dict[str, Tensor]:
     rows = fitting_rows(data)
     whole = len(rows.origins("train", data.seq_len)) > 0
     nlinear = {"nlinear_weight": fit_nlinear(data, rows)} if whole else {}
-    return {**nlinear, **(fit_ridge(data, rows) if ridge else {})}
+    return {TRAIN_MEAN: rows.train_mean(), **nlinear, **(fit_ridge(data, rows) if ridge else {})}
 
 
 def fit_ridge(data: Prepared, rows: FittingRows) -> dict[str, Tensor]:
@@ -132,6 +134,10 @@ def make_baselines(
     if is_intermittent(data):
         baselines["season_mean"] = SeasonMean(window=window, period=season(data))
     fitted = fitted or {}
+    if TRAIN_MEAN in fitted:
+        constant = TrainMean(window=window)
+        constant.mean = fitted[TRAIN_MEAN]
+        baselines[TRAIN_MEAN] = constant
     for key in (key for key in WEIGHTS if key in fitted):
         effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None
         baselines[WEIGHTS[key]] = linear_model(window, fitted[key], effect)

@@ -3,14 +3,18 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared
+from forecast.data.scaling import cell_means
 from forecast.data.seasonality import best_period, calendar_seasons
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import IntArray
@@ -83,8 +87,21 @@ def rows_to_fit(data: Prepared, *, period: int | None) -> FittingRows:
         sums=run_sums,
         val_share=VAL_SHARE,
         windows=whole_windows(data),
+        train_mean=partial(train_mean, data),
         seasons=tuple(calendar_seasons(frame.freq)),
     )
+
+
+def train_mean(data: Prepared) -> Float[Tensor, "T"]:
+    """The mean of each target over its measured cells in the train rows of all series, scaled.
+
+    It is 0 unless values are not scaled, or the scale is that of other train rows.
+    """
+    rows, scaler = data.target_rows("train"), data.scaler
+    count, mean, _ = cell_means(data.frame, rows.first, rows.stop)
+    count[scaler.own] = 0  # those are scaled by rows that may follow the train rows
+    total = (count * (mean - scaler.mean) / scaler.std).sum(0)
+    return torch.from_numpy((total / np.maximum(1, count.sum(0)))[list(data.targets)])
 
 
 def held(values: npt.NDArray[np.float64], since: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:

@@ -261,14 +261,16 @@ class FittingRows:
     ascending, at which a forecast may begin: they and the pred_len - 1 after them lie in that split, so many before
     them may be read. period: steps in a season, None without one. sums: of the windows of D rows that begin at rows
     (W,) of (N, T), as `window_sums` gives them. val_share: of the val windows at least so many must have the rows that
-    a look-back reads. windows: from a split and a look-back to whole windows, covariates included. seasons: steps in
-    each season that the calendar has of the data's frequency, ascending.
+    a look-back reads. windows: from a split and a look-back to whole windows, covariates included. train_mean: gives
+    the mean (T,) of the measured values in the train rows, scaled. seasons: steps in each season that the calendar has
+    of the data's frequency, ascending.
     """
 
     series: Float[Tensor, "N T"]
     origins: Callable[[str, int], npt.NDArray[np.int64]]
     period: int | None
     windows: Callable[[str, int], WholeWindows]
+    train_mean: Callable[[], Float[Tensor, "T"]]
     sums: Callable[[Tensor, npt.NDArray[np.int64], int], WindowSums] = window_sums
     val_share: float = 0.5
     seasons: Sequence[int] = ()

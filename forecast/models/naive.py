@@ -88,3 +88,30 @@ class SeasonMean(FittedModel):
     def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
         """(B, L, T) -> (B, P, T)."""
         return past[:, -self.period :].mean(1, keepdim=True).expand(-1, self.window.pred_len, -1)
+
+
+class TrainMean(FittedModel):
+    """The mean of the train rows, at every step: what white noise leaves to say. window: the data's sizes.
+
+    Of a panel that of each series, as each is scaled by its own; with another scale, or refitted, one of all.
+    """
+
+    flexible = False
+    mean: Tensor
+
+    def __init__(self, *, window: WindowShape) -> None:
+        super().__init__(window)
+        self.register_buffer("mean", torch.zeros(window.n_targets))
+
+    def fit(self, rows: FittingRows) -> Options:
+        """Takes the mean; nothing else is left open."""
+        self.mean.copy_(rows.train_mean())
+        return {}
+
+    def refit(self, rows: FittingRows, whole: FittingRows, held_out: Options) -> Options:
+        """Takes that of the whole."""
+        return self.fit(whole)
+
+    def extend(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T"]:
+        """(B, L, T) -> (B, P, T)."""
+        return self.mean.to(past.dtype).expand(len(past), self.window.pred_len, -1)

@@ -20,7 +20,7 @@ from forecast.apps.common.backtest_files import saved_scales
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 
-BASELINES = ["last_value", "seasonal_naive", "closed_form_nlinear", "ridge"]
+BASELINES = ["last_value", "seasonal_naive", "train_mean", "closed_form_nlinear", "ridge"]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from program import TINY, call, refusal
 from forecast.apps.forecaster import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
+from forecast.report.verdict import verdict
 from forecast.training import any_model
 
 ROWS, PERIOD = 601, 24
@@ -72,7 +73,14 @@ def test_predict_needs_the_rows_that_the_map_reads_and_says_how_many(ridge, csv,
 
 def test_from_python_the_model_and_the_baseline_of_its_name_are_two_rows(ridge):
     errors = Forecaster.load(ridge[0] / "checkpoints" / "best.ckpt").evaluate()
-    assert list(errors.index) == ["ridge", "last_value", "seasonal_naive", "closed_form_nlinear", "ridge_baseline"]
+    assert list(errors.index) == [
+        "ridge",
+        "last_value",
+        "seasonal_naive",
+        "train_mean",
+        "closed_form_nlinear",
+        "ridge_baseline",
+    ]
 
 
 def test_going_on_is_refused(ridge, capsys):
@@ -99,14 +107,23 @@ def test_wrong_options_are_refused(csv, tmp_path, capsys, changes, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["last_value", "seasonal_naive"])
+@pytest.mark.parametrize("name", ["last_value", "seasonal_naive", "train_mean"])
 def test_a_naive_model_has_the_errors_of_the_baseline_of_its_name(csv, tmp_path, name):
     metrics = trained(tmp_path, csv, f"model={name}")
     assert metrics["test"]["scaled"] == metrics["baselines"][name]["scaled"]
     call("predict", f"ckpt_path={tmp_path}/checkpoints/best.ckpt", f"output={tmp_path}/f.csv")
     last = pd.read_csv(csv)[["load", "wind"]].to_numpy()
-    expected = last[-PERIOD : -PERIOD + 5] if name == "seasonal_naive" else last[[-1] * 5]
-    np.testing.assert_allclose(pd.read_csv(tmp_path / "f.csv")[["load", "wind"]], expected, atol=1e-3)
+    mean = last[: int(ROWS * 0.7)].mean(0)
+    expected = {"last_value": last[[-1] * 5], "seasonal_naive": last[-PERIOD : -PERIOD + 5], "train_mean": [mean] * 5}
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "f.csv")[["load", "wind"]], expected[name], atol=1e-3)
+
+
+def test_on_white_noise_no_model_beats_all_baselines(tmp_path):
+    noise = np.random.default_rng(3).normal(50.0, 7.0, size=2000)
+    table = pd.DataFrame({"date": pd.date_range("2024", periods=len(noise), freq="h"), "load": noise})
+    table.to_csv(tmp_path / "noise.csv", index=False)
+    metrics = trained(tmp_path / "run", tmp_path / "noise.csv", "model=ridge")
+    assert not [sentence for sentence in verdict(metrics, "test") if "beats all" in sentence]
 
 
 @pytest.mark.slow

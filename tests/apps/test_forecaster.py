@@ -93,7 +93,14 @@ def test_the_forecast_is_that_of_the_command(fitted, tmp_path):
 def test_an_evaluation_is_a_row_for_the_model_and_each_baseline(table, fitted):
     errors = fitted.evaluate()
     assert list(errors.columns) == ["mse_scaled", "mae_scaled", *UNIT_FREE]  # two targets, two units
-    assert list(errors.index) == ["informer", "last_value", "seasonal_naive", "closed_form_nlinear", "ridge"]
+    assert list(errors.index) == [
+        "informer",
+        "last_value",
+        "seasonal_naive",
+        "train_mean",
+        "closed_form_nlinear",
+        "ridge",
+    ]
     test = fitted.metrics["test"]
     assert errors.loc["informer"].tolist() == [
         *(test["scaled"]["mse"], test["scaled"]["mae"], *(test[name] for name in UNIT_FREE))

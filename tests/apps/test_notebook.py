@@ -18,6 +18,13 @@ def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
             assert cell["outputs"] == []  # they would be figures that nothing checks
             exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
     errors, forecast = names["forecaster"].evaluate(), names["forecaster"].predict()
-    assert list(errors.index) == ["dlinear", "last_value", "seasonal_naive", "closed_form_nlinear", "ridge"]
+    assert list(errors.index) == [
+        "dlinear",
+        "last_value",
+        "seasonal_naive",
+        "train_mean",
+        "closed_form_nlinear",
+        "ridge",
+    ]
     assert len(forecast) == 12 and forecast["load"].between(80, 120).all()
     assert "the DataFrame has the frequency '2h'" in capsys.readouterr().out

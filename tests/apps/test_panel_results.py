@@ -54,7 +54,7 @@ def test_metrics_json_has_the_shape_of_any_run_and_the_series(metrics):
     assert {row["id"] for row in test["series"]["worst"] + test["series"]["best"]} == set(HOURS) - {"short", "flat"}
     assert test["columns"]["y"]["series_without_mase"] == 1
     assert metrics["mase_scale"] == {"period": 24, "rows": "train", "columns_without": []}
-    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "closed_form_nlinear", "ridge"}
+    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "train_mean", "closed_form_nlinear", "ridge"}
     assert metrics["baselines"]["seasonal_naive"]["period"] == 24
     assert metrics["val"]["windows"] == 5 * 6 and metrics["val"]["mase"] > 0
     assert metrics["training"]["windows"] == sum(hours - 25 - 19 - 5 + 1 for hours in HOURS.values() if hours > 20)

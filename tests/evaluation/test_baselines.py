@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from evaluation import small_panels
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
@@ -18,6 +19,7 @@ from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit, split_rows
 from forecast.evaluation.baselines import (
+    fit_baselines,
     fit_nlinear,
     linear_model,
     make_baselines,
@@ -107,6 +109,36 @@ def test_where_most_values_are_0_the_mean_of_the_last_season_is_a_baseline(zeros
     rng = np.random.default_rng(0)
     values = np.where(rng.random((199, 1)) < zeros, 0, rng.integers(least, 7, size=(199, 1))).astype(float)
     assert ("season_mean" in make_baselines(prepared(values, train=131, targets=(0,)))) == there
+
+
+@pytest.mark.parametrize("scaling", ["series", "season", "global", "none"])
+def test_the_train_mean_is_that_of_the_measured_cells_before_val(scaling):
+    values = np.random.default_rng(0).normal(50, 7, size=(199, 2))
+    measured = np.random.default_rng(1).random(values.shape) < 0.8
+    filled = np.where(measured, values, 1e3)
+    splits = {"train": range(131), "val": range(131, 160), "test": range(160, 199)}
+    means = []
+    for later in (0.0, 10.0):
+        filled[131:] += later
+        stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
+        frame = SeriesFrame(filled.copy(), stamps, ("a", "b"), "h", "test", missing=~measured)
+        sizes = {"targets": (1, 0), "seq_len": L, "pred_len": P, "encoding": "timeF"}
+        data = prepare(frame, splits=splits, scaling=scaling, season=24, **sizes)
+        model = make_baselines(data, fitted=fit_baselines(data, ridge=False))["train_mean"]
+        means.append(data.original(model(torch.zeros(1, L, 2), *NOTHING).numpy())[0])
+    expected = [values[:131, c][measured[:131, c]].mean() for c in (1, 0)]
+    np.testing.assert_allclose(means[0], np.tile(expected, (P, 1)), rtol=1e-6)
+    assert np.array_equal(means[0], means[1])
+
+
+def test_the_train_mean_of_a_panel_is_that_of_each_series():
+    data = small_panels.prepared(small_panels.panel((200, 61, 89), gaps=0.1))
+    model = make_baselines(data, fitted=fit_baselines(data, ridge=False))["train_mean"]
+    means = data.original(model.extend(torch.zeros(3, 1, 2)).numpy(), np.arange(3))
+    for s, (first, stop) in enumerate(zip(data.splits["train"].first, data.splits["train"].stop, strict=True)):
+        for t, column in enumerate(data.targets):
+            cells = data.frame.values[first:stop, column][data.frame.measured[first:stop, column]]
+            np.testing.assert_allclose(means[s, :, t], cells.mean(), rtol=1e-6)
 
 
 def test_the_season_is_that_of_the_train_rows():

@@ -21,4 +21,4 @@ def fitting_rows(series, origins, pred_len, *, known=None, made_up=(), **more):
 
         return WholeWindows(np.flatnonzero(whole), gather)
 
-    return FittingRows(series=series, origins=origins, windows=windows, **more)
+    return FittingRows(series=series, origins=origins, windows=windows, train_mean=lambda: series.mean(0), **more)

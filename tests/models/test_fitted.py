@@ -8,7 +8,7 @@ import torch
 from models.fitting import fitting_rows
 
 from forecast.models.base import WindowShape
-from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean
+from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean, TrainMean
 from forecast.models.ridge import Ridge
 from forecast.ops.ridge import intercept_share, maps_by_strength, mean_squared_error
 from forecast.ops.window_sums import window_sums
@@ -293,6 +293,14 @@ def test_a_refitted_map_is_that_of_all_windows_at_the_strength_that_val_chose():
     expected = maps_by_strength(every, 9, naive="last", strengths=[best])[best]
     torch.testing.assert_close(model.weight[0].double(), expected.weight, rtol=0, atol=1e-6)
     torch.testing.assert_close(model.bias[0].double(), expected.bias, rtol=0, atol=1e-6)
+
+
+def test_a_train_mean_is_refitted_to_the_mean_of_all_rows():
+    model, some, every = TrainMean(window=window()), torch.ones(N, 2), torch.full((N, 2), 3.0)
+    model.fit(rows(some))
+    assert forecast(model, torch.zeros(B, L, C)).eq(1).all()
+    model.refit(rows(some), rows(every), {})
+    assert forecast(model, torch.zeros(B, L, C)).eq(3).all()
 
 
 def test_a_model_without_weights_is_refitted_to_what_it_was():

@@ -23,7 +23,8 @@ FILES = (Path(compose.__file__).parents[2] / "conf" / "model").glob("[!_]*.yaml"
 # An ensemble is made of finished trainings: tests/apps/test_weighted_ensemble.py.
 MODELS = sorted(path.stem for path in FILES if path.stem != "weighted_ensemble")
 PER_WINDOW = ("arima", "ets", "theta")
-UNSIZED = ("dlinear", "nlinear", "last_value", "seasonal_naive", "season_mean", "ridge", "boosted_trees", *PER_WINDOW)
+NAIVE = ("last_value", "seasonal_naive", "season_mean", "train_mean")
+UNSIZED = ("dlinear", "nlinear", *NAIVE, "ridge", "boosted_trees", *PER_WINDOW)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ def test_metrics_json_is_the_contract(metrics):
     assert set(metrics["baselines"]) == {
         "last_value",
         "seasonal_naive",
+        "train_mean",
         "closed_form_nlinear",
         "ridge",
         "best_reachable",
