@@ -15,6 +15,7 @@ import pandas as pd
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
 from forecast.report.forecasters import baseline_name, is_itself
 from forecast.report.tables import short_number
+from forecast.report.verdict import percent
 from forecast.run_folder.shapes import Backtest, BacktestSummary, ErrorName, Fold, FoldDifference, FoldErrors, errors_in
 from forecast.text.terminal import label
 
@@ -140,7 +141,8 @@ def sentences(document: Backtest) -> list[str]:
         return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
     best = names[0]
     ours, theirs = overall[MODEL]["mse"] or 0.0, overall[best]["mse"] or 0.0
-    name, gap, difference = baseline_name(best), _gap(ours, theirs), document["differences"][best]
+    name, difference = baseline_name(best), document["differences"][best]
+    gap = percent(ours, theirs) if theirs else "far"
     low, high = difference["low"], difference["high"]
     sure = low is not None and high is not None and not low <= 0.0 <= high
     if ours == theirs:
@@ -157,12 +159,6 @@ def sentences(document: Backtest) -> list[str]:
         if share is not None and 100 * share < float(level) - NARROW:
             lines.append(f"The {level} % intervals held {100 * share:.0f} % of the truths: too narrow.")
     return lines
-
-
-def _gap(ours: float, theirs: float) -> str:
-    """How far one is from the other, in per cent of the latter; far, where that is 0."""
-    per_cent = math.inf if theirs == 0 else 100 * abs(ours / theirs - 1)
-    return "far" if math.isinf(per_cent) else "less than 1 %" if per_cent < 1 else f"{per_cent:.0f} %"
 
 
 def _sureness(difference: FoldDifference, name: str) -> str:

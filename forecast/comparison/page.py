@@ -3,18 +3,18 @@
 The verdict in plain words is that of report.md too.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 import numpy as np
 
-from forecast.comparison.bootstrap import LEVEL
+from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL
 from forecast.comparison.pictures import step_errors
 from forecast.comparison.rows import Comparison, Row, mse_difference
 from forecast.comparison.tables import (
     FIGURES,
     Markup,
-    baselines,
     common_overrides,
     counts,
     heading,
@@ -22,11 +22,12 @@ from forecast.comparison.tables import (
     plus_minus,
     reference,
 )
-from forecast.report.forecasters import baseline_name, best_baseline
+from forecast.report.forecasters import SAME, baseline_name, best_baseline
 from forecast.report.page.charts import MOST_BARS, bars_chart, by_step_chart, points_chart
 from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, Strong, Text, facts, render
 from forecast.report.page.parts import PATHS, ZOOM, verdict
 from forecast.report.tables import short_number
+from forecast.report.verdict import beyond
 from forecast.run_folder import NOT_IDENTITY, Run
 from forecast.text.terminal import label
 
@@ -201,25 +202,51 @@ def sentences(comparison: Comparison) -> list[str]:
         lines = [f"{name} has a test MSE of {short_number(mse_of(best))}; no other row stands beside it."]
     else:
         lines = [f"{name} has the lowest test MSE of {len(rows)} rows, {short_number(mse_of(best))}."]
-        # each row is compared with the best alone: of many, some are apart by chance
-        unsure = [label(row.name) for row in rows[1:] if not _apart(row, best)]
-        if not unsure:
-            others = "the other row" if len(rows) == 2 else f"each of the other {len(rows) - 1}"
-            lines.append(f"Its lead over {others} is sure: the 95 % interval of the difference leaves 0 out.")
-        elif len(unsure) == len(rows) - 1:
-            lines.append("No other row is surely worse: the 95 % intervals of all differences to it hold 0.")
-        else:
-            named = ", ".join(unsure[:4]) + (f" and {len(unsure) - 4} more" if len(unsure) > 4 else "")
-            lines.append(f"Not surely worse, by the 95 % interval of the difference: {named}.")
-    errors = {key: best.figure("baselines", key, "scaled", "mse") for key in baselines(rows)}
-    known = {key: float(error) for key, error in errors.items() if error is not None}
-    if known:
-        key = min(known, key=lambda baseline: known[baseline])
-        side = "above" if known[key] > mse_of(best) else "not above"
-        lines.append(f"The best baseline, {label(baseline_name(key))}, is {side} it: {short_number(known[key])}.")
+        lines += _lead(rows)
+    return lines + _beside_baselines(rows)
+
+
+def _lead(rows: Sequence[Row]) -> list[str]:
+    """How sure the lead of the first row is. Each is compared with it alone: of many, some are apart by chance."""
+    level, unknown = list[str](), list[str]()
+    for row in rows[1:]:
+        interval = mse_difference(row, rows[0])
+        if interval is None or interval.low is None:
+            unknown.append(label(row.name))
+        elif not interval.excludes_zero():
+            level.append(label(row.name))
+    lines = []
+    if len(level) == len(rows) - 1:
+        lines.append("No other row is surely worse: the 95 % intervals of all differences to it hold 0.")
+    elif level:
+        lines.append(f"Not surely worse, by the 95 % interval of the difference: {_listed(level, 4)}.")
+    if unknown:
+        why = f"fewer than {LEAST_BLOCKS} blocks of windows that both have forecast give no interval"
+        lines.append(f"Not known whether worse, as {why}: {_listed(unknown, 4)}.")
+    if not lines:
+        named = "the other row" if len(rows) == 2 else f"each of the other {len(rows) - 1}"
+        lines.append(f"Its lead over {named} is sure: the 95 % interval of the difference leaves 0 out.")
     return lines
 
 
-def _apart(row: Row, best: Row) -> bool:
-    difference = mse_difference(row, best)
-    return difference is not None and difference.excludes_zero()
+def _beside_baselines(rows: Sequence[Row]) -> list[str]:
+    """The best baseline that any row was compared with, and how far the rows that lose to it are above it."""
+    found = [baseline for row in rows if (baseline := best_baseline(row.finished[0].metrics)) is not None]
+    if not found:
+        return []
+    least, name = min((baseline.mse or 0.0, baseline.name) for baseline in found)
+    mse = mse_of(rows[0])
+    side = "equals" if math.isclose(least, mse, rel_tol=SAME) else "is above" if least > mse else "is below"
+    lines = [f"The best baseline, {name}, {side} it: {short_number(least)}."]
+    losers = [
+        f"{label(row.name)} ({beyond(mse_of(row), least, 'it') if least else 'above it'})"
+        for row in rows
+        if mse_of(row) > least * (1 + SAME)
+    ]
+    if losers:
+        lines.append(f"Rows that lose to this baseline, by their MSE: {_listed(losers, MOST_BARS)}.")
+    return lines
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

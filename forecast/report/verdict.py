@@ -81,7 +81,7 @@ def verdict(metrics: Metrics, split: str) -> list[str]:
         sentences.append("No validation ran, so last.ckpt was evaluated, not the best one.")
     for row in bounds:
         mse, bound = _mse(model), _mse(row)
-        above = f"the model's is {_beyond(mse, bound, 'it') if bound else 'far above it'}."
+        above = f"the model's is {beyond(mse, bound, 'it') if bound else 'far above it'}."
         if mse <= bound:  # the bound is an expectation: the error on a finite sample can lie below it
             above = "the model's is not above it, so nothing is left to gain."
         sentences.append(f"No forecaster can expect an MSE below {short_number(bound)} on this data; {above}")
@@ -163,11 +163,11 @@ def _against_baselines(
         sentences = [f"The model {verb} {_and([rival.name for rival in winners])}: its MSE is {gaps}."]
         advice = _advice(metrics, split, best)
     elif unsure:
-        gap, other = _percent(mse, _mse(best)), "other " if itself else ""
+        gap, other = percent(mse, _mse(best)), "other " if itself else ""
         sentences = [f"The MSE of the model is {gap} below that of the best {other}baseline, {best.name}."]
         advice = []
     else:
-        gap = _percent(mse, _mse(best))
+        gap = percent(mse, _mse(best))
         beats = f"is the baseline {itself[0].name} itself, and beats all others" if itself else "beats all baselines"
         sentences = [f"The model {beats}: its MSE is {gap} below the best of them, {best.name}."]
         advice = []
@@ -232,7 +232,7 @@ def _above(mse: float, rival: ScoredForecaster) -> str:
         return f"equal to that of {rival.name}"
     if _mse(rival) == 0.0:
         return f"above that of {rival.name}, which is zero"
-    return _beyond(mse, _mse(rival), f"that of {rival.name}")
+    return beyond(mse, _mse(rival), f"that of {rival.name}")
 
 
 def _advice(metrics: Metrics, split: str, best: ScoredForecaster) -> list[str]:
@@ -274,17 +274,17 @@ def without_roles(option: str, data: Sequence[str]) -> list[str]:
     return kept if roles or len(kept) == len(data) else [*kept, "data.features=S"]
 
 
-def _beyond(value: float, reference: float, of: str) -> str:
+def beyond(value: float, reference: float, of: str) -> str:
     """`12 % above OF`, or `355 times OF`; reference above 0 and not above `value`."""
     if value >= MANY_TIMES * reference:
         return f"{value / reference:,.0f} times {of}"
-    return f"{_percent(value, reference)} above {of}"
+    return f"{percent(value, reference)} above {of}"
 
 
-def _percent(value: float, reference: float) -> str:
+def percent(value: float, reference: float) -> str:
     """How far `value` is from `reference` (not 0), without the sign."""
-    percent = 100.0 * abs(value / reference - 1.0)
-    return "less than 1 %" if percent < 1.0 else f"{percent:.0f} %"
+    hundredths = 100.0 * abs(value / reference - 1.0)
+    return "less than 1 %" if hundredths < 1.0 else f"{hundredths:.0f} %"
 
 
 def _and(parts: Sequence[str]) -> str:

@@ -70,7 +70,12 @@ def test_the_cards_are_of_the_row_with_the_lowest_error_in_the_units_of_the_file
         ({"full": 0.3, "prob": 0.4, "lsh": 0.5}, "Its lead over each of the other 2 is sure"),
         ({"full": 0.3, "prob": 0.4}, "Its lead over the other row is sure"),
         ({"full": 0.3}, "no other row stands beside it"),
-        ({"full": 0.5, "prob": 0.6}, "The best baseline, ridge, is not above it: 0.3500."),
+        ({"full": 0.5, "prob": 0.6}, "The best baseline, ridge, is below it: 0.3500."),
+        ({"full": 0.349474, "prob": 0.6}, "The best baseline, ridge, equals it: 0.3500."),
+        (
+            {"full": 0.3, "prob": 0.6, "lsh": 4},
+            "Rows that lose to this baseline, by their MSE: prob (72 % above it), lsh",
+        ),
     ],
 )
 def test_the_verdict_says_how_sure_the_lead_is(levels, says, tmp_path):
@@ -81,6 +86,12 @@ def test_the_verdict_says_how_sure_the_lead_is(levels, says, tmp_path):
 def test_two_rows_that_chance_tells_apart_are_not_called_sure(tmp_path):
     make_runs(tmp_path, {"full": wave(0.3, seed=1), "prob": wave(0.3, seed=2)})
     assert "No other row is surely worse" in " ".join(verdicts(*read(tmp_path)))
+
+
+def test_a_row_without_an_interval_is_not_said_to_be_level(tmp_path):
+    make_runs(tmp_path, {"full": wave(0.3, seed=1)[:40], "prob": wave(0.9, seed=2)[:40]})
+    words = " ".join(verdicts(*read(tmp_path)))
+    assert "Not known whether worse, as fewer than 5 blocks" in words and "hold 0" not in words
 
 
 def test_the_picture_shows_the_differences_to_the_row_compared_with(sweep):
