@@ -25,6 +25,7 @@ from forecast.apps.auto.budget import check_folder
 from forecast.apps.auto.command import PRESETS, Auto, default_folder
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.entry import composed
+from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import NothingShown
 from forecast.jobs import Ended
@@ -150,6 +151,49 @@ def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found
     weighed = [row["model"] for row in board(out) if row["weight"]]
     assert weighed and all(f"refit {name} is left out: {reason}" in said for name in weighed)
     assert f"Model: {out / 'checkpoints/best.ckpt'}" in printed
+
+
+def test_a_run_of_seconds_weighs_all_baselines_and_hands_over_a_model_of_all_rows(csv, brief, tmp_path):
+    auto(str(csv), *FAST[:-2], "--minutes", "0.05", "--output", str(tmp_path))
+    rows = {row["model"]: row for row in board(tmp_path)}
+    compared = json.loads((tmp_path / "metrics.json").read_text())["baselines"].keys()
+    assert {"ridge", "closed_form_nlinear", "last_value", "seasonal_naive"} <= compared
+    models = {"closed_form_nlinear", *options("model", but="")}  # of which each baseline is one
+    assert all(rows[name]["validation"] > 0 for name in compared & models)
+    assert rows["informer_plus"]["reason"] == rows["boosted_trees"]["reason"] == "there was no time for it"
+    assert rows["ridge"]["weight"] > rows["seasonal_naive"]["weight"]
+    assert load_checkpoint(tmp_path / "checkpoints/refit.ckpt").trained_until == str(table()["date"].iloc[-1])
+
+
+def with_members(run, **seconds):
+    """The fitted members of a run, of which trees err least, with their seconds."""
+    figures = {"seconds": 1.0, "refit_seconds": 1.0, "windows": 100, "val_seconds": 0.0, "test_seconds": 0.0}
+    for name in MEMBERS[:-1]:
+        errors = {"scaled": dict.fromkeys(("mse", "mae"), 0.5 if name == "boosted_trees" else 1.0)}
+        of_trees = seconds if name == "boosted_trees" else {}
+        (run.members / name).mkdir()
+        document = {**figures, "val": errors, "test": errors, **of_trees}
+        (run.members / name / "member.json").write_text(json.dumps(document))
+    return run
+
+
+def test_seconds_to_train_the_best_member_once_more_are_kept_before_a_network_begins(csv, tmp_path):
+    run = with_members(begun(csv, tmp_path, H), seconds=600.0, refit_seconds=500.0)
+    with mock.patch("forecast.apps.auto.command.run_step", return_value=Ended({"windows": 100})) as begin:
+        run.train_all()
+    ((_, step, arguments),) = (call.args for call in begin.call_args_list)
+    assert step == "train_member" and arguments["folder"].name == "informer_plus"
+    assert 250 < arguments["allowance"] < (1200 - 500) / 2
+
+
+def test_the_heaviest_member_is_trained_once_more_by_the_seconds_of_the_steps_that_validation_chose(csv, tmp_path):
+    run = with_members(begun(csv, tmp_path, H), seconds=80.0, refit_seconds=40.0)
+    run.budget.before += 1145  # of 1200 seconds
+    weighed = {"weights": [0.0, 0.13, 0.87, 0.0, 0.0], "alone": False}
+    with mock.patch("forecast.apps.auto.command.run_step", return_value=Ended()) as begin:
+        run.refit(run.judged(), weighed)
+    folders = [call.args[2]["folder"].name for call in begin.call_args_list]
+    assert folders == ["boosted_trees", "ridge", tmp_path.name]
 
 
 # so many minutes that no network has fewer epochs for want of time, however busy the machine is

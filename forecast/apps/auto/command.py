@@ -52,8 +52,6 @@ STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
-# Baselines, of the target's past alone.
-WITHOUT_ROLES = ("seasonal_naive", "last_value", "season_mean", "closed_form_nlinear")
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -189,7 +187,7 @@ class Auto:
             every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
         chosen = {word.partition("=")[0] for word in self.task.words} - LENGTHS
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
-        return self.task.of(settings, roles=name not in WITHOUT_ROLES)
+        return self.task.of(settings, roles=name == RIDGE or name not in self.settings["baselines"])
 
     def batch_size(self) -> int:
         """The fewer the windows the smaller the batches: known from the ridge's training."""
@@ -203,8 +201,9 @@ class Auto:
                 self.progress.done(name, "")
                 continue
             (self.members / name).mkdir(exist_ok=True)
-            # the first, a naive forecast, is the answer that there always is
-            allowance, limit = None, self.budget.left - self.needed_at_the_end() if number else LEAST
+            allowance, limit = None, self.budget.left - self.needed_at_the_end()
+            if name in self.settings["baselines"]:  # the run fits the ridge anyway; the first is the least of answers
+                limit = max(limit, LEAST - (self.budget.passed if number > 1 else 0.0))
             planned = limit
             if 1 < number < len(self.names) - 1 and name in self.settings["fitted"]:
                 planned = FITTED * limit
@@ -238,11 +237,14 @@ class Auto:
         return [f"model.seconds={GROWING * max(1.0, limit - (ridge['seconds'] if ridge else 0.0)):.1f}"]
 
     def needed_at_the_end(self) -> float:
-        """Seconds for all that comes after the trainings, by what the members so far have taken."""
+        """Seconds for all that comes after the trainings, by what the members so far have taken.
+
+        Of members that learn from all rows those of the ridge and of the one that errs least so far.
+        """
         figures = self.judged()
         passes = sum(3 * member["val_seconds"] + member["test_seconds"] for member in figures.values())
-        ridge = figures.get(RIDGE)
-        baselines, again = (3 * ridge["test_seconds"], ridge["seconds"]) if ridge else (3.0, 0.0)
+        baselines = 3 * figures[RIDGE]["test_seconds"] if RIDGE in figures else 3.0
+        again = sum(figures[name]["refit_seconds"] for name in figures.keys() & {RIDGE, best_of(figures, self.error)})
         return START + LAST + 1.5 * (passes + baselines) + REFIT * again
 
     def judged(self) -> dict[str, MemberFigures]:
@@ -308,25 +310,33 @@ class Auto:
         return run.metrics
 
     def refit(self, figures: dict[str, MemberFigures], weighed: Weighed | None) -> None:
-        """Members with a weight learn from all rows, the heaviest first, while there is time; then the ensemble."""
-        if weighed is None or final_checkpoint(self.folder).name == "refit.ckpt":
+        """Members with a weight learn from all rows, the heaviest first, while there is time; then the ensemble.
+
+        The heaviest is a part of the answer, as what is handed over should know the last rows.
+        """
+        if final_checkpoint(self.folder).name == "refit.ckpt":
             return
-        weights = dict(zip(figures, weighed["weights"], strict=True))
+        weights = {name: float(name == best_of(figures, self.error)) for name in figures}
+        if weighed is not None:
+            weights = dict(zip(figures, weighed["weights"], strict=True))
         heaviest = sorted((name for name in figures if weights[name] > 0), key=lambda name: -weights[name])
         again = []
         for name in heaviest:
             if checkpoint_path(self.members / name, "refit").is_file():
                 again.append(name)
                 continue
-            if REFIT * figures[name]["seconds"] + 2 * LAST > self.budget.left:
+            left = self.budget.left
+            if name == heaviest[0]:
+                left = max(self.budget.last_moment, LEAST - self.budget.passed)
+            if REFIT * figures[name]["refit_seconds"] + 2 * LAST > left:
                 self.progress.note(f"refit {name} is left out: there was no time for it")
                 continue
             member = {"folder": self.members / name, "overrides": self.overrides(name)}
-            outcome = self.extra(f"refit {name}", "refit_run", self.budget.left - 2 * LAST, **member)
+            outcome = self.extra(f"refit {name}", "refit_run", left - 2 * LAST, **member)
             again += [] if outcome.error else [name]
-        if again and self.budget.last_moment > 2 * LAST:
+        if again and weighed is not None:
             ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(figures))}
-            self.extra("refit ensemble", "refit_run", self.budget.last_moment - LAST, **ensemble)
+            self.extra("refit ensemble", "refit_run", max(LEAST, self.budget.last_moment - LAST), **ensemble)
 
     def look_back(self) -> None:
         """A backtest of the held-out ensemble, where there is time."""

@@ -21,10 +21,12 @@ Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 class AutoSettings(TypedDict):
     """presets.yaml: the models of each preset, and the overrides of each model and of all networks.
 
+    baselines: which every run fits to compare with, so that they are trained whatever the time.
     known: in place of networks where columns are known in advance; intermittent: what is added where most values are 0.
     """
 
     presets: dict[str, list[str]]
+    baselines: list[str]
     known: list[str]
     intermittent: list[str]
     fitted: dict[str, dict[str, object]]
@@ -54,9 +56,13 @@ class Judged(TypedDict):
 
 
 class MemberFigures(TypedDict):
-    """member.json: seconds of the training, its number of train windows, errors, and the seconds of each evaluation."""
+    """member.json: seconds of the training, its number of train windows, errors, and the seconds of each evaluation.
+
+    refit_seconds: that a training on all rows is expected to take.
+    """
 
     seconds: NotNegative
+    refit_seconds: NotNegative
     windows: Count
     val: Judged
     test: Judged

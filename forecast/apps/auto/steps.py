@@ -18,7 +18,7 @@ from forecast.apps.common.inputs import trained_source
 from forecast.apps.common.page import remake
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
 from forecast.apps.common.training_data import begin, make_plan, read_data
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.config.entry import call
 from forecast.data.prepare import Prepared
 from forecast.documents import read_json
@@ -82,16 +82,24 @@ def _train(cfg: DictConfig, clock: Callable[[], float]) -> dict[str, object]:
     plan, start = make_plan(cfg), clock()
     pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
+    reading = clock() - start
     fit_model(plan, data, record)
-    seconds = clock() - start
-    counted = {"windows": len(data.windows("train"))}
-    return {"seconds": seconds, **counted, **judged(chosen_checkpoint(plan.folder), data, protocol, clock)}
+    return judged(plan.folder, data, protocol, clock, seconds=clock() - start, reading=reading)
 
 
-def judged(checkpoint: Checkpoint, data: Prepared, protocol: Protocol, clock: Callable[[], float]) -> dict[str, object]:
-    """The errors of a checkpoint on val and test windows, and the seconds that they took."""
-    model, figures = checkpoint.model(), dict[str, object]()
-    batch_size = checkpoint.config.data.batch_size
+def judged(
+    folder: Path, data: Prepared, protocol: Protocol, clock: Callable[[], float], *, seconds: float, reading: float
+) -> dict[str, object]:
+    """The errors of a training's best checkpoint on val and test windows, and the seconds that all took.
+
+    seconds: of the training, of which `reading` went before the fit. One on all rows stops at the step of the best.
+    """
+    checkpoint, last = chosen_checkpoint(folder), checkpoint_path(folder, "last")
+    steps = load_checkpoint(last).step if last.is_file() else 0
+    share = checkpoint.step / steps if steps else 1.0
+    figures: dict[str, object] = {"seconds": seconds, "refit_seconds": reading + share * (seconds - reading)}
+    figures["windows"] = len(data.windows("train"))
+    model, batch_size = checkpoint.model(), checkpoint.config.data.batch_size
     for split in SPLITS:
         start = clock()
         evaluation = evaluate(
@@ -115,9 +123,9 @@ def judge_member(
     def task(cfg: DictConfig) -> dict[str, object]:
         plan = make_plan(cfg)
         data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
-        return {"windows": len(data.windows("train")), **judged(chosen_checkpoint(folder), data, protocol, clock)}
+        return judged(folder, data, protocol, clock, seconds=seconds, reading=0.0)
 
-    done: dict[str, object] = {"seconds": seconds, **within(folder, overrides, task)}
+    done: dict[str, object] = within(folder, overrides, task)
     write_json(folder / MEMBER, done)
     return done
 
