@@ -12,6 +12,7 @@ import pandas as pd
 from forecast.data.gaps import Repair, rows_since_measured
 from forecast.data.reading.layout import STEPS
 from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.frequency import future_timestamps
 from forecast.text.terminal import label
 
 
@@ -106,12 +107,12 @@ class PanelFrame:
         return rows_since_measured(~self.measured, self.offsets[:-1])
 
     def calendar(self, more: int = 0) -> pd.DatetimeIndex:
-        """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it."""
-        if not more:
-            return self._calendar
-        steps = len(self._calendar) + more
-        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
-        return calendar
+        """The timestamp of each step from `first` to the last row of any series, and of `more` steps after it.
+
+        Raises UserError where these leave the years that nanoseconds count.
+        """
+        calendar = self._calendar
+        return calendar.append(future_timestamps(calendar[-1], self.freq, more)) if more else calendar
 
     @cached_property
     def _calendar(self) -> pd.DatetimeIndex:

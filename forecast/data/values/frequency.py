@@ -130,6 +130,7 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
     """
     try:
         steps = pd.date_range(last, periods=periods + 1, freq=freq)
+        steps.as_unit("ns")  # pandas 3 counts on in microseconds, which wrap around in a file of nanoseconds
     except (ValueError, OverflowError) as error:  # so are pandas' own errors
         raise UserError(
             f"{periods} steps of the frequency {freq} after {last} go beyond the year {pd.Timestamp.max.year}, the "
