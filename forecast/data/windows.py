@@ -159,7 +159,10 @@ class Windows(Dataset[Batch]):
         self._whole = not bool(reaching.any())
         # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
         columns, one_piece = list(targets), list(targets) == list(range(targets[0], targets[-1] + 1))
-        self._targets = slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=self.home)
+        self._targets, self._moved_targets = (
+            slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=device)
+            for device in (self.home, self.device)
+        )
         self._all = columns == list(range(n_columns))
 
     def __len__(self) -> int:
@@ -240,7 +243,7 @@ class Windows(Dataset[Batch]):
             )
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
-        target = future if self._all else future[..., self._targets]
+        target = future if self._all else future[..., self._moved_targets]
         of_past = both[:, past, :c], known[:, past]
         return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
 

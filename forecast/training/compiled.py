@@ -77,6 +77,8 @@ def recorded(model: ForecastModel, *inputs: Tensor) -> Outputs:
     )
     sample = tuple(part.clone() for part in inputs)  # the graph keeps them: each batch is copied there
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    # binds the context of the GPU to the thread of backward passes, of which one may begin with a product of cuBLAS's
+    torch.autograd.backward(torch.ones(1, device=device, requires_grad=True).exp())
     with torch.random.fork_rng([device]), half:
         outputs = cast(Outputs, torch.cuda.make_graphed_callables(_Step(model), sample, allow_unused_input=True))
     for buffer, before in buffers:  # statistics of batches, which the steps that warm up have moved

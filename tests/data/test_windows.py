@@ -143,6 +143,7 @@ def test_batches_for_another_device_are_gathered_at_home_and_copied_at_once():
     with Copies() as copies:
         batches = dataset.in_batches(torch.arange(26), 13)
     assert copies.seen == ["meta", "meta"], "rows and series, once for all batches"
+    assert copies.awaited == 0, "the numbers of the targets lie on the device"
     assert {part.device.type for batch in batches for part in batch[:5]} == {"meta"}
 
 
