@@ -31,7 +31,7 @@ SOURCE = {"python", "yaml", "toml", "ini"}  # languages of blocks in which a dec
 # Unmarked, csv is a user's file; a session of Python is a doctest, which tests/attention/test_tutorial.py runs.
 NO_OUTPUT = {"csv", "pycon"}
 HISTORY = (
-    *("docs/experiments.md", "docs/diary.md", "docs/reliability.md", "docs/performance.md", "docs/limits.md"),
+    *("docs/experiments.md", "docs/diary.md", "docs/performance.md", "docs/limits.md"),
     "docs/decisions/",
 )
 DATED = re.compile(r"\b20\d\d-\d\d-\d\d\b|\bcommit [0-9a-f]{7,}\b")

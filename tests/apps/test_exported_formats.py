@@ -167,7 +167,7 @@ def test_without_mlflow_its_extra_is_named(run, capsys, monkeypatch):
 @pytest.mark.filterwarnings("ignore")  # LitServe's own
 def test_the_litserve_server_of_the_page_answers(run, monkeypatch):
     pytest.importorskip("litserve", reason="needs litserve: pip install litserve")
-    page = (ROOT / "docs/reliability.md").read_text()
+    page = (ROOT / "docs/reference/exports.md").read_text()
     code = re.search(r"```python\n(import json\n\nimport litserve.*?)```", page, re.DOTALL)[1]
     server = {"__name__": "server"}
     exec(code.replace('"date"', '"when"'), server)  # as the column of this file is called
