@@ -34,7 +34,8 @@ from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
 COLUMNS = {"model", "validation", "test", "mase", "seconds", "chosen", "weight"}
-MEMBERS = ["seasonal_naive", "ridge", "boosted_trees", "last_value", "closed_form_nlinear", "informer_plus"]
+BASELINES = ["last_value", "train_mean", "closed_form_nlinear"]
+MEMBERS = ["seasonal_naive", "ridge", "boosted_trees", *BASELINES, "informer_plus"]
 FAST = ("--preset", "fast", "--horizon", str(H), "--minutes", "20")  # far more than they take
 
 
@@ -157,7 +158,7 @@ def test_a_run_of_seconds_weighs_all_baselines_and_hands_over_a_model_of_all_row
     auto(str(csv), *FAST[:-2], "--minutes", "0.05", "--output", str(tmp_path))
     rows = {row["model"]: row for row in board(tmp_path)}
     compared = json.loads((tmp_path / "metrics.json").read_text())["baselines"].keys()
-    assert {"ridge", "closed_form_nlinear", "last_value", "seasonal_naive"} <= compared
+    assert {"ridge", "seasonal_naive", *BASELINES} <= compared
     models = {"closed_form_nlinear", *options("model", but="")}  # of which each baseline is one
     assert all(rows[name]["validation"] > 0 for name in compared & models)
     assert rows["informer_plus"]["reason"] == rows["boosted_trees"]["reason"] == "there was no time for it"
@@ -189,7 +190,7 @@ def test_seconds_to_train_the_best_member_once_more_are_kept_before_a_network_be
 def test_the_heaviest_member_is_trained_once_more_by_the_seconds_of_the_steps_that_validation_chose(csv, tmp_path):
     run = with_members(begun(csv, tmp_path, H), seconds=80.0, refit_seconds=40.0)
     run.budget.before += 1145  # of 1200 seconds
-    weighed = {"weights": [0.0, 0.13, 0.87, 0.0, 0.0], "alone": False}
+    weighed = {"weights": [0.0, 0.13, 0.87, 0.0, 0.0, 0.0], "alone": False}
     with mock.patch("forecast.apps.auto.command.run_step", return_value=Ended()) as begin:
         run.refit(run.judged(), weighed)
     folders = [call.args[2]["folder"].name for call in begin.call_args_list]
@@ -332,7 +333,7 @@ def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_a
     assert configs["informer_plus_ahead"].seq_len == 7 * 24 and configs["ridge"].seq_len != 7 * 24
     assert configs["informer_plus_ahead"].networks == 5
     alone = [name for name, config in configs.items() if not config.data.get("known")]
-    assert alone == ["seasonal_naive", "last_value", "closed_form_nlinear"]
+    assert alone == ["seasonal_naive", *BASELINES]
 
 
 def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):
