@@ -116,7 +116,7 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     data, protocol, record = begin(plan)
     calibrated, levels = config.calibration != "none", levels_of(config.level)
     if calibrated:
-        check_levels(levels, data, typed=is_typed("level"))
+        check_levels(levels, data, source.split, typed=is_typed("level"))
     trained = fit_model(plan, data, record)
     status = "finished" if trained.finished else "interrupted"
     if not trained.is_first:

@@ -3,6 +3,7 @@
 A `Split` cuts one series or many; `TargetRows` are the rows of a split that can be forecast, for each series.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -53,6 +54,18 @@ class Split(ABC):
         """UserError, of the data `name`, where no series has the rows that the rule counts."""
         del lengths, name
 
+    def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
+        """Overrides with which validation holds so many windows that do not overlap, and train `least` rows somewhere.
+
+        A fifth of the rows at most is for the test. None where there are too few for that.
+        """
+        for test in range(max(1, int(np.median(lengths)) // (5 * pred_len)), 0, -1):
+            for val in range(1, windows + 1):
+                cuts = LastSplit(horizon=pred_len, val=val, test=test).cuts(lengths)
+                if ((cuts.test - cuts.val) // pred_len).sum() >= windows and (cuts.val - cuts.train).max() >= least:
+                    return f"data/split=last data.split.val={val} data.split.test={test}"
+        return None
+
     def rows(self, frame: SeriesFrame) -> dict[str, range]:
         """The target rows of each part of one series; errors as `check`, and of dates as `DateSplit.dates`."""
         length = np.array([len(frame)])
@@ -100,6 +113,13 @@ class ShareSplit(Split):
         """The first share is train, the last test; no tail is left."""
         val, test = (self.train * lengths).astype(np.int64), lengths - (self.test * lengths).astype(np.int64)
         return Cuts(np.zeros_like(lengths), val, test, lengths)
+
+    def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
+        """As `Split`; where the rows are too few, a horizon with which these shares are enough."""
+        cuts = self.cuts(lengths)
+        shorter = int((cuts.test - cuts.val).max()) // windows
+        longer = super().for_intervals(windows, lengths, least=least, pred_len=pred_len)
+        return longer or (f"pred_len={shorter}" if shorter else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +187,12 @@ class FoldSplit(Split):
         learned = np.maximum(0, test - train)
         val = test - np.minimum(learned, np.maximum(self.horizon, (self.val * learned).astype(np.int64)))
         return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val, test, end)))
+
+    def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
+        """As `Split`, of the first fold: the share of the rows before it that a backtest keeps for validation."""
+        learned = int(self.cuts(lengths).test.max())
+        share = math.ceil(1000 * windows * pred_len / max(1, learned)) / 1000
+        return f"backtest.val={share:g}" if learned - int(share * learned) >= least else None
 
     def most_folds(self, rows: int, *, seq_len: int) -> int:
         """How many folds of this step a series of so many rows has, with a window to train on before the first."""

@@ -68,16 +68,14 @@ def rolled(
     fitted: Mapping[str, Tensor],
     batch_size: int,
     device: torch.device,
-    levels: Sequence[float] = (),
     intervals: Intervals | None = None,
 ) -> pd.DataFrame:
     """The forecasts at the last `folds` origins of a split, `step` rows apart, original units.
 
     A row for each window, target and step: fold, cutoff, id of a panel, time, target, y, and a column a forecaster.
 
-    The model must be in evaluation mode and on the device. fitted: as `evaluate` takes it. levels: of the columns of
-    intervals, NaN where `intervals` has none of a level. Raises UserError where there is no origin, or a forecast is
-    not finite.
+    The model must be in evaluation mode and on the device. fitted: as `evaluate` takes it. Raises UserError
+    where there is no origin, or a forecast is not finite.
     """
     data = data.on(device)
     on_device = {name: weight.to(device) for name, weight in fitted.items()}
@@ -100,6 +98,7 @@ def rolled(
             for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
                 by_column.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}
+    levels = () if intervals is None else intervals.wanted_levels
     ends = [f"{end}-{name_of(level)}" for level in levels for end in ("lo", "hi")]
     columns = [FORECAST, *ends, *(name for name in forecasters if name != MODEL)]
     return long_table(data, origins, arrays, columns=columns)
@@ -133,8 +132,8 @@ def long_table(
 ) -> pd.DataFrame:
     """A row for each window, target and step: fold, cutoff (the last known time), id of a panel, time, target, y.
 
-    scaled: forecasts (W, P, T) by column, which become columns in original units; NaN for one that is not there.
-    y is NaN where no file held a value.
+    scaled: forecasts (W, P, T) by column, of which some become `columns` in original units. y is NaN where no file held
+    a value.
     """
     rows = origins.rows[:, None] + np.arange(-1, data.pred_len)  # (W, 1 + P): with the last known
     truth = data.frame.values[rows[:, 1:]][..., list(data.targets)]
@@ -142,14 +141,13 @@ def long_table(
     if frame.measured is not None:
         truth[~np.asarray(frame.measured[rows[:, 1:]])[..., list(data.targets)]] = np.nan
     times = frame.calendar().to_numpy()[rows + (frame.steps - frame.offsets[:-1])[series][:, None]]
-    n_windows, pred_len, n_targets = truth.shape
 
     def column(values: np.ndarray) -> np.ndarray:
         """(W, P, T) -> a value a row, window after window, target after target."""
         flat: np.ndarray = values.transpose(0, 2, 1).reshape(-1)
         return flat
 
-    shape = n_windows, pred_len, n_targets
+    shape = truth.shape
     table: dict[str, object] = {
         "fold": column(np.broadcast_to(origins.fold[:, None, None], shape)),
         "cutoff": column(np.broadcast_to(times[:, :1, None], shape)),
@@ -160,10 +158,7 @@ def long_table(
     table[TARGET] = column(np.broadcast_to(np.array(data.target_names, dtype=object), shape))
     table["y"] = column(truth)
     for name in columns:
-        if name in scaled:
-            table[name] = column(data.original(scaled[name], series))
-        else:
-            table[name] = np.full(n_windows * pred_len * n_targets, np.nan)
+        table[name] = column(data.original(scaled[name], series))
     long: pd.DataFrame = pd.DataFrame(table)
     return long
 

@@ -11,6 +11,8 @@ from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import RECORD
 from forecast.data.prepare import Prepared
+from forecast.data.split import Split
+from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation.calibrate import ValPart, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
@@ -21,20 +23,39 @@ from forecast.training.cross_fit import HALVES, chosen_weights
 log = logging.getLogger(__name__)
 
 
-def check_levels(levels: Sequence[float], data: Prepared, *, typed: bool) -> None:
+def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> None:
     """Says which levels the validation windows are too few for; UserError where they were asked for by name."""
     windows = data.windows("val")
-    blocks = block_count(windows, data.pred_len)
-    if not (beyond := [level for level in levels if blocks_needed(level) > blocks]):
+    blocks, sizes = block_count(windows, data.pred_len), {"seq_len": data.seq_len, "pred_len": data.pred_len}
+    if not (few := too_few(levels, blocks, split, data.frame.lengths, **sizes)):
         return
-    have = (
-        f"the {len(windows)} validation windows hold {blocks} that do not overlap, and intervals of "
-        f"{windows_needed(beyond)}"
-    )
     if typed:
-        kept = ",".join(name_of(level) for level in levels if level not in beyond)
-        raise UserError(f"level: {have}. Ask for level=[{kept}], or take a longer data.split or a smaller pred_len.")
-    log.warning("No intervals of %s %%: %s.", ", ".join(map(name_of, beyond)), have)
+        kept = ",".join(name_of(level) for level in levels if blocks_needed(level) <= blocks)
+        raise UserError(f"level: no intervals of {few} Or ask for level=[{kept}].")
+    log.warning("No intervals of %s", few)
+
+
+def too_few(
+    levels: Sequence[float],
+    blocks: int,
+    split: Split,
+    lengths: IntArray,
+    *,
+    seq_len: int,
+    pred_len: int,
+    command: str = "",
+) -> str:
+    """Which levels so many validation windows are too few for, and words that give the first; "" where they serve all.
+
+    split, lengths (S,): of the data. command: which takes the words.
+    """
+    if not (beyond := [level for level in levels if blocks_needed(level) > blocks]):
+        return ""
+    needed, first = blocks_needed(min(beyond)), name_of(min(beyond))
+    words = split.for_intervals(needed, lengths, least=seq_len + pred_len, pred_len=pred_len)
+    fix = f"For those of {first} %: {command}{words}" if words else "Take a shorter pred_len"
+    names = ", ".join(map(name_of, beyond))
+    return f"{names} %: validation holds {blocks} windows that do not overlap, and {windows_needed(beyond)}. {fix}."
 
 
 def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequence[float], device: torch.device) -> None:

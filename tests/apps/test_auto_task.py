@@ -46,6 +46,19 @@ def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
     assert "pred_len=90" in words and "data.separator=';'" in words
 
 
+def test_validation_holds_the_four_horizons_that_intervals_need_unless_a_split_is_typed(tmp_path):
+    """A tenth of three years of days holds three and a bit."""
+    days = pd.date_range("2021-01-01", periods=1100, freq="D")
+    table = pd.DataFrame({"date": days, "sold": np.random.default_rng(0).normal(size=1100).round(3)})
+    table.to_csv(tmp_path / "days.csv", index=False)
+    task = find_task(asked(tmp_path / "days.csv", horizon=28))
+    assert {"data/split=last", "data.split.val=4", "data.split.test=7", "pred_len=28"} <= set(task.words)
+    assert any("data/split=last data.split.val=4 data.split.test=7" in note for note in task.notes)
+    typed = ("data/split=shares", "data.split.val=0.1")
+    for words, horizon in ((typed, 28), ((), 27)):
+        assert "data/split=last" not in find_task(asked(tmp_path / "days.csv", *words, horizon=horizon)).words
+
+
 def test_a_column_that_says_nothing_is_dropped_unless_the_words_give_it_a_role(csv):
     table = pd.read_csv(csv, sep=";", decimal=",")
     table.assign(site=7, again=table["load"]).to_csv(csv, index=False)

@@ -10,7 +10,7 @@ import forked
 import numpy as np
 import pandas as pd
 import pytest
-from apps.backtests import CUTOFFS, FOLDS, PRED_LEN, RIDGE, backtested, series
+from apps.backtests import CUTOFFS, FOLDS, OF_A_FILE, PRED_LEN, RIDGE, backtested, series
 from omegaconf import OmegaConf
 from program import call, refusal
 
@@ -50,6 +50,19 @@ def test_the_table_has_each_forecast_beside_the_truth_and_the_baselines(kind, re
         np.testing.assert_allclose(rows["last_value"], truth.iloc[cutoff], rtol=1e-5)
         assert (rows["lo-80"] <= rows["forecast"]).all() and (rows["forecast"] <= rows["hi-80"]).all()
     assert table["time"].iloc[-1] == truth.index[-1]
+
+
+def test_where_validation_holds_too_few_windows_the_table_has_no_intervals_and_a_line_names_the_key(tmp_path, capsys):
+    of_file = [*OF_A_FILE, f"data.path={tmp_path}/own.csv", "backtest.folds=3"]
+    series().iloc[-150:].rename_axis("date").to_csv(tmp_path / "own.csv")
+    table, _ = backtested(tmp_path / "few", *of_file)
+    assert not [name for name in table if name.startswith(("lo-", "hi-"))]
+    said = capsys.readouterr().out
+    assert said.count("No intervals of 80, 95 %: validation holds 3 windows") == 1
+    cure = said.partition("For those of 80 %: ")[2].split()[0].rstrip(".")
+    assert cure.startswith("backtest.val=")
+    table, _ = backtested(tmp_path / "enough", *of_file, cure)
+    assert table["lo-80"].notna().all() and "lo-95" not in table
 
 
 def test_without_refit_each_forecast_is_what_predict_gives_after_the_rows_before_it(trained_once):

@@ -170,7 +170,11 @@ def test_a_level_with_too_few_windows_is_left_out_or_refused(tmp_path, capsys):
     assert "intervals of 95 % need 19 validation windows that do not overlap" in said and "calibrated on 16" in said
     typed = ["model=ridge", "data=csv", f"data.path={tmp_path}/own.csv", *SIZES, "level=[80,95]"]
     said = refusal(capsys, "train", *typed, f"hydra.run.dir={tmp_path}/again")
-    assert "intervals of 95 % need 19" in said and "Ask for level=[80]" in said
+    assert "95 % need 19" in said and "Or ask for level=[80]" in said
+    words = said.partition("For those of 95 %: ")[2].partition(". ")[0].split()
+    assert words and words[0] == "data/split=last"
+    _, metrics = train(tmp_path, noisy(800), *words)
+    assert set(metrics["test"]["coverage"]) == {"80", "95"}
 
 
 def test_of_each_level_with_too_few_windows_the_number_it_needs_is_said():

@@ -73,9 +73,3 @@ def test_a_fold_in_a_gap_is_left_out_and_gaps_everywhere_are_refused(data):
     measured[ROWS - 11] = False
     with pytest.raises(UserError, match=r"leave no origin of a backtest with a whole window. Choose another"):
         forecasts(masked, 2, 5)
-
-
-def test_levels_that_nothing_is_calibrated_for_are_empty_columns(data):
-    _, table = forecasts(data, 3, 5, levels=(80.0, 97.5))
-    assert list(table)[5:10] == ["forecast", "lo-80", "hi-80", "lo-97.5", "hi-97.5"]
-    assert table[["lo-80", "hi-97.5"]].isna().all(axis=None)

@@ -143,6 +143,8 @@ class Auto:
             release(self.members)
         print_table(board_table(rows, error=self.error))
         say(why)
+        if weighed is not None and weighed["few"]:
+            say(f"{weighed['few'][:1].upper()}{weighed['few'][1:]}")
         judged = verdict(self.metrics(), "test") if weighed is not None else []
         for sentence in judged:
             say(sentence)

@@ -75,6 +75,7 @@ class Weighed(TypedDict):
 
     mean, best_member: the `error` of the weighted mean and of the best member, on the half of the validation windows
     that did not choose it. alone: whether that member is used in place of the mean; None: too few windows to say.
+    few: which intervals they are too few for, and the words of the command that give them.
     """
 
     weights: list[Annotated[float, Ge(0)]]
@@ -82,6 +83,7 @@ class Weighed(TypedDict):
     mean: NotNegative
     best_member: NotNegative
     alone: bool | None
+    few: str
 
 
 class Outcomes(TypedDict, total=False):

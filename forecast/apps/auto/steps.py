@@ -148,18 +148,20 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     """Trains the ensemble as any model is trained, with all results; returns what its checkpoint says of itself.
 
     level: of the intervals; where the validation windows are too few for one of them, those of a run's config are kept
-    as far as they can be.
+    as far as they can be, and `few` says so.
     """
+    few = ""
     words_of = [*overrides, f"hydra.run.dir={hydra_value(str(folder))}"]
     try:
         call(command("train"), config_name="train", overrides=[*words_of, f"level={hydra_value(list(level))}"])
     except UserError as error:
         if not str(error).startswith("level:"):
             raise
+        few = str(error).partition(": ")[2].partition(" Or ask")[0].replace("pred_len=", "--horizon ")
         call(command("train"), config_name="train", overrides=words_of)
     checkpoint = load_checkpoint(checkpoint_path(folder, "best"))
     weights = checkpoint.weights["weights"]
-    return {"weights": weights.mean(0).tolist(), **(checkpoint.record.stacking or {})}
+    return {"weights": weights.mean(0).tolist(), "few": few, **(checkpoint.record.stacking or {})}
 
 
 def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:

@@ -20,10 +20,11 @@ from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import source_rows, whole_rows
 from forecast.data.guessing.advice import floor_setting, mostly_zero
 from forecast.data.guessing.check import FileCheck, check_file
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
 from forecast.data.sources import CsvSource, Source
-from forecast.data.split import panel_cuts
+from forecast.data.split import ShareSplit, Split, panel_cuts
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value
@@ -37,6 +38,7 @@ BUDGET = "budget="
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 UNKNOWN = "unknown"
+HORIZONS = 4  # of validation, that intervals of 80 % need
 MOST_READINGS = 4  # of a file that can be read in several ways
 
 
@@ -133,6 +135,11 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     frame = source_rows(source)
+    if split := longer_validation(source.split, frame, int(lengths["pred_len"]), [*own, *others]):
+        again = {"horizon": lengths["pred_len"], "settings": [*arguments.settings, *split.split()]}
+        task = find_task(argparse.Namespace(**{**vars(arguments), **again}))
+        task.notes.append(f"Validation holds the forecasts that intervals need: {split}")
+        return task
     targets = {frame.columns[i]: frame.values[:, i] for i in source.target_columns(frame)}
     if isinstance(source, CsvSource) and "data.floor" not in chosen:
         for key, value in floor_setting(targets).items():
@@ -146,6 +153,21 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
         if frame.without_calendar
         else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=int(lengths["pred_len"])),
     )
+
+
+def longer_validation(split: Split, frame: PanelFrame, pred_len: int, words: Sequence[str]) -> str | None:
+    """A split whose validation holds enough horizons for intervals and whose train is half of the rows.
+
+    None where the usual shares have as many, where the words choose a split, and where the rows are too few.
+    """
+    if not isinstance(split, ShareSplit) or any(word.startswith(("data/split=", "data.split.")) for word in words):
+        return None
+    val = panel_cuts(split, frame, pred_len=pred_len)["val"]
+    if ((val.stop - val.first) // pred_len).sum() >= HORIZONS:
+        return None
+    least = int(frame.lengths.max()) // 2
+    words_of = split.for_intervals(HORIZONS, frame.lengths, least=least, pred_len=pred_len)
+    return words_of if words_of and words_of.startswith("data/split") else None
 
 
 def rows_of_a_year(freq: str, *, rows: int, horizon: int) -> int | None:

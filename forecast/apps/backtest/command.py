@@ -49,7 +49,6 @@ from forecast.config.run_config import RunConfig
 from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
-from forecast.data.sources import Source
 from forecast.data.split import FoldSplit
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
@@ -208,7 +207,7 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
     check_config(own)
     config = RunConfig.of(plain_values(own))
     split = fold_split(settings, config.pred_len)
-    check_length(config.data.build(Source), split, seq_len=config.seq_len)
+    check_length(config, split)
     folds: list[Fold] = [None] if settings.refit == "never" else list(range(split.folds))
 
     def done(fold: Fold) -> None:

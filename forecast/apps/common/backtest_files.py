@@ -52,13 +52,17 @@ def read_part(path: Path) -> pd.DataFrame:
 
 
 def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
-    """Writes all parts below one another into TABLE, with memory for one of them, and yields each."""
+    """Writes all parts below one another into TABLE, with memory for one of them, and yields each.
+
+    A training whose validation windows were too few has fewer intervals than a later one: NaN in its rows.
+    """
     with replacing(folder / TABLE) as path:
-        first = pa.Table.from_pandas(read_part(part_path(folder, numbers[0])), preserve_index=False)
-        with pq.ParquetWriter(path, first.schema) as writer:
+        widest = max((part_path(folder, number) for number in numbers), key=lambda part: len(pq.read_schema(part)))
+        whole = pa.Table.from_pandas(read_part(widest), preserve_index=False)
+        with pq.ParquetWriter(path, whole.schema) as writer:
             for number in numbers:
-                part = read_part(part_path(folder, number))
-                writer.write_table(pa.Table.from_pandas(part, schema=first.schema, preserve_index=False))
+                part = read_part(part_path(folder, number)).reindex(columns=whole.column_names)
+                writer.write_table(pa.Table.from_pandas(part, schema=whole.schema, preserve_index=False))
                 yield part
 
 
