@@ -8,6 +8,8 @@ import atexit
 import errno
 import gc
 import os
+import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -56,6 +58,7 @@ WITH_JSON = (
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 LONGEST_START = 60.0  # seconds that Python takes to come here, at most; else the system counts otherwise
 SIGNALLED = 128  # and the number of the signal, as shells have it
+LONGEST_NUMBER = 255  # digits: more are no float, and Python itself reads no whole number of thousands
 
 
 def main() -> None:
@@ -98,12 +101,20 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
+        _check_numbers(sys.argv[1:])
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
             answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
+
+
+def _check_numbers(words: list[str]) -> None:
+    """UserError for a number that is too long for anything that a command counts."""
+    for word in words:
+        if re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", word):
+            raise UserError(f"{word}: no number here has more than {LONGEST_NUMBER} digits. Type a shorter one.")
 
 
 @contextmanager
@@ -134,7 +145,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     """
     try:
         try:
-            with _said(as_json), _possible_paths():
+            with _said(as_json), _possible_paths(), _sigterm():
                 yield
         finally:
             sys.stdout.flush()  # also of what ends by SystemExit, as --help: at exit Python would only complain
@@ -147,6 +158,25 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
         _discard(sys.stdout)
         say(f"The output cannot be written: {error.strerror}. Make room where stdout goes to.", file=sys.stderr)
         sys.exit(USER_ERROR)
+
+
+@contextmanager
+def _sigterm() -> Iterator[None]:
+    """Raise Terminated at SIGTERM, which takes unfinished files away; a second one ends the process at once."""
+
+    def stop(number: int, _: object) -> None:
+        if signal.getsignal(number) is stop:  # else a training has taken the signal over, and calls this one too
+            signal.signal(number, signal.SIG_DFL)
+            raise Terminated("SIGTERM ended the command. Find out what sent it, and start the command again.")
+
+    if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:  # it is ignored, or somebody else's
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

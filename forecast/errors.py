@@ -10,7 +10,7 @@ LONGEST_NAME = 200  # characters of a name that somebody may have mistyped
 
 
 class Terminated(BaseException):
-    """A signal has ended a training; its text says how to go on. No Exception: nobody but the entry point catches it.
+    """A signal has ended a command; its text says how to go on. No Exception: nobody but the entry point catches it.
 
     number: SIGTERM, or SIGHUP of a terminal that was closed.
     """
