@@ -27,9 +27,7 @@ PARTS = {
     "evaluation": ("the ETTh1 test split by the same weights", "--rounds 2"),
     "predict": ("predict.py from the shell to the CSV", ""),
     "panels": ("a million series opened, trained on and forecast; 10,000 beside neuralforecast", ""),
-    "cluster": ("a panel forecast by one and by two nodes of a Ray cluster on this machine, beside plain shards", ""),
 }
-ALONE = ("cluster",)  # no part of `all`: it needs the extra `ray`, and both cores for itself
 # With --device cuda `all` measures these of each part, meant for 8 minutes; "panels" is work of a CPU and a disk.
 ON_GPU = {
     "data": "--budget 2",
@@ -50,7 +48,7 @@ def main() -> None:
     check_arguments(parser, vars(arguments))
     parts = [arguments]
     if arguments.part == "all":
-        on_cpu = {part: short for part, (_, short) in PARTS.items() if part not in ALONE}
+        on_cpu = {part: short for part, (_, short) in PARTS.items()}
         shortened = ON_GPU if vars(arguments).get("device") == "cuda" else on_cpu
         parts = [parser.parse_args([part, *short.split(), *sys.argv[2:]]) for part, short in shortened.items()]
 
@@ -128,9 +126,6 @@ def make_parser() -> argparse.ArgumentParser:
             part.add_argument("--only", nargs="+", metavar="NAME", help="these attentions of ours alone")
             part.add_argument("--lengths", nargs="+", type=int, metavar="L", help="of each attention")
             part.add_argument("--limit", type=float, help="seconds after which longer ones are left out")
-            continue
-        if name == "cluster":
-            part.add_argument("--predicted", type=int, help="series that are forecast, 100 rows each")
             continue
         if name == "panels":
             add_panels(part)

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks import cluster_model
 from benchmarks.setting import PRECISIONS, print_now
 
 Figures = Mapping[str, Any]
@@ -30,7 +29,6 @@ SECTIONS = {
     "predict": ("predict.py", "From the shell to the CSV file, a full-size checkpoint"),
     "panels": ("Many series", ""),
     "panel_peer": ("Many series beside neuralforecast", ""),
-    "cluster": ("Many series on a cluster", ""),
 }
 NOT_RUN = {"panels": "python scripts/benchmark.py panels --peer neuralforecast --json results/performance/cpu.json"}
 
@@ -69,17 +67,6 @@ def described(part: str, figures: Any) -> str:
             f"{windows:,} windows. windows alone: as many, with no model, one thread. predict: {predicted:,} series of "
             f"{figures['predicted_rows']} rows at {lengths}, in two processes with a thread each, from the shell to "
             "the merged CSV. memory: of a whole process, mapped pages of files among it"
-        )
-    if part == "cluster":
-        return (
-            f"{figures['predicted']:,} made-up daily series of {figures['rows']} rows read from `data.cache`, an "
-            f"Informer of d_model {figures['d_model']} that reads {figures['seq_len']} and forecasts "
-            f"{figures['pred_len']} steps, from the shell to one Parquet file; a thread each. two shards: at once, "
-            "then merged. Ray: two nodes of one CPU here, one or two workers. parts alone: from all processes "
-            "being at their parts to the last part. memory: of a whole worker, mapped pages among it. Two workers are "
-            f"{figures['linear']:.0%} of twice as fast as one, "
-            f"{figures['parts_linear']:.0%} without the start; Ray with two takes {figures['overhead']:+.0%} beside "
-            f"the two shards, {figures['parts_overhead']:+.0%} without the start. {cluster_model.text(figures)}"
         )
     if part == "panel_peer":
         row = figures[0]
@@ -127,7 +114,7 @@ def part_table(part: str, figures: Any) -> list[str]:
     before, after = COLUMNS.get(part, ({}, {}))
     ratios = [contender.get("ratios", {}) for row in rows for contender in row["contenders"].values()]
     references = list(dict.fromkeys(name for names in ratios for name in names))
-    whose = "what" if part in ("panels", "cluster") else "whose"
+    whose = "what" if part == "panels" else "whose"
     cells = [[*before, whose, "time", *(f"times {name}" for name in references), *after]]
     for row in rows:
         for name, contender in row["contenders"].items():
@@ -241,10 +228,6 @@ COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
         {"memory": memory},
     ),
     "panels": ({}, {"rate": rate, "memory": memory}),
-    "cluster": (
-        {},
-        {"parts alone": lambda figures: time({"seconds": figures.get("parts")}), "rate": rate, "memory": memory},
-    ),
     "panel_peer": ({"stage": lambda row: str(row["stage"])}, {"memory": memory}),
     "data": ({}, {"windows/s": lambda figures: f"{figures['windows_per_second']:,.0f}"}),
 }
