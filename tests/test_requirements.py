@@ -31,8 +31,8 @@ FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 def test_what_is_cited_is_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"\n## {version}, 20" in (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(rf"^## {version}, (20.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert f"\nversion: {version}\ndate-released: {released[1]}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @cache
