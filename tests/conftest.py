@@ -34,7 +34,6 @@ NOT_CORE = (
     "config/test_experiments.py",
     "config/test_lock.py",
     "config/test_odd_overrides.py",
-    "checkpoint/test_hostile_weights.py",
     "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
     "test_columns_that_are_months_are_told_to_be_one_series",
     "test_any_window_is_learned_from_and_forecast",
@@ -52,7 +51,6 @@ NOT_CORE = (
     "test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes",
     "test_every_file_of_a_run_is_read_without_pickle",
     "test_every_program_says_that_the_weights_do_not_fit[train]",  # git is asked for the commit
-    "test_every_program_says_that_the_model_is_too_large[train]",
     "test_weights_without_the_state_of_their_training_are_told_from_a_last_ckpt",
     "test_no_csv_is_committed",
     "test_no_entry_point_calls_a_hostile_target",

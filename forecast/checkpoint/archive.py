@@ -13,8 +13,7 @@ from forecast.errors import UserError
 from forecast.run_folder import checkpoint_path
 
 ANOTHER = "Use another one of its run."
-FOLDER_BIT = 0x10  # of a zip member's attributes, as MS-DOS has it
-Entries = dict[str, Any]  # of a file from anywhere: `checkpoint.validate` looks at each before it is used
+Entries = dict[str, Any]  # of a file from anywhere
 
 
 def read_plain(path: Path) -> Entries:
@@ -35,7 +34,7 @@ def read_plain(path: Path) -> Entries:
     content = read_torch_file(
         path, name=f"ckpt_path={path}", kind="a checkpoint", if_damaged=ANOTHER, if_hostile=plain, old_format=False
     )
-    return cast(Entries, content)  # `check_content` looks
+    return cast(Entries, content)  # `load_checkpoint` looks
 
 
 def read_torch_file(
@@ -82,18 +81,6 @@ def _check_archive(path: Path, *, name: str, kind: str, if_damaged: str) -> None
         inside = {member.rpartition("/")[2] for member in archive.namelist()}
         if "data.pkl" not in inside or "constants.pkl" in inside:  # the second is a TorchScript program's
             raise UserError(f"{name} is not {kind}: a zip archive of something else.")
-        # torch reads weights without looking at their checksum, and those of a part marked as a folder not at all
-        members = archive.infolist()
-        folders = [member.filename for member in members if member.external_attr & FOLDER_BIT]
-        # before they are read: a few megabytes can unfold to many gigabytes
-        packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
-        overlap = sum(member.file_size for member in members) > path.stat().st_size
-        damaged = None if packed or overlap else archive.testzip()
-    if folders:
-        raise UserError(f"{name} is damaged: its part '{folders[0]}' is marked as a folder. {if_damaged}")
-    if packed:
-        raise UserError(f"{name} is not {kind}: its part '{packed[0]}' is compressed, and torch compresses none.")
-    if overlap:
-        raise UserError(f"{name} is damaged: its parts are larger together than the file. {if_damaged}")
+        damaged = archive.testzip()  # torch reads weights without looking at their checksum
     if damaged:
         raise UserError(f"{name} is damaged: the checksum of its part '{damaged}' is wrong. {if_damaged}")

@@ -4,9 +4,8 @@ The file is Lightning's, so that training can go on from it, with the weights un
 containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: nothing in it is executed.
 """
 
-import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -15,16 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
-from torch.nn.modules.module import (
-    register_module_module_registration_hook,
-    register_module_parameter_registration_hook,
-)
-from torch.nn.parameter import is_lazy
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.record import RECORD, SERIES, Record, RefitRecord
-from forecast.checkpoint.validate import FLOATS, check_content, epoch
+from forecast.checkpoint.record import RECORD, Record, RefitRecord, check_format
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.build import build
 from forecast.config.run_config import Recipe, RunConfig
@@ -51,8 +44,8 @@ PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 # What Lightning goes on from.
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTED_NAMES = 5  # of weights that do not fit
-LARGEST_TABLE = 10**9  # numbers: a width of the model times its lengths, such as a table of positions
 TOO_LARGE = re.compile(r"can't allocate memory|not enough memory|out of memory|[Oo]verflow")  # torch's words
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
 TRAINING_ONLY = ("lightning.", "forecast.training.")
@@ -191,31 +184,12 @@ class Checkpoint:
         Raises UserError when its config builds none, or one that the weights are not of.
         """
         try:
-            model = self.fresh_model(self.config, self.data)
+            model = build_model(self.config, self.data)
         except Exception as error:  # a config changed by hand can fail in any way
             raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
         self.check_fits(model)
         model.load_state_dict(self.weights)
-        try:
-            for part in model.modules():
-                if isinstance(part, ForecastModel):
-                    part.check_weights()
-        except (ValueError, LookupError, RuntimeError) as error:
-            raise UserError(
-                f"ckpt_path={self.path} is damaged, or was made or changed by other means: of its weights {error}."
-            ) from error
         return model.eval()
-
-    def fresh_model(self, config: RunConfig, data: DataRecord) -> ForecastModel:
-        """As `build_model`; raises UserError before more weights are made than the file has."""
-        lengths = config.seq_len + config.label_len + config.pred_len
-        sizes = [size for _, size in walk(config.model.node) if isinstance(size, int)]
-        if lengths * max(sizes, default=1) > LARGEST_TABLE:
-            raise UserError(
-                f"ckpt_path={self.path}: its config makes a model larger than memory: {max(sizes)} by {lengths}"
-            )
-        with no_larger_than(self.weights):
-            return build_model(config, data)
 
     def check_fits(self, model: nn.Module) -> None:
         """Raises UserError unless the weights are those of `model`: names, shapes and kinds of numbers."""
@@ -302,26 +276,30 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     """
     path = Path(path)
     content = read_plain(path)
-    check_content(path, content)
+    if not isinstance(content, dict) or not isinstance(content.get(RECORD), dict):
+        lightnings = isinstance(content, dict) and "pytorch-lightning_version" in content
+        writer = " Another program of Lightning's wrote it." if lightnings else ""
+        raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.{writer}")
+    check_format(path, content[RECORD])
     try:
         check_config_is_plain(content[RECORD]["config"])
         record = Record.of(content[RECORD])
+        return Checkpoint(
+            path=path,
+            record=record,
+            weights={name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()},
+            # Lightning's own `epoch` counts from 0 during an epoch and is one further at the end
+            epoch=content["loops"]["fit_loop"]["epoch_progress"]["current"]["started"],
+            step=content["global_step"],
+            is_best=record.best_step == content["global_step"],
+            resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
+        )
     except UserError as error:
         raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
-    except ValueError as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
-            f"ckpt_path={path} is damaged, or was made or changed by other means: its entry {RECORD}.{SERIES}.{error}."
+            f"ckpt_path={path} is damaged, or was made or changed by other means: {type(error).__name__}: {error}."
         ) from error
-    weights = {name.removeprefix(WEIGHTS_PREFIX): value for name, value in content["state_dict"].items()}
-    return Checkpoint(
-        path=path,
-        record=record,
-        weights=weights,
-        epoch=epoch(content),
-        step=content["global_step"],
-        is_best=record.best_step == content["global_step"],
-        resumable=all(isinstance(content.get(key), kind) for key, kind in RESUMED.items()),
-    )
 
 
 def check_config_is_plain(config: object) -> None:
@@ -346,31 +324,6 @@ def check_config_is_plain(config: object) -> None:
             check_is_plain(part, where)
         for key in part if isinstance(part, Mapping) else ():
             check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
-
-
-@contextlib.contextmanager
-def no_larger_than(weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Ends the building of a model in this block that has more parameters or parts than `weights` can be of.
-
-    Raises UserError when a parameter is registered: no memory has been filled by then.
-    """
-    numbers = 2 * sum(weight.numel() for weight in weights.values()) + 2**16  # a part may be exchanged for another one
-    parts = 50 * len(weights) + 1000
-
-    def count(_owner: nn.Module, _name: str, part: nn.Module | nn.Parameter | None) -> None:
-        nonlocal numbers, parts
-        if isinstance(part, nn.Parameter) and not is_lazy(part):
-            numbers -= part.numel()
-        parts -= 1
-        if numbers < 0 or parts < 0:
-            raise UserError("it is larger than all the weights in the file")
-
-    hooks = [register_module_parameter_registration_hook(count), register_module_module_registration_hook(count)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def is_too_large(error: BaseException) -> bool:

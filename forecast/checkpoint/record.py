@@ -1,6 +1,6 @@
 """What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in one `FORMAT`.
 
-`training.record` makes it; `Record.of` reads it from a file whose content `checkpoint.validate` has checked.
+`training.record` makes it; `Record.of` reads it.
 """
 
 from collections.abc import Mapping
@@ -51,15 +51,9 @@ class SeriesRecord:
 
     @classmethod
     def of(cls, saved: SeriesState, data: DataRecord) -> "SeriesRecord":
-        """Of a checkpoint's entry. Raises ValueError, with the end of its name and a sentence, for a damaged part."""
-        sizes = {"n_columns": len(data["columns"]), "n_targets": len(data["targets"])}
-        part = "scale"
-        try:
-            scale = SavedScale.from_state(saved["scale"], **sizes)
-            part = "rows"
-            rows = RecordedRows.from_state(saved["rows"], len(scale.ids))
-        except ValueError as error:
-            raise ValueError(f"{part} {error}") from None
+        """Of a checkpoint's entry. Raises ValueError where its parts are not of these data."""
+        scale = SavedScale.from_state(saved["scale"], n_columns=len(data["columns"]), n_targets=len(data["targets"]))
+        rows = RecordedRows.from_state(saved["rows"], len(scale.ids))
         named = {"id_column": saved["id_column"], "time_column": saved["time_column"]}
         return cls(scale=scale, rows=rows, pad=saved["pad"], **named)
 

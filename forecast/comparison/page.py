@@ -231,10 +231,10 @@ def _lead(rows: Sequence[Row]) -> list[str]:
 
 def _beside_baselines(rows: Sequence[Row]) -> list[str]:
     """The best baseline that any row was compared with, and how far the rows that lose to it are above it."""
-    found = [baseline for row in rows if (baseline := best_baseline(row.finished[0].metrics)) is not None]
-    if not found:
+    rivals = [baseline for row in rows if (baseline := best_baseline(row.finished[0].metrics)) is not None]
+    if not rivals:
         return []
-    least, name = min((baseline.mse or 0.0, baseline.name) for baseline in found)
+    least, name = min((baseline.mse or 0.0, baseline.name) for baseline in rivals)
     mse = mse_of(rows[0])
     side = "equals" if math.isclose(least, mse, rel_tol=SAME) else "is above" if least > mse else "is below"
     lines = [f"The best baseline, {name}, {side} it: {short_number(least)}."]

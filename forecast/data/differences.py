@@ -41,14 +41,11 @@ class SeasonalDifferences:
 
     @classmethod
     def from_state(cls, state: DifferencesState, shape: tuple[int, int]) -> "SeasonalDifferences":
-        """From what `state` gave, of this shape (S, T). ValueError, with the second half of a sentence, for else."""
-        period, absolute, squared = state["period"], state["absolute"].numpy(), state["squared"].numpy()
-        if period < 1:
-            raise ValueError(f"has the period {period}, which must be a number of steps")
-        for part in (absolute, squared):
-            if part.shape != shape or part.dtype != np.float64 or not (np.isfinite(part) & (part >= 0)).all():
-                raise ValueError(f"must hold finite float64 numbers from 0 on, of the shape {shape}")
-        return cls(period=period, absolute=absolute, squared=squared)
+        """From what `state` gave. ValueError unless it is of this shape (S, T)."""
+        absolute, squared = state["absolute"].numpy(), state["squared"].numpy()
+        if {absolute.shape, squared.shape} != {shape}:
+            raise ValueError(f"has the shapes {absolute.shape} and {squared.shape} instead of {shape}")
+        return cls(period=state["period"], absolute=absolute, squared=squared)
 
 
 def seasonal_differences(

@@ -112,7 +112,10 @@ class PanelFrame:
         Raises UserError where these leave the years that nanoseconds count.
         """
         calendar = self._calendar
-        return calendar.append(future_timestamps(calendar[-1], self.freq, more)) if more else calendar
+        if not more:
+            return calendar
+        longer: pd.DatetimeIndex = pd.DatetimeIndex(calendar.append(future_timestamps(calendar[-1], self.freq, more)))
+        return longer
 
     @cached_property
     def _calendar(self) -> pd.DatetimeIndex:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spre
 from forecast.data.values.cells import FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own
-LARGEST = 1e150  # of a mean or a deviation: the square of an error is finite
 TOGETHER = 2048  # series whose scale is found at once
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 
@@ -72,33 +70,13 @@ class SavedScale:
 
     @classmethod
     def from_state(cls, state: ScaleState, *, n_columns: int, n_targets: int) -> "SavedScale":
-        """From what `state` gave. ValueError, with the second half of a sentence, for anything else."""
-        if state["how"] not in get_args(How):
-            raise ValueError(f"is made by {state['how']!r} and none of {', '.join(get_args(How))}")
-        if state["ids"].dtype != torch.uint8 or {state[key].dtype for key in ("mean", "std")} != {torch.float64}:
-            raise ValueError("must hold ids of uint8, mean and std of float64")
-        ids = ids_of(state["ids"].numpy().tobytes())
-        if len(set(ids.tolist())) < len(ids):
-            raise ValueError("holds an id twice")
-        mean, std = state["mean"].numpy(), state["std"].numpy()
-        rows = len(ids) if state["how"] in EACH else 1
-        if mean.shape != std.shape or mean.shape != (rows, n_columns):
+        """From what `state` gave. ValueError where it is not of so many columns and targets."""
+        ids, mean, std = ids_of(state["ids"].numpy().tobytes()), state["mean"].numpy(), state["std"].numpy()
+        if mean.shape != std.shape or mean.shape != (len(ids) if state["how"] in EACH else 1, n_columns):
             raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids and {n_columns} columns")
-        if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
-            raise ValueError("must hold finite means, and finite deviations above 0")
-        if max(np.abs(mean).max(initial=0), std.max(initial=0)) > LARGEST:
-            raise ValueError(f"holds a number beyond {LARGEST:g}, of which no error is finite")
         floor = state["floor"].numpy() if "floor" in state else None
-        if floor is not None and not (floor.dtype == np.float64 and floor.shape == mean.shape[1:]):
-            raise ValueError(f"must hold a floor of {n_columns} numbers of float64")
-        period = state["period"]
-        if state["how"] == "season" and not (type(period) is int and period > 0):
-            raise ValueError(f"has the period {period!r}, which must be a number of steps")
-        try:
-            naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
-        except ValueError as error:
-            raise ValueError(f"has naive errors, which {error}") from None
-        return cls(state["how"], ids, mean, std, naive, period, floor)
+        naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
+        return cls(state["how"], ids, mean, std, naive, state["period"], floor)
 
     def alone(self, columns: tuple[str, ...]) -> Scaler:
         """That of the one series."""

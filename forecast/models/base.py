@@ -143,9 +143,6 @@ class ForecastModel(nn.Module):
         spread.for_columns(len(learned), [learned.index(target) for target in self.window.targets])
         self.spread = spread
 
-    def check_weights(self) -> None:
-        """ValueError where weights from a file are none that such a model can have, as numbers of rows that are not."""
-
     @property
     def learned_columns(self) -> tuple[int, ...]:
         """The numbers of the columns, of the C, that its training outputs are of: the targets, in their order."""

@@ -102,12 +102,6 @@ class BoostedTrees(FittedModel):
         super().__init__(window)
         self.given_look_back, self.given_seasons = look_back, seasons
         self.rows, self.seasons = look_back or window.seq_len, list(seasons or ())
-        usable = sorted({season for season in self.seasons if 1 <= season <= self.rows})
-        if fitted is not None and self.seasons != usable:
-            raise ValueError(
-                f"model.seasons={self.seasons}: those of fitted trees are different numbers of steps, ascending, from "
-                f"1 to the {self.rows} rows that a window reads"
-            )
         self.changing = [i for i in range(len(window.covariates)) if i not in window.facts]
         self.grow = partial(grow, leaves=leaves, depth=depth, error=error)
         self.most, self.learning_rate, self.seconds, self.error = trees, learning_rate, seconds, error
@@ -118,14 +112,6 @@ class BoostedTrees(FittedModel):
             plain = replace(window, n_columns=window.n_targets, targets=targets, observed=(), outputs=1)
             make: Callable[..., Ridge] = Ridge
             self.skip = make(window=plain, **(skip_options or {}))
-
-    @torch.inference_mode()
-    def check_weights(self) -> None:
-        """ValueError for trees that cannot be evaluated on this model's features."""
-        window = self.window
-        past, known = torch.zeros(1, self.look_back, window.n_targets), torch.zeros(1, self.look_back, window.n_known)
-        scaled = self.scaled(past, known, torch.zeros(1, window.pred_len, window.n_known))
-        self.trees.check(self.features(scaled, torch.arange(1)).shape[1])
 
     @property
     def look_back(self) -> int:

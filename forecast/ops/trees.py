@@ -69,27 +69,6 @@ class TreeSum(nn.Module):
                 total = total + tree_values
                 yield total
 
-    def check(self, features: int) -> None:
-        """ValueError unless each tree ends in leaves and asks for some of so many features. For tables from a file."""
-        count, nodes = self.get_buffer("feature").shape
-        feature, threshold, child, value = (self.get_buffer(name).cpu() for name in TABLES)
-        if not (torch.isfinite(value).all() and torch.isfinite(self.get_buffer("base"))):
-            raise ValueError("a value of a leaf is no finite number")
-        if threshold.isnan().any():
-            raise ValueError("a threshold is NaN")
-        if not ((feature >= 0) & (feature < features)).all():
-            raise ValueError(f"a node asks for a feature that is none of the {features}")
-        every, reached = torch.arange(count), torch.zeros(count, nodes, dtype=torch.bool)
-        reached[:, :1] = True
-        for node in range(nodes):  # a child stands behind its parent, so that no way leads back
-            left = child[:, node]
-            leaf = (left == node) & (threshold[:, node] == torch.inf)
-            inner = reached[:, node] & ~leaf
-            if not ((left > node) & (left + 1 < nodes))[inner].all():
-                raise ValueError(f"a child of node {node} is neither the node itself, a leaf, nor one behind it")
-            reached[every[inner], left[inner].long()] = True
-            reached[every[inner], left[inner].long() + 1] = True
-
     def first(self, count: int) -> "TreeSum":
         """Of the first trees, without any 0."""
         trees = TreeSum(count=count, nodes=self.get_buffer("feature").shape[1], depth=self.depth)

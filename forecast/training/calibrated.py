@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> None:
     """Says which levels the validation windows are too few for; UserError where they were asked for by name."""
     windows = data.windows("val")
-    blocks, sizes = block_count(windows, data.pred_len), {"seq_len": data.seq_len, "pred_len": data.pred_len}
-    if not (few := too_few(levels, blocks, split, data.frame.lengths, **sizes)):
+    blocks = block_count(windows, data.pred_len)
+    few = too_few(levels, blocks, split, data.frame.lengths, seq_len=data.seq_len, pred_len=data.pred_len)
+    if not few:
         return
     if typed:
         kept = ",".join(name_of(level) for level in levels if blocks_needed(level) <= blocks)

@@ -162,7 +162,7 @@ def checked_model(plan: Plan, data: Prepared, record: Record) -> tuple[ForecastM
         model, options = prepared_model(plan, data, record.data)
         record = replace(record, config=record.config.with_model(options))
     else:
-        model = plan.start.fresh_model(plan.config, record.data)
+        model = build_model(plan.config, record.data)
         plan.start.check_fits(model)
         if not plan.start.resumable:
             raise UserError(

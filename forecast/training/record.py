@@ -1,7 +1,4 @@
-"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values.
-
-`checkpoint.validate` checks it when it is read.
-"""
+"""What a checkpoint holds beside Lightning's part: all that evaluating and forecasting need, in plain values."""
 
 import logging
 import platform

@@ -74,7 +74,7 @@ def test_the_cards_are_of_the_row_with_the_lowest_error_in_the_units_of_the_file
         ({"full": 0.349474, "prob": 0.6}, "The best baseline, ridge, equals it: 0.3500."),
         (
             {"full": 0.3, "prob": 0.6, "lsh": 4},
-            "Rows that lose to this baseline, by their MSE: prob (72 % above it), lsh",
+            "lose to this baseline, by their MSE: prob (72 % above it), lsh",
         ),
     ],
 )

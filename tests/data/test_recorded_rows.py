@@ -88,20 +88,14 @@ def test_rows_before_and_behind_those_recorded_and_other_series_change_nothing()
     assert not recorded.same(short, np.arange(3)).any() and recorded.same(short, np.arange(3), "val").all()
 
 
-def test_it_comes_back_from_a_checkpoint_and_anything_else_is_refused():
+def test_it_comes_back_from_a_checkpoint_and_is_of_so_many_series():
     frame = panel()
     recorded = RecordedRows.of(frame, splits(frame))
     state = recorded.state()
     again = RecordedRows.from_state(state, 3)
     assert again.same(frame, np.arange(3)).all() and again.ends.tolist() == LENGTHS.tolist()
-    for changes, count in (
-        ({}, 2),
-        ({"first": state["first"].float()}, 3),
-        ({"train": state["train"][:, :2]}, 3),
-        ({"train": -state["train"]}, 3),
-    ):
-        with pytest.raises(ValueError, match=r"is not of|must hold"):
-            RecordedRows.from_state({**state, **changes}, count)
+    with pytest.raises(ValueError, match="is not of 2 series"):
+        RecordedRows.from_state(state, 2)
 
 
 @pytest.mark.slow

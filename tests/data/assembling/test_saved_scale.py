@@ -123,33 +123,11 @@ def test_a_million_series_take_no_list_of_parts():
     assert {name for name, part in state.items() if isinstance(part, torch.Tensor)} == {"ids", "mean", "std"}
 
 
-def naive_state(**changes):
-    return naive_of(panel(["x", "y", "z"])).state() | changes
-
-
-DAMAGES = {
-    "made by 'shop'": {"how": "shop"},
-    "an id twice": {"ids": torch.tensor([*b"x\nx\nz"], dtype=torch.uint8)},
-    "ids of uint8": {"ids": torch.zeros(3)},
-    "mean and std of float64": {"mean": torch.zeros(3, 2)},
-    "no UTF-8": {"ids": torch.tensor([0xFF], dtype=torch.uint8)},
-    r"shapes \(3, 2\) and \(3, 2\) for 2 ids": {"ids": torch.tensor([*b"x\ny"], dtype=torch.uint8)},
-    r"shapes \(3, 2\) and \(1, 2\)": {"std": torch.ones(1, 2, dtype=torch.float64)},
-    "deviations above 0": {"std": torch.zeros(3, 2, dtype=torch.float64)},
-    "finite means": {"mean": torch.full((3, 2), np.nan, dtype=torch.float64)},
-    "a number beyond 1e[+]150": {"std": torch.full((3, 2), 1e151, dtype=torch.float64)},
-    "naive errors, which has the period 0": {"naive": naive_state(period=0)},
-    r"naive errors, which must hold finite .* of the shape \(3, 1\)": {"naive": naive_state(absolute=torch.ones(2, 1))},
-    "from 0 on, of the shape": {"naive": naive_state(squared=-torch.ones(3, 1, dtype=torch.float64))},
-}
-
-
-@pytest.mark.parametrize("message", DAMAGES)
-def test_a_damaged_scale_is_refused_with_what_is_wrong(message):
+def test_a_scale_of_other_series_is_refused():
     frame = panel(["x", "y", "z"])
     state = saved_of(fitted(frame), frame).state()
-    with pytest.raises(ValueError, match=message):
-        from_state({**state, **DAMAGES[message]})
+    with pytest.raises(ValueError, match=r"shapes \(3, 2\) and \(3, 2\) for 2 ids"):
+        from_state({**state, "ids": torch.tensor([*b"x\ny"], dtype=torch.uint8)})
 
 
 def test_a_trained_series_has_the_naive_errors_of_its_train_rows_and_a_new_one_its_own():
@@ -175,12 +153,3 @@ def test_scaled_by_seasonal_differences_an_unseen_series_has_its_own():
     found = saved.scaler(other, context=7)
     assert found.own.tolist() == [True, False, False, False, False]
     assert found.std[0] == 6.0 and np.array_equal(found.std[1:], scaler.std[1:]) and found.period == 3
-
-
-def test_a_saved_season_must_be_a_number_of_steps():
-    frame = made_panel()
-    rows = TargetRows(frame.offsets[:-1], frame.offsets[1:])
-    state = saved_of(scales_of(frame, "season", rows, context=11, period=3), frame).state()
-    for period in (None, 0, "3"):
-        with pytest.raises(ValueError, match=r"has the period .*, which must be a number of steps"):
-            one_column(state | {"period": period})
