@@ -45,7 +45,7 @@ REFITS = {
 }
 WINDOWS = {"expanding": "all rows before it", "sliding": "as many rows as the first"}
 STYLES = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))
-UNITS = "in standard deviations of the rows before the first forecast"
+UNITS = "in standard deviations of the train rows of the first model"
 
 
 class PageContent(NamedTuple):

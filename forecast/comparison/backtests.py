@@ -177,7 +177,7 @@ def printed(document: Backtest) -> str:
     names = [MODEL, *rivals(document)]
     heads = [f"{label(str(document['model']))} (the model)", *(baseline_name(name) for name in names[1:])]
     folds = document["by_fold"]
-    lines = [f"MSE by fold, in standard deviations of the rows before the first; {len(folds)} folds", ""]
+    lines = [f"MSE by fold, in standard deviations of the train rows of the first model; {len(folds)} folds", ""]
     shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
     body = [[fold["cutoff"], *(short_number(errors_in(fold, name)["mse"]) for name in names)] for fold in shown]
     lines += aligned(["made from", *heads], body)

@@ -88,11 +88,13 @@ def test_each_refit_learns_from_all_rows_before_its_forecast(refitted):
         assert {name: list(splits[name]) for name in expected} == expected
 
 
-def test_errors_are_those_of_a_slow_loop_and_of_the_folds_own_run(refitted):
+def test_errors_are_those_of_a_slow_loop_in_the_unit_that_the_page_names_and_of_the_folds_own_run(refitted):
     folder, table, document = refitted
     scale = saved_scales(folder).iloc[0]
     train = series().iloc[: CUTOFFS[0] + 1 - int(0.125 * (CUTOFFS[0] + 1))].to_numpy()
     assert scale["std"] == pytest.approx(train.std())
+    page = (folder / "report.html").read_text()
+    assert "in standard deviations of the train rows of the first model" in page
     period = json.loads((folder / "folds/fold-0/metrics.json").read_text())["mase_scale"]["period"]
     assert scale["naive"] == pytest.approx(np.abs(train[period:] - train[:-period]).mean())
     for name, column in {"model": "forecast", **dict(zip(BASELINES, BASELINES, strict=True))}.items():
