@@ -16,6 +16,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
+from forecast.data.writing import ENDINGS
 from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.evaluation.predict import FEW_ROWS
@@ -89,6 +90,9 @@ def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list
     before = read_part(outputs[0])
     ours = settings.overwrite or (before is not None and before.shard == shard)
     like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"
+    namesakes = [read_part(outputs[0].with_suffix(ending)) for ending in ENDINGS]
+    if any(part is not None and part.shard == (1, 1) for part in namesakes):  # the picture is of one of them
+        outputs = outputs[:2]
     keep_others(outputs, ours=ours, key=key, like=like)
 
 

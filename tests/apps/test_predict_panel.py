@@ -113,6 +113,16 @@ def test_a_picture_shows_some_series(folder, tmp_path):
         assert (tmp_path / f"{checkpoint}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_forecast_of_another_ending_replaces_the_picture_of_its_namesake_as_the_tutorial_has_it(folder, tmp_path):
+    predict(folder / "c.ckpt", tmp_path / "forecast.csv")
+    predict(folder / "c.ckpt", tmp_path / "forecast.parquet", f"data.path={folder}/p.csv")
+    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")
+    parts = [tmp_path / f"part{i}.parquet" for i in (1, 2)]
+    for i, part in enumerate(parts, 1):
+        predict(folder / "c.ckpt", part, f"shard={i}/2")
+    call("merge", *parts, "--output", tmp_path / "forecast.parquet")
+
+
 def test_a_forecast_is_the_models_own_of_the_last_rows(folder, tmp_path):
     found = predict(folder / "c.ckpt", tmp_path / "f.csv")
     checkpoint, table = load_checkpoint(folder / "c.ckpt"), long_table()
