@@ -41,8 +41,8 @@ def warn_of_levels(config: RunConfig, split: Split, val: IntArray, lengths: IntA
     val, lengths (S,): how many rows of each series are for validation, and how many there are. command: takes the cure.
     """
     levels = () if config.calibration == "none" else levels_of(config.level)
-    blocks, sizes = int((val // config.pred_len).sum()), {"seq_len": config.seq_len, "pred_len": config.pred_len}
-    if few := too_few(levels, blocks, split, lengths, **sizes, command=command):
+    blocks, seq_len, pred_len = int((val // config.pred_len).sum()), config.seq_len, config.pred_len
+    if few := too_few(levels, blocks, split, lengths, seq_len=seq_len, pred_len=pred_len, command=command):
         log.warning("No intervals of %s", few)
 
 
