@@ -86,11 +86,11 @@ class RefitRecord(TypedDict):
 
 
 class Stacking(TypedDict):
-    """How the mean of an ensemble's members was judged."""
+    """How the mean of an ensemble's members was judged, and each of these."""
 
     error: str
     mean: float
-    best_member: float
+    members: list[float]
     alone: bool | None
 
 

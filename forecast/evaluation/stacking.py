@@ -105,12 +105,6 @@ def stacked(members: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     return weights / weights.sum(1, keepdim=True)
 
 
-def least_of(members: MemberErrors, loss: Loss) -> Float[Tensor, "1 M"]:
-    """All weight to the member that errs least."""
-    losses = member_losses(members, loss)
-    return torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]]
-
-
 def by_step(weights: Float[Tensor, "K M"], members: MemberErrors) -> Float[Tensor, "P M"]:
     """The weights of each step."""
     return weights[blocks_of(members.errors.shape[1], len(weights))]

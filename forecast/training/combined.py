@@ -22,7 +22,6 @@ from forecast.evaluation.stacking import (
     Loss,
     MemberErrors,
     by_step,
-    least_of,
     mean_loss,
     member_errors,
     member_losses,
@@ -91,8 +90,8 @@ def baselines_of(config: RunConfig, data: Prepared, *, checksum: str) -> Mapping
 def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     """Finds the weights of an ensemble, and writes its checkpoint under both names.
 
-    The mean of the members stays where it errs less than the best of them alone does, each weighed, or chosen, on one
-    half of the validation windows and judged on the other, and where these are too few to judge by. Raises UserError
+    The mean of the members stays where it errs less than each of them does, weighed, or trained, by one half of the
+    validation windows and judged on the other, and where these are too few to judge by. Raises UserError
     for runs that do not fit together.
     """
     memory, begin = PeakMemory(), time.perf_counter()
@@ -149,9 +148,9 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
 class Weighing:
     """The weights (K, M) of members, by all validation windows (None) and by each half of them.
 
-    record: of the ensemble, with its members and one block of steps. judged: the errors of the mean and of
-    the best member alone, each on the half of the windows that has not chosen it, and whether that member is to stand
-    alone: None where the windows are too few to say, so that the mean stays; known after `weights`.
+    record: of the ensemble, with its members and one block of steps. judged: the errors of the mean and of each member,
+    in each half of the windows as the other half has chosen them, and whether the best member is to stand alone: None
+    where the windows are too few to say, so that the mean stays; known after `weights`.
     """
 
     def __init__(self, record: Record, members: Sequence[MemberRun], data: Prepared) -> None:
@@ -166,26 +165,22 @@ class Weighing:
         errors |= {half: self.errors(half) if crossed else errors[None] for half in HALVES}
         middle = len(errors[None].errors) // 2 or None  # one window alone is both halves
         own: dict[str | None, slice] = {None: slice(None), HALVES[0]: slice(middle), HALVES[1]: slice(middle, None)}
-        seen = {half: of_half.some(own[half]) for half, of_half in errors.items()}
-        weights = {half: stacked(of_half, self.loss) for half, of_half in seen.items()}
-        alone = {half: least_of(of_half, self.loss) for half, of_half in seen.items()}
+        weights = {half: stacked(of_half.some(own[half]), self.loss) for half, of_half in errors.items()}
         judged = {half: errors[half].some(own[HALVES[1 - number]]) for number, half in enumerate(HALVES)}
-        losses = [
-            sum(mean_loss(of_half, by_step(choice[half], of_half), self.loss) for half, of_half in judged.items())
-            for choice in (weights, alone)
-        ]
-        for member, loss in zip(self.members, member_losses(errors[None], self.loss), strict=True):
+        means = [mean_loss(of_half, by_step(weights[half], of_half), self.loss) for half, of_half in judged.items()]
+        of_members = zip(*(member_losses(of_half, self.loss) for of_half in judged.values()), strict=True)
+        mean, losses = sum(means) / len(judged), [sum(pair) / len(judged) for pair in of_members]
+        for member, loss in zip(self.members, losses, strict=True):
             log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
-        mean, member_alone = (loss / len(judged) for loss in losses)
         few = errors[None].independent < ENOUGH
-        alone_is_better = None if few else not mean < member_alone
-        self.judged = {"error": self.loss, "mean": mean, "best_member": member_alone, "alone": alone_is_better}
+        alone_is_better = None if few else not mean < min(losses)
+        self.judged = {"error": self.loss, "mean": mean, "members": losses, "alone": alone_is_better}
         if few:
             log.info("%d validation windows: too few to judge the mean of the members by.", errors[None].independent)
         if not alone_is_better:
             return weights
         log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")
-        return alone
+        return dict.fromkeys(weights, torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]])
 
     def errors(self, half: str | None) -> MemberErrors:
         """Of the members as that half has chosen them."""

@@ -152,18 +152,23 @@ def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found
     weighed = [row["model"] for row in board(out) if row["weight"]]
     assert weighed and all(f"refit {name} is left out: {reason}" in said for name in weighed)
     assert f"Model: {out / 'checkpoints/best.ckpt'}" in printed
+    until = load_checkpoint(out / "checkpoints/best.ckpt").trained_until
+    learned = f"The model has learned from the rows up to {until}, and not from those after it"
+    assert learned in printed.splitlines()[-3] and learned in (out / "report.html").read_text()
 
 
 def test_a_run_of_seconds_weighs_all_baselines_and_hands_over_a_model_of_all_rows(csv, brief, tmp_path):
-    auto(str(csv), *FAST[:-2], "--minutes", "0.05", "--output", str(tmp_path))
+    printed = auto(str(csv), *FAST[:-2], "--minutes", "0.05", "--output", str(tmp_path))
     rows = {row["model"]: row for row in board(tmp_path)}
     compared = json.loads((tmp_path / "metrics.json").read_text())["baselines"].keys()
     assert {"ridge", "seasonal_naive", *BASELINES} <= compared
-    models = {"closed_form_nlinear", *options("model", but="")}  # of which each baseline is one
+    models = {"closed_form_nlinear", *options("model")}  # of which each baseline is one
     assert all(rows[name]["validation"] > 0 for name in compared & models)
     assert rows["informer_plus"]["reason"] == rows["boosted_trees"]["reason"] == "there was no time for it"
     assert rows["ridge"]["weight"] > rows["seasonal_naive"]["weight"]
-    assert load_checkpoint(tmp_path / "checkpoints/refit.ckpt").trained_until == str(table()["date"].iloc[-1])
+    last = str(table()["date"].iloc[-1])
+    assert load_checkpoint(tmp_path / "checkpoints/refit.ckpt").trained_until == last
+    assert f"The model has learned from the rows up to {last}, the last" in printed.splitlines()[-3]
 
 
 def with_members(run, **seconds):

@@ -224,39 +224,47 @@ ENSEMBLE = {"test": {"scaled": {"mse": 0.55}, "mase": 0.9}, "cost": {"train_seco
 
 
 def test_the_mean_is_chosen_where_it_errs_less_on_rows_that_it_has_not_seen():
-    weighed = {"weights": [0.25, 0.75], "mean": 0.38, "best_member": 0.4, "alone": False}
+    weighed = {"weights": [0.25, 0.75], "mean": 0.38, "members": [0.5, 0.4], "alone": False}
     rows = leaderboard(TWO, {"informer": "no time"}, weighed, ENSEMBLE, error="mse")
     assert [row["model"] for row in rows] == ["weighted_ensemble", "patchtst", "ridge", "informer"]
     assert [row["chosen"] for row in rows] == [True, False, False, False]
     assert rows[-1]["reason"] == "no time" and rows[0]["test"] == 0.55
     said = reason(rows, weighed, error="mse")
-    assert "patchtst 75 %, ridge 25 %" in said and "5.0 % below" in said
+    assert "patchtst 75 %, ridge 25 %" in said and "5.0 % below that of patchtst alone" in said
+
+
+def test_the_table_and_the_sentence_have_the_errors_by_which_the_mean_was_chosen():
+    """By its own member.json patchtst errs 0.4, as its epoch was chosen on those windows."""
+    weighed = {"weights": [0.25, 0.75], "mean": 0.45, "members": [0.5, 0.48], "alone": False}
+    rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
+    assert [row["validation"] for row in rows] == [0.45, 0.48, 0.5] and rows[0]["chosen"]
+    assert "Its MSE is 6.2 % below that of patchtst alone" in reason(rows, weighed, error="mse")
 
 
 def test_of_few_windows_the_reason_says_so():
-    weighed = {"weights": [0.25, 0.75], "mean": 0.41, "best_member": 0.4, "alone": None}
+    weighed = {"weights": [0.25, 0.75], "mean": 0.41, "members": [0.5, 0.4], "alone": None}
     rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
     assert reason(rows, weighed, error="mse").endswith(
-        "The validation windows are too few to choose one of them alone."
+        "The validation windows are too few to choose one of them alone, though patchtst errs less."
     )
 
 
 @pytest.mark.parametrize(("mean", "alone"), [(0.38, False), (0.41, None)])
 def test_a_mean_of_one_member_is_that_member(mean, alone):
-    weighed = {"weights": [1.0, 0.0], "mean": mean, "best_member": 0.4, "alone": alone}
+    weighed = {"weights": [1.0, 0.0], "mean": mean, "members": [0.5, 0.4], "alone": alone}
     rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
     assert [row["model"] for row in rows if row["chosen"]] == ["ridge"]
     assert reason(rows, weighed, error="mse") == "Chosen: ridge alone. In the weighted mean it has all of the weight."
 
 
 def test_no_member_of_a_mean_is_named_with_all_or_none_of_it():
-    weighed = {"weights": [0.997, 0.003], "mean": 0.38, "best_member": 0.4, "alone": False}
+    weighed = {"weights": [0.997, 0.003], "mean": 0.38, "members": [0.5, 0.4], "alone": False}
     said = reason(leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse"), weighed, error="mse")
     assert "the weighted mean of ridge 99.7 %, patchtst 0.3 %." in said
 
 
 def test_else_the_best_member_alone():
-    weighed = {"weights": [0.0, 1.0], "mean": 0.41, "best_member": 0.4, "alone": True}
+    weighed = {"weights": [0.0, 1.0], "mean": 0.41, "members": [0.5, 0.4], "alone": True}
     rows = leaderboard(TWO, {}, weighed, ENSEMBLE, error="mse")
     assert [row["model"] for row in rows] == ["patchtst", "ridge"] and rows[0]["chosen"]
     assert reason(rows, weighed, error="mse").startswith("Chosen: patchtst alone.")

@@ -6,7 +6,6 @@ import torch
 from forecast.evaluation.stacking import (
     MemberErrors,
     by_step,
-    least_of,
     least_weights,
     mean_loss,
     member_losses,
@@ -106,10 +105,6 @@ def test_each_block_of_steps_has_weights_of_its_own():
     noise[:, :2, :, 1] *= 0.01  # of the first block alone
     weights = by_step(stacked(found(noise, independent=10_000), "mse"), found(noise))
     assert weights[0, 1] == weights[1, 1] > weights[-1, 1] + 0.1
-
-
-def test_alone_is_the_member_that_errs_least():
-    assert least_of(found(errors(sizes=(1.0, 0.5, 2.0, 1.0))), "mae").tolist() == [[0, 1, 0, 0]]
 
 
 def test_few_windows_lean_to_members_that_learn_little():

@@ -22,22 +22,25 @@ def leaderboard(
 
     members: what member.json says of each, in the order of `weighed`'s weights. left_out: why others have no figures.
     weighed, ensemble: what the weighing gave, and metrics.json of the ensemble; None without one. error: mse or mae,
-    scaled units, of both columns of figures.
+    scaled units, of both columns of figures; on validation windows those by which the weighing has chosen.
     """
     weights = dict(zip(members, weighed["weights"], strict=True)) if weighed is not None else {}
+    losses = (
+        [figures["val"]["scaled"][error] for figures in members.values()] if weighed is None else weighed["members"]
+    )
     alone = weighed is None or bool(weighed.get("alone")) or sum(weight > 0 for weight in weights.values()) == 1
     best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
     rows: list[BoardRow] = [
         {
             "model": name,
-            "validation": figures["val"]["scaled"][error],
+            "validation": loss,
             "test": figures["test"]["scaled"][error],
             "mase": figures["test"].get("mase"),
             "seconds": figures["seconds"],
             "chosen": alone and name == best,
             "weight": weights.get(name),
         }
-        for name, figures in members.items()
+        for (name, figures), loss in zip(members.items(), losses, strict=True)
     ]
     if not alone and weighed is not None and ensemble is not None:
         rows.append(
@@ -75,15 +78,13 @@ def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> 
         # a decimal where a whole number would show a share as 0 or 100 %
         decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
         named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
+        loss, best = min((row["validation"] or 0.0, row["model"]) for row in rows if row.get("weight") is not None)
+        said = f"Chosen: the weighted mean of {named}."
         if weighed["alone"] is None:
-            return (
-                f"Chosen: the weighted mean of {named}. The validation windows are too few to choose one of them alone."
-            )
-        gain = 100 * (1 - weighed["mean"] / weighed["best_member"])
-        return (
-            f"Chosen: the weighted mean of {named}. Its {error.upper()} is {gain:.1f} % below that of the best member "
-            f"alone, {judged}."
-        )
+            less = f", though {best} errs less" if loss < weighed["mean"] else ""
+            return f"{said} The validation windows are too few to choose one of them alone{less}."
+        gain = 100 * (1 - weighed["mean"] / loss)
+        return f"{said} Its {error.upper()} is {gain:.1f} % below that of {best} alone, {judged}."
     judged_rows = [row for row in rows if row["validation"] is not None]
     if len(judged_rows) == 1:
         return f"Chosen: {chosen['model']}, as no other model could be trained in the time."

@@ -38,7 +38,7 @@ from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_ru
 from forecast.run_folder.lock import LOCK, hold, release
 from forecast.run_folder.shapes import BoardRow, Metrics, is_many
 from forecast.text.overrides import hydra_value
-from forecast.text.terminal import say
+from forecast.text.terminal import listed, say
 
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
 START, LAST = 6.0, 4.0
@@ -135,7 +135,8 @@ class Auto:
                 self.look_back()
                 self.explain(figures)
                 forecast = self.forecast()
-                rows, why = self.write_board(figures, weighed, forecast)
+                end = self.training_end(figures, weighed, forecast)
+                rows, why = self.write_board(figures, weighed, forecast, end)
         except Unusable:
             self.budget.forget()
             raise
@@ -148,6 +149,7 @@ class Auto:
         judged = verdict(self.metrics(), "test") if weighed is not None else []
         for sentence in judged:
             say(sentence)
+        say(end)
         files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
         if forecast.error:
             del files["Forecast"]
@@ -284,9 +286,7 @@ class Auto:
     def weigh(self, names: list[str]) -> Weighed | None:
         """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
         if "weighed" in self.kept and self.kept.get("runs") == names:
-            kept = self.kept["weighed"]
-            if len(kept["weights"]) == len(names) and (kept["alone"] is not False or kept["best_member"] > 0):
-                return kept
+            return self.kept["weighed"]
         outcome = self.step(
             "ensemble",
             "weigh",
@@ -386,18 +386,34 @@ class Auto:
             words.append(f"level={hydra_value(levels)}")
         if self.task.future is not None:
             words.append(f"future={self.task.future}")
-        return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), overrides=words)
+        step: dict[str, object] = {"overrides": words, "checkpoint": self.final()}
+        return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), **step)
+
+    def training_end(self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended) -> str:
+        """Up to which row the model of the forecast has learned, in a sentence."""
+        if forecast.error:
+            return "The model has made no forecast."
+        until = f"The model has learned from the rows up to {forecast.value['trained_until']}"
+        if self.final().name != "refit.ckpt":
+            return f"{until}, and not from those after it: it could not be trained once more on all rows."
+        weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
+        members = [self.members / name for name, weight in weights if weight > 0]
+        lacking = [folder.name for folder in members if not checkpoint_path(folder, "refit").is_file()]
+        return f"{until}, the last{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
 
     def write_board(
-        self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended
+        self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended, end: str
     ) -> tuple[list[BoardRow], str]:
-        """leaderboard.json, and the page with it; returns the rows, and why that model was chosen."""
+        """leaderboard.json, and the page with it; returns the rows, and why that model was chosen.
+
+        end: what is said of the last row learned from.
+        """
         ensemble = self.metrics() if weighed is not None else None
         rows = leaderboard(figures, self.left_out(), weighed, ensemble, error=self.error)
         why = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            board = {"rows": rows, "error": self.error, "reason": why}
+            board = {"rows": rows, "error": self.error, "reason": f"{why} {end}"}
             of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)

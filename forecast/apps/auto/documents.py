@@ -73,15 +73,15 @@ class MemberFigures(TypedDict):
 class Weighed(TypedDict):
     """What the checkpoint of the ensemble says of itself. weights: one for each member.
 
-    mean, best_member: the `error` of the weighted mean and of the best member, on the half of the validation windows
-    that did not choose it. alone: whether that member is used in place of the mean; None: too few windows to say.
+    mean, members: the `error` of the weighted mean and of each member, on the half of the validation windows that did
+    not choose it. alone: whether the best of these is used in place of the mean; None: too few windows to say.
     few: which intervals they are too few for, and the words of the command that give them.
     """
 
     weights: list[Annotated[float, Ge(0)]]
     error: str
     mean: NotNegative
-    best_member: NotNegative
+    members: list[NotNegative]
     alone: bool | None
     few: str
 

@@ -194,8 +194,8 @@ def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
     )
 
 
-def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
-    """Writes the forecast; returns what `forecast predict --json` prints."""
+def forecast_file(overrides: Sequence[str], checkpoint: Path) -> dict[str, object]:
+    """Writes the forecast; returns what `forecast predict --json` prints, and the last row learned from."""
     answers: list[Answer | None] = []
 
     def forecast(cfg: DictConfig) -> None:
@@ -205,4 +205,4 @@ def forecast_file(overrides: Sequence[str]) -> dict[str, object]:
     answer = answers[0]
     assert answer is not None, "predict answers"
     document: dict[str, object] = json.loads(json.dumps(answer.document, default=str))
-    return document
+    return {**document, "trained_until": load_checkpoint(checkpoint).trained_until}
