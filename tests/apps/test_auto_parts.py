@@ -115,14 +115,6 @@ def test_where_nothing_is_trained_another_request_begins_anew(tmp_path):
     assert {path.name for path in (tmp_path / "members").iterdir()} == {"auto.json", "patchtst.log"}
 
 
-def test_a_block_that_takes_long_counts_while_it_is_at_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("forecast.apps.auto.budget.WRITTEN", 0.05)
-    one = Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
-    with one.counting():
-        time.sleep(0.5)
-        assert json.loads((tmp_path / "members" / "auto.json").read_text())["seconds"] > 0.3
-
-
 def test_a_state_that_nobody_can_read_is_refused(tmp_path):
     (tmp_path / "members").mkdir()
     (tmp_path / "members" / "auto.json").write_text(json.dumps({"request": {"a": 1}}))

@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from forecast.apps.auto.documents import AutoState
@@ -97,23 +94,6 @@ class Budget:
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
             write_json(self.path, {"request": self.request, "seconds": self.passed})
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Notes the time while the block, which does not, is at work."""
-        ended = threading.Event()
-
-        def count() -> None:
-            while not ended.wait(WRITTEN):
-                self.note()
-
-        thread = threading.Thread(target=count, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
 
     def forget(self) -> None:
         """Removes what was begun, but for its logs: the next command, corrected or not, begins anew."""

@@ -106,9 +106,8 @@ class Auto:
             release(self.members)
             raise
         try:
-            with self.budget.counting():
-                self.task: AutoTask = find_task(arguments)
-                check_known(self.task)
+            self.task: AutoTask = find_task(arguments)
+            check_known(self.task)
         except BaseException:  # what it refuses leaves nothing that the corrected command would meet
             if self.budget.is_new:
                 self.budget.forget()
