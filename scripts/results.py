@@ -1,8 +1,8 @@
-"""Writes docs/results.md and a table in README.md. Usage: python scripts/results.py [--check] [--help]
+"""Writes docs/results.md, and a table in README.md and which_model.md. Usage: python scripts/results.py [--check]
 
 From results/runs.jsonl (forecast reproduce), results/published.csv, results/notes.yaml, results/wins.yaml, and the
 comparisons in results/NAME/report.md (forecast report FOLDER --to results/NAME). Nothing in docs/results.md, or
-between the two marks in README.md, is written by hand.
+between the two marks in the other two, is written by hand.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import yaml
@@ -18,8 +19,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 DOCUMENT = ROOT / "docs" / "results.md"
 README = ROOT / "README.md"
-# The table stands between these two lines of README.md.
-BEGIN, END = "<!-- made by scripts/results.py -->", "<!-- until here -->"
+WHICH_MODEL = ROOT / "docs" / "which_model.md"
 INTRODUCTION = """# Results
 
 Made by `python scripts/results.py` from results/; not written by hand.
@@ -33,7 +33,7 @@ where ours are lower, the commit in brackets. Settings were chosen on validation
 alone, so that DE, BE and FR [chose nothing](experiments.md#three-markets-that-chose-nothing). The figure of
 `forecast auto` is of what it hands over, which has learned
 [up to its origin](experiments.md#what-the-forecast-of-auto-errs-learned-up-to-its-origin); for ETT, BE and FR of what
-it judges, held out from the validation rows on."""
+it judges, held out from the validation rows on. NN5 is not yet scaled as in others' tables."""
 COMMANDS = """Their commands. FOLDER has the files, X_before.csv is the file of X without the rows to be forecast (20
 days of prices, 56 of NN5), DAY.csv has the forecasts that are known of the day after the file; the files of BE and FR
 are not in our data. ETT: the mean of the four lengths. Commands are typed as of today."""
@@ -48,15 +48,14 @@ def main() -> None:
 
     from forecast.errors import UserError
     from forecast.files import write_text
+    from studies.documents.blocks import fill_made_part
 
     try:
-        before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
+        rows, maker = read_wins(RESULTS), "scripts/results.py"
         texts = {
             DOCUMENT: document(RESULTS),
-            README: "\n".join(
-                [f"{before}{BEGIN}", *where_it_wins(read_wins(RESULTS), ON_FIRST_SCREEN), f"{END}{after}"]
-            ),
+            README: fill_made_part(README, maker, where_it_wins(rows, ON_FIRST_SCREEN)),
+            WHICH_MODEL: fill_made_part(WHICH_MODEL, maker, where_it_wins(rows)),
         }
     except UserError as error:
         sys.exit(str(error))
@@ -116,8 +115,14 @@ def made_with(lines: list[dict]) -> str:  # type: ignore[type-arg]
 
 
 def read_wins(results: Path) -> list[dict[str, Any]]:
-    """The rows of wins.yaml, which says what they are."""
-    return list(yaml.safe_load((results / "wins.yaml").read_text(encoding="utf-8")))
+    """The rows of wins.yaml, which says what they are, with the means that it names."""
+    rows: list[dict[str, Any]] = yaml.safe_load((results / "wins.yaml").read_text(encoding="utf-8"))
+    for row in rows:
+        parts = [part for part in rows if part["data"] in row.get("mean_of", ())]
+        for who in ("recipe", "auto") if parts else ():
+            mean = geometric_mean(float(part[who]["figure"]) for part in parts)
+            row[who] = {"figure": f"{mean:.3f}", "named": short(parts[0]["recipe"])}
+    return rows
 
 
 def where_it_wins(rows: list[dict[str, Any]], shown: int | None = None) -> list[str]:
@@ -129,20 +134,19 @@ def where_it_wins(rows: list[dict[str, Any]], shown: int | None = None) -> list[
 
     table, behind = [["data, error", "recipe", "`forecast auto`", "best of others"]], []
     for row in rows:
-        best, whose = row["best"]
+        best = row.get("best", [])
         ours = {who: row[who] for who in ("recipe", "auto") if who in row}
-        ahead = [who for who, run in ours.items() if float(run["figure"]) < float(best)]
+        ahead = [who for who, run in ours.items() if best and float(run["figure"]) < float(best[0])]
         bold = {who: "**" if who in ahead else "" for who in ours}
-        cells = {who: f"{bold[who]}{run['figure']}{bold[who]} ({run['commit']})" for who, run in ours.items()}
+        commits = {who: f" ({run['commit']})" if "commit" in run else "" for who, run in ours.items()}
+        cells = {who: f"{bold[who]}{run['figure']}{bold[who]}{commits[who]}" for who, run in ours.items()}
         recipe = f"`{short(row['recipe'])}` {cells['recipe']}"
-        table.append([f"{row['data']}, {row['error']}", recipe, cells.get("auto", "-"), f"{best}, {whose}"])
-        behind += [] if ahead else [row["data"]]
+        table.append([f"{row['data']}, {row['error']}", recipe, cells.get("auto", "-"), ", ".join(best) or "-"])
+        behind += [row["data"]] if best and not ahead else []
     return [
-        "",
         *markdown(table if shown is None else table[: 1 + shown], left=2),
         "",
         f"Behind in every run: {', '.join(behind)}.",
-        "",
     ]
 
 
@@ -157,7 +161,7 @@ def section_of_wins(rows: list[dict[str, Any]]) -> list[str]:
 
     table = [["data", "error", "commit", "command"]]
     for row in rows:
-        runs = [row[who] for who in ("recipe", "auto") if who in row]
+        runs = [row[who] for who in ("recipe", "auto") if "command" in row.get(who, ())]
         table += [
             [row["data"], f"{run['figure']} {row['error']}", run["commit"], f"`{run['command']}`"] for run in runs
         ]
@@ -165,7 +169,9 @@ def section_of_wins(rows: list[dict[str, Any]]) -> list[str]:
         "## Where it wins, where it loses",
         "",
         WINS,
+        "",
         *where_it_wins(rows),
+        "",
         COMMANDS,
         "",
         *markdown(table, left=4),

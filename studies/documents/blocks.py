@@ -24,6 +24,7 @@ BEGIN, END = "<!-- made by ", "<!-- until here -->"
 MADE_PARTS = {
     "README.md": "scripts/results.py",
     "docs/performance.md": "scripts/performance.py",
+    "docs/which_model.md": "scripts/results.py",
     "docs/wild.md": "scripts/wild_files.py",
     "docs/intervals.md": "scripts/intervals.py",
 }
