@@ -17,7 +17,6 @@ from forecast.apps import predict as predict_command
 from forecast.apps.common import scoring as command
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.catalog import file_md5
 from forecast.data.forecast_files import beside
 from forecast.data.sources import CsvSource
 from forecast.evaluation import predict as core
@@ -397,44 +396,6 @@ def test_json_has_the_rows_of_a_few_series_and_the_counts_of_many(folder, tmp_pa
     assert few["rows"][0] == {"shop": "s0", "day": "2024-03-01", **written.iloc[0, 2:].to_dict()}
     monkeypatch.setattr(predict_command, "FEW_ROWS", 59)
     assert answer()["rows"] is None
-
-
-def test_merge_says_in_a_sentence_what_is_odd_in_parts_of_strangers(folder, tmp_path, capsys, small):
-    for ending in (".csv", ".parquet"):
-        parts = [tmp_path / f"{i}{ending}" for i in (1, 2)]
-        for i, part in enumerate(parts, start=1):
-            predict(folder / "c.ckpt", part, f"shard={i}/2")
-        own = [(part.read_bytes(), json.loads(beside(part).read_text())) for part in parts]
-        whole = tmp_path / "whole"
-        whole.mkdir(exist_ok=True)
-        for name, (content, said) in {
-            "no ending": (None, {"ending": None}),
-            "an ending of another type": (None, {"ending": ["x"]}),
-            "no count": (None, {"left_out": None}),
-            "a text for a count": (None, {"unseen": "\x1b"}),
-            "a long text": (None, {"checkpoint": "z" * 100_000}),
-            "a long key": (None, {"z" * 100_000: 1}),
-            "a head beyond the file": (None, {"head": 2**62}),
-            **({} if ending == ".csv" else {"no Parquet": (b"PAR1", {}), "cut": (own[1][0][:-9], {})}),
-            **({} if ending == ".csv" else {"other columns": (other_columns(tmp_path), {})}),
-        }.items():
-            document = {**own[1][1], "run": {**own[1][1]["run"], **said}}
-            document |= {"head": document["run"].pop("head", document["head"])}
-            document["run"] = {key: value for key, value in document["run"].items() if value is not None}
-            parts[1].write_bytes(content or own[1][0])
-            beside(parts[1]).write_text(json.dumps({**document, "md5": file_md5(parts[1])}))
-            text = refusal(capsys, "merge", *parts, "--output", whole / f"f{ending}")
-            assert text.count("\n") == 1 and len(text) < 1200 and str(parts[1]) in text, name
-            assert not list(whole.iterdir()), name
-        parts[1].unlink()
-        os.mkfifo(parts[1])
-        beside(parts[1]).write_text(json.dumps(own[1][1]))
-        assert "is not what it was when" in refusal(capsys, "merge", *parts, "--output", whole / f"f{ending}")
-
-
-def other_columns(folder):
-    pd.DataFrame({"x": ["a"]}).to_parquet(folder / "other.parquet")
-    return (folder / "other.parquet").read_bytes()
 
 
 def test_from_python_a_long_table_goes_in_and_a_long_table_comes_out(folder, tmp_path):

@@ -79,12 +79,12 @@ def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> 
         decimals = 0 if shares[-1][0] > 0.005 and shares[0][0] < 0.995 else 1
         named = ", ".join(f"{name} {100 * share:.{decimals}f} %" for share, name in shares)
         loss, best = min((row["validation"] or 0.0, row["model"]) for row in rows if row.get("weight") is not None)
-        said = f"Chosen: the weighted mean of {named}."
+        choice = f"Chosen: the weighted mean of {named}."
         if weighed["alone"] is None:
             less = f", though {best} errs less" if loss < weighed["mean"] else ""
-            return f"{said} The validation windows are too few to choose one of them alone{less}."
+            return f"{choice} The validation windows are too few to choose one of them alone{less}."
         gain = 100 * (1 - weighed["mean"] / loss)
-        return f"{said} Its {error.upper()} is {gain:.1f} % below that of {best} alone, {judged}."
+        return f"{choice} Its {error.upper()} is {gain:.1f} % below that of {best} alone, {judged}."
     judged_rows = [row for row in rows if row["validation"] is not None]
     if len(judged_rows) == 1:
         return f"Chosen: {chosen['model']}, as no other model could be trained in the time."
