@@ -7,7 +7,6 @@ import pytest
 from forecast.apps.tune import studies
 from forecast.apps.tune.studies import SharedStudy
 from forecast.config.space import Choices, Range
-from forecast.errors import UserError
 from forecast.training.trial import Outcome
 
 SPACE = {"optim.lr": Range(low=1e-4, high=1e-1, log=True), "n": Range(low=1, high=9), "c": Choices((None, "a", True))}
@@ -124,11 +123,3 @@ def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):
     assert len(study.trials) == 1 and journal.read_bytes().startswith(whole + b'{"op_code":')
     run(study)
     assert all(json.loads(line) for line in journal.read_text().splitlines())
-
-
-@pytest.mark.parametrize("content", ["mine\n", "[1]\n"])
-def test_a_file_that_is_no_journal_is_left_as_it_is(content, tmp_path):
-    (tmp_path / "journal.log").write_text(content)
-    with pytest.raises(UserError, match=r"journal\.log is no journal of a study .*: choose another folder"):
-        joined(tmp_path)
-    assert (tmp_path / "journal.log").read_text() == content

@@ -5,10 +5,9 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import optuna
@@ -17,22 +16,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
-from typing_extensions import Required, TypedDict
 
 from forecast.apps.tune.search import JOURNAL, LOCK
 from forecast.config.space import Choices, Point, Range, Space
-from forecast.documents import (
-    Count,
-    DocumentError,
-    NotNegative,
-    bare_name,
-    checked,
-    fitting,
-    parse_json,
-    read_content,
-)
+from forecast.documents import DocumentError, fitting, read_content
 from forecast.errors import UserError
 from forecast.run_folder.lock import hold, in_use, release
 from forecast.training.trial import Outcome
@@ -45,47 +34,6 @@ SECONDS = "seconds"  # an attribute of the study
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
 KILLED = "its process was killed"
-
-
-class Operation(TypedDict, total=False):
-    """A line of Optuna's journal: what was done, in the numbers of its enums."""
-
-    op_code: Required[Literal[0, 2, 3, 4, 5, 6, 7, 8, 9]]
-    worker_id: Required[str]
-    study_id: Count
-    study_name: str
-    directions: list[Literal[0, 1, 2]]
-    trial_id: Count
-    state: Literal[0, 1, 2, 3, 4]
-    value: float | None
-    values: list[float] | None
-    datetime_start: str | None
-    datetime_complete: str | None
-    distributions: dict[str, str]
-    params: dict[str, float]
-    param_name: str
-    param_value_internal: float
-    distribution: str
-    step: Count
-    intermediate_value: float
-    intermediate_values: dict[str, float]
-    user_attr: dict[str, object]
-    user_attrs: dict[str, object]
-    system_attr: dict[str, object]
-    system_attrs: dict[str, object]
-
-
-class TrialAttributes(TypedDict, total=False):
-    """What `SharedStudy` notes of a trial."""
-
-    process: str
-    same_as: Count
-    seconds: NotNegative
-    epochs: Count
-    error: float
-    cut: bool
-    reason: str
-    stopped: bool
 
 
 class SeededByTrial(BaseSampler):
@@ -166,7 +114,6 @@ class SharedStudy:
                 sampler=SeededByTrial(seed),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
             )
-            _check_study(self.study, self.distributions, folder / JOURNAL)
         self.before = self.seconds_spent()
 
     @contextmanager
@@ -315,41 +262,9 @@ def _journal(path: Path) -> Iterator[None]:
 
 
 def _mend(journal: Path) -> None:
-    """Cuts off a last line that a killed process or a full disk left half written; the lines before it are whole.
-
-    Raises DocumentError for a file that is no journal.
-    """
-    content = read_content(journal)
-    if content is None:
-        return
-    kept = content[: content.rfind(b"\n") + 1]
-    if len(kept) < len(content):
+    """Cuts off a last line that a killed process or a full disk left half written; the lines before it are whole."""
+    content = read_content(journal) or b""
+    kept = content.rfind(b"\n") + 1
+    if kept < len(content):
         with journal.open("rb+") as file:
-            file.truncate(len(kept))
-    for number, line in enumerate(kept.splitlines(), start=1):
-        parse_json(f"{journal}, line {number}", line, Operation)
-
-
-def _check_study(study: Study, distributions: Mapping[str, BaseDistribution], journal: Path) -> None:
-    """Raises DocumentError, or ValueError, unless a study was left by this command, with this space.
-
-    What a trial has drawn becomes overrides of a training, so that it must be of the space.
-    """
-    if study.directions != [StudyDirection.MINIMIZE]:
-        raise DocumentError(journal, "it is of a study of something else")
-    checked(journal, study.user_attrs, dict[Literal["seconds"], NotNegative])
-    for trial in study.get_trials(deepcopy=False):
-        known = checked(journal, trial.user_attrs, TrialAttributes)
-        bare_name(known.get("process", NAME))
-        for key, value in trial.system_attrs.get("fixed_params", {}).items():
-            if key not in distributions or not distributions[key]._contains(distributions[key].to_internal_repr(value)):
-                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
-        for key, drawn in trial.distributions.items():
-            if distributions.get(key) != drawn or not drawn._contains(drawn.to_internal_repr(trial.params[key])):
-                raise DocumentError(journal, f"trial {trial.number} is not of the search space")
-        needed = {TrialState.COMPLETE: ("seconds", "epochs", "error"), TrialState.FAIL: ("reason",)}
-        lacking = [] if "same_as" in known else [name for name in needed.get(trial.state, ()) if name not in known]
-        if trial.state == TrialState.COMPLETE and (trial.value is None or trial.params.keys() != distributions.keys()):
-            lacking = ["value"]
-        if lacking:
-            raise DocumentError(journal, f"trial {trial.number} has no {lacking[0]}: a line is lost")
+            file.truncate(kept)
