@@ -11,11 +11,8 @@ from program import call, refusal
 
 from forecast.apps.forecaster import Forecaster
 from forecast.checkpoint.load import load_checkpoint
-from forecast.errors import UserError
-from forecast.evaluation.conformal import CALIBRATION
 from forecast.evaluation.scored_intervals import windows_needed
 from forecast.training import calibrated
-from forecast.training.calibrated import write_entry
 from forecast.training.cross_fit import half_means
 
 ROWS, P = 1201, 5
@@ -194,27 +191,6 @@ def test_a_checkpoint_without_intervals_says_so(tmp_path, capsys):
     assert "coverage" not in metrics["test"] and not (run / "reliability.png").exists()
     said = refusal(capsys, "predict", f"ckpt_path={best(run)}", "level=[80]", f"output={tmp_path}/f.csv")
     assert "has no calibrated intervals" in said and "Leave level out" in said
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("targets", ["wind", "load"], "targets is ['wind', 'load'] instead of ['load', 'wind']"),
-        ("margins", torch.zeros(2, P, 3), "margins has the shape (2, 5, 3)"),
-        ("margins", None, "margins is a NoneType"),
-        ("levels", [95.0, 80.0], "must be per cents, ascending"),
-        ("typical", torch.full((2,), torch.nan), "typical must hold finite numbers"),
-        ("period", 0, "period is 0"),
-    ],
-)
-def test_a_calibration_of_something_else_is_refused(ridge, tmp_path, key, value, words):
-    run, _ = ridge
-    path = tmp_path / "c.ckpt"
-    path.write_bytes(best(run).read_bytes())
-    write_entry(path, CALIBRATION, {**load_checkpoint(path).record.calibration, key: value})
-    with pytest.raises(UserError) as refused:
-        load_checkpoint(path)
-    assert words in str(refused.value)
 
 
 def test_a_target_with_the_name_of_an_end_is_refused(tmp_path, capsys):

@@ -14,7 +14,6 @@ from forecast.apps.common.results import evaluate_checkpoint
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.split import LastSplit
-from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, fitting_rows, make_baselines, window_shape
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.ridge import Ridge
@@ -59,16 +58,6 @@ def test_the_saved_one_forecasts_what_the_model_does(shifted, tmp_path):
     assert saved.look_back == model.look_back
     batch = data.windows("val", look_back=model.look_back).__getitems__(range(9))
     torch.testing.assert_close(saved(*batch[:3]), model(*batch[:3]), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("entry, shape", [("ridge_effect", (3, 5, 20)), ("ridge_weight", (5, 9))])
-def test_weights_of_other_shapes_are_refused(shifted, tmp_path, entry, shape):
-    keys = ["model=dlinear", "data=csv", f"data.path={shifted}", "data.target=[y,x]", "data.known=[a]", *LENGTHS]
-    content = torch.load(path := write_untrained(tmp_path / "some.ckpt", *keys), weights_only=True)
-    content["forecast"][entry] = torch.zeros(shape)
-    torch.save(content, path)
-    with pytest.raises(UserError, match=rf"forecast\.{entry} has the shape"):
-        load_checkpoint(path)
 
 
 def test_of_a_panel_it_is_fitted_to_whole_windows_alone_and_finds_the_column():

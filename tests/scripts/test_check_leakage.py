@@ -78,16 +78,12 @@ def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check
         ({"test": [560, 999]}, "its split test goes beyond the 700 rows of demo. Use another checkpoint of its run"),
         ({"test": [560, 564]}, "4 are for the test, but one window needs 5 (pred_len 5)"),
         ({"train": [0, 20]}, "20 are for training, but one window needs 24 (seq_len 19 + pred_len 5)"),
-        ({"train": None}, "its entry forecast.series.rows.train is missing"),
     ],
 )
 def test_splits_that_the_data_do_not_have_are_refused(best, check, tmp_path, splits, says):
     def change(record):
         ((name, ends),) = splits.items()
-        if ends is None:
-            del record["series"]["rows"][name]
-        else:
-            record["series"]["rows"][name][0, :2] = torch.tensor(ends)
+        record["series"]["rows"][name][0, :2] = torch.tensor(ends)
 
     status, lines, (message,) = check(changed(best, tmp_path, change))
     assert (status, lines) == (1, []) and says in message
