@@ -192,6 +192,7 @@ def onnx_of(folder, *choice, sizes=SIZES, format="onnx"):
 CONVERTED = {
     "dlinear": ["loss=quantile", "loss.levels=[0.1,0.95]"],
     "boosted_trees": [],
+    "smoothing": ["model.seasons=[3,7]", "model.clip=1.5"],
 }
 
 

@@ -127,7 +127,7 @@ def test_on_white_noise_no_model_beats_all_baselines(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ridge", "boosted_trees", "seasonal_naive", "last_value"])
+@pytest.mark.parametrize("name", ["ridge", "smoothing", "boosted_trees", "seasonal_naive", "last_value"])
 def test_it_becomes_a_program_and_passes_the_leakage_check(csv, tmp_path, name, capsys):
     trained(tmp_path / "run", csv, f"model={name}")
     best = tmp_path / "run" / "checkpoints" / "best.ckpt"

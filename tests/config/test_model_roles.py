@@ -11,7 +11,8 @@ from forecast.errors import UserError
 
 CSV = ["data=csv", "data.path=README.md"]
 ATTENDING = "gpt, informer, informer2020, informer_plus, informer_stack, logtrans, patchtst, reformer"
-ALONE = ("dlinear", "nlinear", "last_value", "seasonal_naive", "season_mean", "train_mean", "theta", "ets", "arima")
+NAIVE = ("last_value", "seasonal_naive", "season_mean", "train_mean")
+ALONE = ("dlinear", "nlinear", *NAIVE, "smoothing", "theta", "ets", "arima")
 REFUSED = {
     **{(name, role): "columns" if role != "static" else "facts of a series" for name in ALONE for role in ROLES},
     **{(name, "past"): "columns that are observed beside the targets" for name in ("ridge", "boosted_trees")},

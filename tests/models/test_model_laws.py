@@ -19,7 +19,7 @@ from forecast.models.base import ForecastModel
 # Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.
 FITTED = (
     *("last_value", "seasonal_naive", "season_mean", "train_mean"),
-    *("ridge", "boosted_trees", "theta", "ets", "arima"),
+    *("ridge", "smoothing", "boosted_trees", "theta", "ets", "arima"),
     "weighted_ensemble",
 )
 MODELS = [name for name in options("model") if name not in FITTED]

@@ -24,7 +24,7 @@ FILES = (Path(compose.__file__).parents[2] / "conf" / "model").glob("[!_]*.yaml"
 MODELS = sorted(path.stem for path in FILES if path.stem != "weighted_ensemble")
 PER_WINDOW = ("arima", "ets", "theta")
 NAIVE = ("last_value", "seasonal_naive", "season_mean", "train_mean")
-UNSIZED = ("dlinear", "nlinear", *NAIVE, "ridge", "boosted_trees", *PER_WINDOW)
+UNSIZED = ("dlinear", "nlinear", *NAIVE, "ridge", "smoothing", "boosted_trees", *PER_WINDOW)
 
 
 @pytest.fixture(scope="module")
