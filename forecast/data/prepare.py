@@ -83,6 +83,13 @@ class Prepared:
         return self.scaler.mean[:, columns], self.scaler.std[:, columns]
 
     @property
+    def validation_judges(self) -> bool:
+        """Whether the rows of the test are those of validation, as there are too few for both."""
+        val, test = self.splits.get("val"), self.splits.get("test")
+        same = val is not None and test is not None and np.array_equal(val.first, test.first)
+        return same and np.array_equal(val.stop, test.stop)
+
+    @property
     def context(self) -> int:
         """The rows of its series that must lie before a forecast."""
         return 1 if self.pad else self.seq_len

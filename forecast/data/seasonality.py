@@ -149,11 +149,16 @@ def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season], *, pred_len
     train, val = int(rows * ShareSplit.train), rows - int(rows * ShareSplit.train) - int(rows * ShareSplit.test)
     most = min(train // 4, LONGEST_SEQ_LEN)
     clear = [season.period for season in seasons if season.autocorrelation >= CLEAR]
-    period = max((period for period in clear if 2 * period <= most), default=min(clear, default=1))
-    pred_len = pred_len or _fitting(_calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
-    seq_len = _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period, pred_len), most=most)
+    pred_len = pred_len or _fitting(calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
+    seq_len = look_back(clear, pred_len=pred_len, most=most)
     label_len = label_len_of(seq_len=seq_len, pred_len=pred_len)
     return Lengths(seq_len, label_len, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+
+
+def look_back(periods: Sequence[int], *, pred_len: int, most: int) -> int:
+    """Two of the longest season that is held twice, whole ones near USUAL_SEQ_LEN and pred_len; `most` rows at most."""
+    period = max((period for period in periods if 2 * period <= most), default=min(periods, default=1))
+    return _fitting(period, near=max(USUAL_SEQ_LEN, 2 * period, pred_len), most=most)
 
 
 def label_len_of(*, seq_len: int, pred_len: int) -> int:
@@ -166,11 +171,11 @@ def usual_pred_len(freq: str) -> int:
 
     Whole seasons of the calendar, where it has any: one, or so many that they are at least USUAL_PRED_LEN steps.
     """
-    unit = _calendar_unit(freq)
+    unit = calendar_unit(freq)
     return unit if 2 * unit >= USUAL_PRED_LEN else -(-USUAL_PRED_LEN // unit) * unit
 
 
-def _calendar_unit(freq: str) -> int:
+def calendar_unit(freq: str) -> int:
     """The steps of the longest season that people expect of `freq` and LONGEST_PRED_LEN holds; 1 without one."""
     step = to_offset(freq).n
     usual, names = SEASONS.get(base_frequency(freq), _NO_SEASON)

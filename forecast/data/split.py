@@ -46,6 +46,11 @@ def no_dates(date: pd.Timestamp) -> IntArray:
 class Split(ABC):
     """A rule that cuts series into train, val, test and, if rows are left, tail. The config's check has ranges."""
 
+    @property
+    def validation_judges(self) -> bool:
+        """Whether the rows of val are the test, too, as there are too few for both."""
+        return False
+
     @abstractmethod
     def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
         """The parts of series with so many rows (S,), in time order, none shared."""
@@ -74,6 +79,8 @@ class Split(ABC):
         train, val, test, end = (int(cut[0]) for cut in cuts)
         assert train <= val <= test <= end, f"the parts of {self} share rows"
         parts = {"train": range(train, val), "val": range(val, test), "test": range(test, end)}
+        if self.validation_judges:
+            parts["test"] = parts["val"]
         return parts if end == len(frame) else {**parts, "tail": range(end, len(frame))}
 
 
@@ -149,11 +156,19 @@ class DateSplit(Split):
 
 @dataclass(frozen=True, kw_only=True)
 class LastSplit(Split):
-    """The last rows for the test, those before them for validation: horizons of `horizon` steps (M4: one of each)."""
+    """The last rows for the test, those before them for validation: horizons of `horizon` steps (M4: one of each).
+
+    test=0: the rows of validation are the test, too. val=0 beside it: no row is judged.
+    """
 
     horizon: Positive
-    val: Positive = 1
-    test: Positive = 1
+    val: Annotated[int, at_least(0)] = 1
+    test: Annotated[int, at_least(0)] = 1
+
+    @property
+    def validation_judges(self) -> bool:
+        """Whether no rows are of the test alone."""
+        return not self.test
 
     def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
         """Val and test end with the series; train is what is left before them, perhaps nothing."""
@@ -274,6 +289,8 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
     edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
     parts = map(TargetRows, edges[:-1], edges[1:])
     rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
+    if split.validation_judges:
+        rows["test"] = rows["val"]
     if not (rows[TAIL].stop - rows[TAIL].first >= pred_len).any():
         del rows[TAIL]
     return rows

@@ -47,6 +47,10 @@ EVERY_WINDOW = "all_windows"  # the usual protocol
 TRIAL = (
     "This was a trial (trainer.fast_dev_run): it shows that everything runs, and says nothing of how good the model is."
 )
+SHARED_ROWS = (
+    "There are too few rows for validation and a test: the errors are of the rows that have chosen the model, and it "
+    "errs more on new ones."
+)
 # So many times another error are no longer told in percent.
 MANY_TIMES = 10
 # A mean of the evaluated rows so many standard deviations from that of the train rows is a level that drifts.
@@ -70,7 +74,8 @@ def verdict(metrics: Metrics, split: str) -> list[str]:
     if metrics.get("trial"):
         return [TRIAL]
     bounds = [row for row in baselines if row.key == BOUND]
-    sentences = _in_units(model)
+    sentences = [SHARED_ROWS] if metrics.get("validation_judges") else []
+    sentences += _in_units(model)
     sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
     if flat := block_of(metrics, split).get("flat"):

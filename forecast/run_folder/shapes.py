@@ -310,6 +310,7 @@ class Metrics(TypedDict, total=False):
     evaluated_file: Text
     evaluated_from: str
     scaling: Text
+    validation_judges: bool
     training: Training | None
     same_data: list[str] | None
     train: Block

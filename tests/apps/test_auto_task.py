@@ -39,11 +39,52 @@ def test_the_model_that_check_data_advises_is_no_word_of_the_task(csv):
     assert not [word for word in task.words if word.startswith("model")]
 
 
-def test_a_split_of_ones_own_may_have_a_longer_horizon_than_the_usual_one(csv):
-    with pytest.raises(UserError, match=r"data/split=last data\.split\.val=1 data\.split\.test=1"):
-        find_task(asked(csv, horizon=90))
-    words = find_task(asked(csv, "data/split=last", "data.split.val=1", "data.split.test=1", horizon=90)).words
+def test_a_split_of_ones_own_may_be_another_than_the_one_that_fits(csv):
+    words = find_task(asked(csv, "data/split=last", "data.split.val=1", "data.split.test=2", horizon=90)).words
     assert "pred_len=90" in words and "data.separator=';'" in words
+    cut = {word for word in words if word.startswith(("data/split", "data.split"))}
+    assert cut == {"data/split=last", "data.split.val=1", "data.split.test=2"}
+
+
+def rows_of(name, count, freq, season):
+    steps, noise = np.arange(count), np.random.default_rng(count).normal(size=count)
+    dates = pd.date_range("2015-01-01", periods=count, freq=freq)
+    values = 100 + 0.3 * steps + 10 * np.sin(2 * np.pi * steps / season) + 2 * noise
+    return pd.DataFrame({"series": name, "date": dates, "value": values.round(2)})
+
+
+SHORT = {  # rows, frequency, season and horizon of a series: horizons of validation and of the test, seq_len
+    "36 months": (36, "MS", 12, 12, "1 0", 12),
+    "48 months": (48, "MS", 12, 12, "1 1", 12),
+    "72 months": (72, "MS", 12, 12, "1 1", 12),
+    "20 months": (20, "MS", 12, 6, "1 0", 8),
+    "104 weeks": (104, "W", 52, 13, "1 1", 52),
+    "90 days": (90, "D", 7, 14, "1 1", 21),
+    "30 years": (30, "YS", 8, 5, "1 1", 7),
+    "672 quarter-hours": (672, "15min", 96, 96, "1 1", 192),
+    "20 months, a year ahead": (20, "MS", 12, 12, "0 0", 8),
+    "3 rows": (3, "MS", 12, 12, "0 0", 1),
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_a_horizon_that_was_typed_is_kept_however_few_the_rows_are(tmp_path, case):
+    rows, freq, season, horizon, horizons, seq_len = SHORT[case]
+    rows_of("a", rows, freq, season).drop(columns="series").to_csv(tmp_path / "short.csv", index=False)
+    words = find_task(asked(tmp_path / "short.csv", horizon=horizon)).words
+    val, test = horizons.split()
+    assert {f"pred_len={horizon}", f"data.split.val={val}", f"data.split.test={test}", f"seq_len={seq_len}"} <= {*words}
+
+
+def test_of_a_panel_every_series_has_a_forecast_and_all_that_have_the_rows_are_judged(tmp_path):
+    days = [rows_of(f"s{i}", 400 if i < 18 else 60, "D", 7) for i in range(24)]
+    pd.concat(days).to_csv(tmp_path / "days.csv", index=False)
+    words = find_task(asked(tmp_path / "days.csv", horizon=14)).words
+    assert {"data/split=last", "data.split.val=1", "data.split.test=1", "pred_len=14"} <= {*words}
+    months = [rows_of(name, count, "MS", 12) for name, count in zip("abcdef", (40, 40, 40, 15, 4, 1), strict=True)]
+    pd.concat(months).to_csv(tmp_path / "months.csv", index=False)
+    words = find_task(asked(tmp_path / "months.csv", horizon=12)).words
+    assert {"data.short=pad", "seq_len=12", "data.split.val=1", "data.split.test=0"} <= {*words}
 
 
 def test_validation_holds_the_four_horizons_that_intervals_need_unless_a_split_is_typed(tmp_path):

@@ -358,7 +358,7 @@ def layout_in(command):
         word
         for word in words
         if word.startswith("data.")
-        and not word.startswith(("data.path=", "data.target=", "data.features=", "data.floor="))
+        and not word.startswith(("data.path=", "data.target=", "data.features=", "data.floor=", "data.split."))
     ]
     settings = typed_settings(data, "data", known)
     return settings | ({"separator": "\t"} if settings.get("separator") == "\\t" else {})

@@ -52,6 +52,7 @@ STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
+NAMED = 10  # series that have no forecast
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -149,6 +150,8 @@ class Auto:
         for sentence in judged:
             say(sentence)
         say(end)
+        if self.task.is_panel:
+            say(self.served(forecast))
         files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
         if forecast.error:
             del files["Forecast"]
@@ -156,6 +159,9 @@ class Auto:
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
         if forecast.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
+        if self.task.unread:
+            reasons = [f"{listed(ids[:NAMED])} ({why})" for why, ids in self.task.unread.items()]
+            raise UserError(f"{self.folder / FORECAST} lacks series of the file: {'; '.join(reasons)}")
         answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
@@ -347,7 +353,7 @@ class Auto:
         metrics = self.metrics()
         windows, steps = metrics["test"].get("windows", 0), metrics["pred_len"]
         folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
-        if is_many(metrics, "test") or folds < 1:
+        if is_many(metrics, "test") or folds < 1 or metrics.get("validation_judges"):
             return
         words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
         outcome = self.extra(
@@ -400,6 +406,16 @@ class Auto:
         lacking = [folder.name for folder in members if not checkpoint_path(folder, "refit").is_file()]
         return f"{until}, the last{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
 
+    def served(self, forecast: Ended) -> str:
+        """How many series have a forecast, and how many were judged, in a sentence."""
+        count = self.task.series + sum(map(len, self.task.unread.values()))
+        ahead = 0 if forecast.error else int(forecast.value["series"])
+        many = self.metrics()["test"].get("series") if checkpoint_path(self.folder, "best").is_file() else None
+        judged = min(ahead, many["evaluated"] if many is not None else 1)
+        have = "all have" if ahead == count else f"{ahead:,} have"
+        short = f"{judged:,} were judged, {ahead - judged:,} are too short for that"
+        return f"{count:,} series: {have} a forecast, {'and all of these were judged' if judged == ahead else short}."
+
     def write_board(
         self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended, end: str
     ) -> tuple[list[BoardRow], str]:
@@ -412,7 +428,8 @@ class Auto:
         why = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            board = {"rows": rows, "error": self.error, "reason": f"{why} {end}"}
+            words = f"{why} {end} {self.served(forecast)}" if self.task.is_panel else f"{why} {end}"
+            board = {"rows": rows, "error": self.error, "reason": words}
             of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)

@@ -3,9 +3,10 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,17 +20,20 @@ from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import source_rows, whole_rows
 from forecast.data.guessing.advice import floor_setting, mostly_zero
-from forecast.data.guessing.check import FileCheck, check_file
+from forecast.data.guessing.check import check_file
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
-from forecast.data.seasonality import label_len_of, rank_seasons, suggest_lengths, usual_pred_len
+from forecast.data.seasonality import label_len_of, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import ShareSplit, Split, panel_cuts
+from forecast.data.suggestion import suggest
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import shell_word
 
+SPLIT_WORDS = ("data/split=", "data.split.")
+SUGGESTED = ("seq_len=", "pred_len=", "data.short=", *SPLIT_WORDS)  # words of train that fit its windows to the rows
 LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
@@ -46,7 +50,7 @@ class AutoTask(NamedTuple):
     """words: overrides of train that choose data, lengths and split. notes: what was chosen, a sentence each. future:
     the file of what is known in advance. without_roles: keys of the words that a model without roles leaves out.
     period: steps in a season, None where none is known. intermittent: whether most values of a target are 0. year: rows
-    of one, None where there are not three.
+    of one, None where there are not three. series: how many are read. unread: ids of the others, by the reason.
     """
 
     words: list[str]
@@ -56,6 +60,8 @@ class AutoTask(NamedTuple):
     period: int | None
     intermittent: bool = False
     year: int | None = None
+    series: int = 1
+    unread: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @property
     def patch_len(self) -> int:
@@ -129,14 +135,21 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
         if own_split or any(word.startswith(panel_words) for word in words):
             unsaid = [word for word in words if word.partition("=")[0] not in chosen]
             lengths, period = of_source([*unsaid, *own, *others], arguments.horizon)
+    if any(word.startswith(SPLIT_WORDS) for word in (*own, *others)):
+        chosen |= {"data/split", "data.split.val", "data.split.test"}
+    lengths = {key: value for key, value in lengths.items() if key not in chosen}
     kept = [word for word in words if word.partition("=")[0] not in chosen]
     overrides = [*kept, *own, *others, *(f"{key}={value}" for key, value in lengths.items())]
     roles = [f"data.{key}=" for key in ROLE_KEYS if any(word.startswith(f"data.{key}=") for word in overrides)]
     task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
-    frame = source_rows(source)
-    if split := longer_validation(source.split, frame, int(lengths["pred_len"]), [*own, *others]):
-        again = {"horizon": lengths["pred_len"], "settings": [*arguments.settings, *split.split()]}
+    frame, pred_len = source_rows(source), int(str(lengths["pred_len"]))
+    if lengths.get("data.split.val") in (0, "0"):
+        raise UserError(
+            f"{arguments.file}: {frame.lengths.max()} rows are too few to learn from forecasts of {pred_len} steps"
+        )
+    if split := longer_validation(source.split, frame, pred_len, [*own, *others]):
+        again = {"horizon": pred_len, "settings": [*arguments.settings, *split.split()]}
         task = find_task(argparse.Namespace(**{**vars(arguments), **again}))
         task.notes.append(f"Validation holds the forecasts that intervals need: {split}")
         return task
@@ -148,10 +161,12 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     # a season that was typed is that of the patches too
     return task._replace(
         period=source.season or period,
+        series=len(frame),
+        unread=frame.left_out,
         intermittent=any(map(mostly_zero, targets.values())),
         year=None
         if frame.without_calendar
-        else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=int(lengths["pred_len"])),
+        else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=pred_len),
     )
 
 
@@ -234,7 +249,7 @@ def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def of_file(
     path: str, own: Sequence[str], horizon: int | None, *, target: str | None
-) -> tuple[list[str], dict[str, int], list[str], int | None]:
+) -> tuple[list[str], dict[str, object], list[str], int | None]:
     """What check-data says of a file: words of train, lengths, how it is read, and its season."""
     known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
     known["target"] = Text | None
@@ -244,11 +259,7 @@ def of_file(
     roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
     named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
     kept = [name for names in named.values() if isinstance(names, Iterable) for name in names]
-
-    def look(pred_len: int | None) -> FileCheck:
-        return check_file(path, given, pred_len=pred_len, kept=kept, **use)  # type: ignore[arg-type]  # of their types
-
-    check = checked(path, look, horizon)
+    check = check_file(path, given, pred_len=horizon, kept=kept, **use)  # type: ignore[arg-type]  # of their types
     notes = list(check.reasons)
     if check.command is not None:
         command = check.command
@@ -264,11 +275,11 @@ def of_file(
         more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
         raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
     words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
-    lengths = dict(word.split("=", 1) for word in words if word.startswith(("seq_len=", "pred_len=")))
+    lengths = dict(word.split("=", 1) for word in words if word.startswith(SUGGESTED))
     # of the floor the targets of the task have the say, which are others where columns have roles
     words = [word for word in words if word.partition("=")[0] not in (*lengths, "data.floor")]
-    steps = {key: int(value) for key, value in lengths.items()}
-    steps["label_len"] = label_len_of(**steps)
+    steps: dict[str, object] = dict(lengths)
+    steps["label_len"] = label_len_of(seq_len=int(lengths["seq_len"]), pred_len=int(lengths["pred_len"]))
     return words, steps, notes, None if check.season is None else check.season.period
 
 
@@ -277,30 +288,8 @@ def chosen_words(command: str) -> list[str]:
     return [word for word in shlex.split(command) if word.startswith("data.") and not word.startswith("data.path=")]
 
 
-def checked(path: str, look: Callable[[int | None], FileCheck], horizon: int | None) -> FileCheck:
-    """The check of a file, by shares of its rows; where these hold no such horizon, UserError with one that they do.
-
-    look: makes it, for a horizon; None: for one that fits.
-    """
-    check = look(horizon)
-    if horizon is None or check.command is not None or check.choices:
-        return check
-    usual = look(None)
-    if usual.lengths is None or usual.command is None:
-        return check
-    train = int(usual.rows * 0.7)
-    most = usual.rows - train - int(usual.rows * 0.2)
-    raise UserError(
-        f"--horizon {horizon}: {path} has {usual.rows} rows, of which a tenth, {most}, choose the model. Ask for "
-        f"{most} steps at most, or keep more rows for that: data/split=last data.split.val=1 data.split.test=1"
-        if horizon < usual.rows / 4
-        else f"--horizon {horizon}: {path} has {usual.rows} rows, too few to learn from and to judge forecasts of "
-        f"{horizon} steps. Ask for {max(1, most)} at most."
-    )
-
-
-def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int], int | None]:
-    """The lengths and the season of data that the words name, one series or a panel.
+def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, object], int | None]:
+    """The lengths, with the split and the padding that they need, and the season of data that the words name.
 
     The season is that of the train rows alone, of the target where the words name one, else of all that is forecast.
     """
@@ -308,19 +297,14 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, int]
     frame = source_rows(source)
     pred_len = horizon or usual_pred_len(frame.freq)
     split = composed([*words, f"pred_len={pred_len}"]).config.data.build(Source).split  # one may be cut by horizons
-    rows, longest = int(np.median(frame.lengths)), int(frame.lengths.argmax())
-    cut = panel_cuts(split, frame, pred_len=pred_len)["train"]
-    train = slice(int(cut.first[longest]), int(cut.stop[longest]))
     columns = list(source.target_columns(frame))
     if isinstance(source.target, str) and any(word.startswith("data.target=") for word in words):
         columns = [frame.columns.index(source.target)]
-    values = np.asarray(frame.values[train], dtype=np.float64)[:, columns]
-    seasons = rank_seasons(values, frame.freq)
-    lengths = suggest_lengths(rows, frame.freq, seasons, pred_len=pred_len)
-    if lengths is None:
-        named = source.path_used() or "the data"
-        raise UserError(f"{named}: {rows} rows are too few for forecasts of {pred_len} steps")
-    return lengths._asdict(), seasons[0].period if seasons else None
+    is_free = isinstance(split, ShareSplit) and not any(word.startswith(SPLIT_WORDS) for word in words)
+    chosen_len = pred_len if horizon or frame.lengths.max() >= 3 * pred_len else None
+    suggestion = suggest(frame, split, targets=columns, pred_len=chosen_len, is_free=is_free)
+    settings = suggestion.lengths._asdict() | suggestion.settings()
+    return settings, suggestion.seasons[0].period if suggestion.seasons else None
 
 
 def checksum(path: str) -> str | None:

@@ -123,6 +123,7 @@ def evaluate_checkpoint(
             "columns_without": [name for name in names if columns[name]["mase"] is None],
         },
         "scaling": data.scaler.how,
+        **({"validation_judges": True} if split == "test" and data.validation_judges else {}),
         **offset_metrics(
             model, data, split=split, naive=naive, protocol=protocol, batch_size=batch_size, device=device
         ),

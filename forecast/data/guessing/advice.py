@@ -40,7 +40,7 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     before, after = values[train.start : train.stop], values[val.start : val.stop]
     deviation = before.std(axis=0)
     moves = deviation > 0
-    if not moves.any():
+    if not moves.any() or not len(after):
         return None
     shift = np.zeros(len(columns))
     shift[moves] = (after.mean(axis=0) - before.mean(axis=0))[moves] / deviation[moves]

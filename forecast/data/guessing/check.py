@@ -17,8 +17,9 @@ from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.regularity import report_clock_changes
-from forecast.data.seasonality import CLEAR, Lengths, Season, rank_seasons, suggest_lengths
-from forecast.data.split import ShareSplit, TargetRows, WindowOrigins, split_rows, usable_windows
+from forecast.data.seasonality import CLEAR, Lengths, Season
+from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
+from forecast.data.suggestion import Suggestion, suggest
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
 from forecast.data.values.frequency import rows_missing, stamps_on_grid
 from forecast.errors import UserError, closest
@@ -67,6 +68,7 @@ class FileCheck:
     season: Season | None = None
     runner_up: Season | None = None
     lengths: Lengths | None = None
+    suggestion: Suggestion | None = None
     drift: Drift | None = None
     readable: bool = False
     windows: dict[str, int] = field(default_factory=dict)
@@ -200,9 +202,11 @@ def _panel_command(check: FileCheck, ids: Sequence[str], *, where: Mapping[str, 
     gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
     assert check.lengths is not None
     lengths = {key: value for key, value in check.lengths._asdict().items() if key != "label_len"}
+    assert check.suggestion is not None
     settings = {
         **_settings(check, replace(layout, gaps=gaps)),
         "data.id_column": ids[0] if len(ids) == 1 else list(ids),
+        **check.suggestion.settings(),
     }
     return train_command("ridge", check.path, {**settings, **lengths})
 
@@ -256,16 +260,18 @@ def _advise(check: FileCheck, given: Given) -> None:
     """Finds season, lengths, the rule for gaps, drift and the commands for a file without errors."""
     assert check.table is not None and check.freq is not None
     frame = _without_gaps(check, given)
-    splits = ShareSplit().rows(frame)
+    assert check.suggestion is not None and check.lengths is not None
+    splits = (check.suggestion.cut or ShareSplit()).rows(frame)
     check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
     settings = {
         **_settings(check, check.layout),
         **floor_setting(dict(zip(frame.columns, frame.values.T, strict=True))),
+        **check.suggestion.settings(),
     }
-    assert check.lengths is not None
     lengths = check.lengths._asdict()
-    sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
-    check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
+    if check.windows["train"] and check.windows["val"]:
+        sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
+        check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder
     rare = _note_counts(check, frame)
     check.model, keys = fitted_model(check.windows, check.lengths, columns=len(frame.columns), intermittent=rare)
@@ -335,29 +341,25 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
             frame = table_to_frame(check.table, check.freq, gaps)
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
-        train = ShareSplit().rows(frame)["train"]
-        seasons = rank_seasons(frame.of(target).values[train.start : train.stop], frame.freq)
-        check.season, check.runner_up = (*seasons, None, None)[:2]
-        check.lengths = suggest_lengths(len(frame), frame.freq, seasons, pred_len=check.pred_len)
-        if check.lengths is None:
-            continue
-        gaps_used, check.windows = gaps, _windows(frame, check.lengths)
+        targets = [frame.columns.index(name) for name in target]
+        suggestion = suggest(frame.as_panel(), ShareSplit(), targets=targets, pred_len=check.pred_len, is_free=True)
+        check.season, check.runner_up = (*suggestion.seasons, None, None)[:2]
+        check.suggestion, check.lengths = suggestion, suggestion.lengths
+        gaps_used, check.windows = gaps, _windows(frame, suggestion)
         if (
             not gaps_given
             and gaps == "interpolate"
             and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2)
         ):
-            masked = _windows(table_to_frame(check.table, check.freq, "mask"), check.lengths)
+            masked = _windows(table_to_frame(check.table, check.freq, "mask"), suggestion)
             if all(masked.values()):
                 gaps_used, check.windows = "mask", masked
         check.layout = replace(check.layout, gaps=gaps_used)
         if all(check.windows.values()):
             break
-    if check.lengths is None:
-        rows = len(frame)
-        raise UserError(f"{rows} rows are too few to train on: cut into train, val and test they hold no windows.")
-    empty = [name for name, count in check.windows.items() if not count]
-    if empty:
+    assert check.suggestion is not None
+    cut, empty = check.suggestion.cut, [name for name, count in check.windows.items() if not count]
+    if empty and (cut is None or cut.val):
         raise UserError(
             f"With data.gaps={check.gaps} the gaps leave {', '.join(empty)} no window. Cut the file to a better part."
         )
@@ -378,13 +380,14 @@ def _target(check: FileCheck) -> tuple[str, ...]:
     return (check.target,)
 
 
-def _windows(frame: SeriesFrame, lengths: Lengths) -> dict[str, int]:
+def _windows(frame: SeriesFrame, suggestion: Suggestion) -> dict[str, int]:
     """How many windows each split has."""
+    panel, lengths, counts = frame.as_panel(), suggestion.lengths, {}
     sizes = {"seq_len": lengths.seq_len, "pred_len": lengths.pred_len}
-    counts, panel = {}, frame.as_panel()
-    for name, rows in split_rows(frame, ShareSplit(), **sizes).items():
-        begin = panel.offsets[:-1]
-        origins = WindowOrigins.of(TargetRows.of(rows), begin, context=lengths.seq_len, pred_len=lengths.pred_len)
+    parts = panel_cuts(suggestion.cut or ShareSplit(), panel, pred_len=lengths.pred_len)
+    context = 1 if suggestion.pad else lengths.seq_len
+    for name in ANYWHERE:
+        origins = WindowOrigins.of(parts[name], panel.offsets[:-1], context=context, pred_len=lengths.pred_len)
         chosen = usable_windows(panel, origins, **sizes)
         counts[name] = len(origins) if chosen is None else len(chosen)
     return counts

@@ -33,6 +33,7 @@ _COARSEST = 12  # times the usual step: beyond it something else is wrong with t
 _FEW, _COARSER = 0.1, 6  # missing rows that are worth a coarser step, so many times the usual one
 _STRAY = 0.01  # share of the rows off the usual grid: fewer are faults to mend
 _REPEATS = 0.01  # share of the rows that may repeat one although the ids are known
+NEARLY_ALL = 0.9  # of the rows
 _MOST_IDS, _MOST_COLUMNS, _ROWS_OF_ONE = 1_000, 12, 10
 _EXAMPLES = 3  # of series, that are shown
 
@@ -154,9 +155,10 @@ def counts_above_zero(values: FloatArray) -> bool:
 
 
 def looks_stacked(stamps: pd.DatetimeIndex) -> bool:
-    """Whether most timestamps (N,) stand in several rows."""
+    """Whether most timestamps (N,) stand in several rows, or nearly all rows repeat one: series of several eras."""
     counts = stamps.value_counts()
-    return len(counts) > 0 and bool((counts > 1).mean() > MOST_MISSING)
+    most = len(counts) > 0 and bool((counts > 1).mean() > MOST_MISSING)
+    return most or len(stamps) - len(counts) > NEARLY_ALL * len(stamps)
 
 
 def repeats_are_equal(table: Table) -> bool:
@@ -292,8 +294,8 @@ def _id_codes(column: RawColumn) -> Codes | None:
         if (column.numbers % 1 != 0).any():
             return None
         codes = pd.factorize(column.numbers)[0].astype(np.int64)
-    kinds = len(np.unique(codes))
-    return codes if 2 <= kinds <= min(_MOST_IDS, len(codes) // 3) else None
+    most = len(codes) if len(column.words) else _MOST_IDS  # numbers may be values
+    return codes if 2 <= len(np.unique(codes)) <= min(most, len(codes) // 3) else None
 
 
 def _value(column: RawColumn, row: int) -> Cell:
