@@ -29,7 +29,7 @@ from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import NothingShown
 from forecast.jobs import Ended
-from forecast.report.verdict import verdict
+from forecast.report.verdict import SHARED_ROWS, verdict
 from forecast.run_folder.lock import in_use, release
 
 ROWS, PERIOD, H = 503, 24, 7
@@ -157,6 +157,31 @@ def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found
     assert learned in printed.splitlines()[-3] and learned in (out / "report.html").read_text()
 
 
+def test_of_too_few_rows_for_any_window_there_is_a_forecast_and_it_says_that_nothing_was_judged(brief, tmp_path):
+    table(5).to_csv(tmp_path / "short.csv", index=False)
+    printed = auto(str(tmp_path / "short.csv"), "--horizon", "50", "--output", str(tmp_path / "out"))
+    forecast = pd.read_csv(tmp_path / "out" / "forecast.csv")
+    assert len(forecast) == 50 and np.isfinite(forecast[["load", "heat"]]).all(axis=None)
+    assert "too few to judge" in printed and "0 were judged" in printed
+    (row,) = board(tmp_path / "out")
+    assert row["chosen"] and row["test"] is None and "too few to judge" in row["reason"]
+
+
+def test_of_a_panel_the_shortest_series_are_forecast_too_and_one_without_values_is_a_failure(brief, tmp_path, capsys):
+    lengths = {"a": 40, "b": 40, "c": 15, "d": 4, "e": 1, "empty": 9}
+    rows = pd.concat([table(count).assign(date=table(40)["date"][:count], id=name) for name, count in lengths.items()])
+    rows.loc[rows["id"] == "empty", ["load", "heat"]] = np.nan
+    rows.to_csv(tmp_path / "few.csv", index=False)
+    words = [str(tmp_path / "few.csv"), "--preset", "fast", "--horizon", "12", "--output", str(tmp_path / "out")]
+    message = refusal(capsys, "auto", *words)
+    assert "lacks series of the file: empty (no row with a value" in message
+    forecast = pd.read_csv(tmp_path / "out" / "forecast.csv")
+    assert forecast.groupby("id").size().to_dict() == dict.fromkeys("abcde", 12)
+    said = "6 series: 5 have a forecast, 3 were judged, 2 are too short for that."
+    assert said in (tmp_path / "out" / "report.html").read_text()
+    assert verdict(json.loads((tmp_path / "out" / "metrics.json").read_text()), "test")[0] == SHARED_ROWS
+
+
 def test_a_run_of_seconds_weighs_all_baselines_and_hands_over_a_model_of_all_rows(csv, brief, tmp_path):
     printed = auto(str(csv), *FAST[:-2], "--minutes", "0.05", "--output", str(tmp_path))
     rows = {row["model"]: row for row in board(tmp_path)}
@@ -248,7 +273,6 @@ def test_seconds_are_enough_for_an_answer(csv, tmp_path):
     ("words", "said"),
     [
         (["nowhere.csv"], "nowhere.csv"),
-        (["FILE", "--horizon", "400"], "too few to learn from"),
         (["FILE", "--target", "lod"], "load"),
         (["FILE", "model=ridge"], "the rest it chooses"),
         (["FILE", "data.separatr=x"], "separator"),
@@ -367,9 +391,6 @@ def test_a_folder_that_cannot_be_made_is_said(csv, tmp_path, capsys):
 
 
 def test_from_python_a_strangers_table_is_kept_and_a_refused_one_leaves_nothing_in_the_way(tmp_path):
-    with pytest.raises(UserError, match="too few to learn from"):
-        Forecaster.auto(table(), horizon=400, output=tmp_path / "out")
-    assert not (tmp_path / "out" / "data.parquet").exists()
     with pytest.raises(UserError, match=r"There is no column 'lod'"):
         Forecaster.auto(table(), target="lod", output=tmp_path / "out")
     assert not (tmp_path / "out" / "data.parquet").exists()

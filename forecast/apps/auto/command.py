@@ -52,6 +52,7 @@ STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
+WINDOWLESS = "smoothing", "seasonal_naive"  # by worth: members that need no windows
 NAMED = 10  # series that have no forecast
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
@@ -125,6 +126,8 @@ class Auto:
             with self.progress:
                 for note in self.task.notes:
                     self.progress.note(note)
+                if not self.task.is_judged:
+                    return self.unjudged()
                 self.train_all()
                 figures = self.judged()
                 if not figures:
@@ -159,11 +162,42 @@ class Auto:
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
         if forecast.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
+        self.check_served()
+        answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
+        return Answer({**answer, **self.ended()})
+
+    def unjudged(self) -> Answer:
+        """The forecast of a model that needs no windows, where there are too few rows to judge any."""
+        name = self.windowless
+        (self.members / name).mkdir(exist_ok=True)
+        overrides = [*self.overrides(name), "checks.leakage=false"]  # which looks at windows
+        forecast = self.step(name, "fit_unjudged", LEAST, folder=self.members / name, overrides=overrides)
+        if not forecast.error:
+            forecast = self.forecast()
+        if forecast.error:
+            raise Unusable(forecast.error)
+        why = f"Chosen: {name}. The rows are too few to judge any model by forecasts of so many steps."
+        rows = leaderboard({}, {name: why}, None, None, error=self.error)
+        rows[0]["chosen"] = True
+        write_text(self.folder / BOARD, json_text(rows))
+        say(f"{why}\n{self.served(forecast)}\nForecast: {self.folder / FORECAST}. Model: {self.final()}")
+        self.check_served()
+        return Answer({"leaderboard": rows, "reason": why, "verdict": [], "forecast": forecast.value, **self.ended()})
+
+    @property
+    def windowless(self) -> str:
+        """The member that learns from rows too few for a window."""
+        return next(name for name in WINDOWLESS if name in self.names)
+
+    def ended(self) -> dict[str, object]:
+        """What an answer says of the run itself."""
+        return {"checkpoint": str(self.final()), "seconds": self.budget.passed}
+
+    def check_served(self) -> None:
+        """UserError, which names them, where series of the file have no forecast."""
         if self.task.unread:
             reasons = [f"{listed(ids[:NAMED])} ({why})" for why, ids in self.task.unread.items()]
             raise UserError(f"{self.folder / FORECAST} lacks series of the file: {'; '.join(reasons)}")
-        answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
-        return Answer({**answer, "checkpoint": str(self.final()), "seconds": self.budget.passed})
 
     def step(self, name: str, function: str, limit: float, **arguments: object) -> Ended:
         """Performs a step in a process of its own, in time. function: its name in STEPS.
@@ -374,6 +408,8 @@ class Auto:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""
         if final_checkpoint(self.folder).is_file():
             return final_checkpoint(self.folder)
+        if not self.task.is_judged:
+            return final_checkpoint(self.members / self.windowless)
         best = best_of(self.judged(), self.error)
         assert best is not None, "`run` goes on only with a member"
         return final_checkpoint(self.members / best)
@@ -411,7 +447,7 @@ class Auto:
         count = self.task.series + sum(map(len, self.task.unread.values()))
         ahead = 0 if forecast.error else int(forecast.value["series"])
         many = self.metrics()["test"].get("series") if checkpoint_path(self.folder, "best").is_file() else None
-        judged = min(ahead, many["evaluated"] if many is not None else 1)
+        judged = many["evaluated"] if many is not None else int(self.task.is_judged)
         have = "all have" if ahead == count else f"{ahead:,} have"
         short = f"{judged:,} were judged, {ahead - judged:,} are too short for that"
         return f"{count:,} series: {have} a forecast, {'and all of these were judged' if judged == ahead else short}."

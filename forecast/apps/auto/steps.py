@@ -30,6 +30,7 @@ from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Board, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.training.any_model import fit_model
+from forecast.training.record import make_record
 from forecast.training.refit import refit
 
 SPLITS = ("val", "test")
@@ -67,6 +68,17 @@ def train_member(
     done: dict[str, object] = within(folder, overrides, lambda cfg: _train(cfg, clock))
     write_json(folder / MEMBER, done)
     return done
+
+
+def fit_unjudged(folder: Path, overrides: Sequence[str]) -> None:
+    """Fits a member that needs no windows to rows that are too few to keep any of them from it."""
+
+    def task(cfg: DictConfig) -> None:
+        plan = make_plan(cfg)
+        data = read_data(plan.source, plan.config, judged=False)
+        fit_model(plan, data, make_record(plan.config, plan.choices, plan.source, data, {}))
+
+    within(folder, overrides, task)
 
 
 def _paced(folder: Path, overrides: Sequence[str], allowance: float, clock: Callable[[], float]) -> Settings:

@@ -76,6 +76,11 @@ class AutoTask(NamedTuple):
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
     @property
+    def is_judged(self) -> bool:
+        """Whether any row is kept from the training, to judge it."""
+        return "data.split.val=0" not in self.words
+
+    @property
     def is_told_ahead(self) -> bool:
         """Whether columns are known in advance."""
         return any(word.startswith("data.known=") for word in self.words)
@@ -144,10 +149,6 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     task = AutoTask(overrides, notes, future, [*roles, "data.features="] if roles else [], period)
     source = composed(task.of({"model": "ridge"})).config.data.build(Source)  # refuses what no training takes
     frame, pred_len = source_rows(source), int(str(lengths["pred_len"]))
-    if lengths.get("data.split.val") in (0, "0"):
-        raise UserError(
-            f"{arguments.file}: {frame.lengths.max()} rows are too few to learn from forecasts of {pred_len} steps"
-        )
     if split := longer_validation(source.split, frame, pred_len, [*own, *others]):
         again = {"horizon": pred_len, "settings": [*arguments.settings, *split.split()]}
         task = find_task(argparse.Namespace(**{**vars(arguments), **again}))
