@@ -15,11 +15,13 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales, scaled_facts
-from forecast.data.split import PARTS, TAIL, TargetRows, WindowOrigins, usable_windows
+from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
+from forecast.data.suggestion import suggest
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
 MOST_KEPT = 2**30  # bytes of scaled rows that are kept beside those of the file
@@ -218,6 +220,7 @@ class Prepared:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
         frame, pred_len = self.frame, self.pred_len
         needed = self.context + pred_len
+        fit = "" if splits else self._fitting_words()
         before = "1 row before them, since data.short=pad, + " if self.pad else f"seq_len {self.seq_len} + "
         for name, rows in self.splits.items():
             if name == TAIL or (splits and name not in splits) or len(self.origins(name)):
@@ -230,15 +233,23 @@ class Prepared:
                     f"{pred_len}), and the longest of the {len(frame)} series, '{frame.ids[longest]}', has "
                     f"{frame.lengths[longest]} in all. Set "
                     f"{'a shorter' if self.pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another "
-                    "data/split."
+                    f"data/split.{fit}"
                 )
             if name != "train" and count < pred_len:  # what lies before them is in other splits
                 needed, before = pred_len, ""
             raise UserError(
                 f"{frame.name}: of its {frame.lengths[0]} rows ({times[0]} to {times[-1]}) {count} are for {part}, but "
                 f"one window needs {needed} ({before}pred_len {pred_len}). Choose a shorter "
-                f"{'seq_len or ' * bool(before)}pred_len, another data.split, or evaluate with split=all."
+                f"{'seq_len or ' * bool(before)}pred_len, another data.split, or evaluate with split=all.{fit}"
             )
+
+    def _fitting_words(self) -> str:
+        """Words of train with which each split holds a window; "" where there are none for this horizon."""
+        fit = suggest(self.frame, ShareSplit(), targets=self.targets, pred_len=self.pred_len, is_free=True)
+        if fit.cut is not None and not fit.cut.val:
+            return ""
+        words = [typed(key, value) for key, value in {**fit.settings(), "seq_len": fit.lengths.seq_len}.items()]
+        return f" For these rows: {' '.join(words)}"
 
     def left_out(self) -> dict[str, list[str]]:
         """The ids of series without a window, by the reason; those that the reader left out among them."""

@@ -28,6 +28,7 @@ from forecast.text.terminal import listed
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
+FEWEST_WINDOWS = 10  # to train a network on
 _MOST_COMMANDS = 12
 _PANEL = "all series, as a panel"
 
@@ -164,7 +165,7 @@ def _checked_panel(check: FileCheck, opened: Opened, given: Given, undecided: Un
         )
         alone.command = None
     elif alone.command is not None:
-        alone.command = _panel_command(alone, check.ids, where=USUAL.changed(given).where)
+        alone.command = _panel_command(alone, undecided, where=USUAL.changed(given).where)
     return replace(alone, ids=check.ids, informer_command=None)
 
 
@@ -182,7 +183,7 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
         # The series of a panel are not resampled: at uneven times each is read alone.
         even = attempt.command is not None and attempt.layout is not None and attempt.layout.resample is None
         if undecided.ids and even and choices[0].reading != _PANEL:
-            choices.insert(0, Choice(_PANEL, _panel_command(attempt, undecided.ids, where=USUAL.changed(given).where)))
+            choices.insert(0, Choice(_PANEL, _panel_command(attempt, undecided, where=USUAL.changed(given).where)))
     if not choices and refused:  # what stands in the way of every reading, as a target that is no column
         for text in refused[0]:
             if all(text in texts for texts in refused):
@@ -190,23 +191,24 @@ def _choices(check: FileCheck, opened: Opened, given: Given, undecided: Undecide
     return choices[:_MOST_COMMANDS]
 
 
-def _panel_command(check: FileCheck, ids: Sequence[str], *, where: Mapping[str, Cell] | None) -> str:
+def _panel_command(check: FileCheck, undecided: Undecided, *, where: Mapping[str, Cell] | None) -> str:
     """The training on all series, read as the one that was looked at; in others there may be gaps.
 
     where: what chose the rows before the series were told apart.
     """
+    ids = undecided.ids
     kept = {
         key: tuple(name for name in getattr(check.layout, key) or () if name not in ids) for key in ("columns", "drop")
     }
     layout = replace(check.layout, where=where, columns=kept["columns"] or None, drop=kept["drop"])
     gaps = "interpolate" if layout.gaps == "refuse" else layout.gaps
-    assert check.lengths is not None
+    assert check.lengths is not None and check.suggestion is not None
+    suggestion = check.suggestion._replace(pad=undecided.shortest < sum(check.lengths) - check.lengths.label_len)
     lengths = {key: value for key, value in check.lengths._asdict().items() if key != "label_len"}
-    assert check.suggestion is not None
     settings = {
         **_settings(check, replace(layout, gaps=gaps)),
         "data.id_column": ids[0] if len(ids) == 1 else list(ids),
-        **check.suggestion.settings(),
+        **suggestion.settings(),
     }
     return train_command("ridge", check.path, {**settings, **lengths})
 
@@ -269,7 +271,7 @@ def _advise(check: FileCheck, given: Given) -> None:
         **check.suggestion.settings(),
     }
     lengths = check.lengths._asdict()
-    if check.windows["train"] and check.windows["val"]:
+    if check.windows["train"] >= FEWEST_WINDOWS and check.windows["val"]:
         sizes = informer_settings(check.windows, check.lengths, drifts=check.drift is not None)
         check.informer_command = train_command("informer", check.path, {**settings, **lengths, **sizes})
     lengths.pop("label_len")  # of a decoder

@@ -20,12 +20,15 @@ class Reading(NamedTuple):
 class Undecided(UserError):
     """Several readings of a file give different data.
 
-    ids: the columns that tell series below one another apart, which can also be read together, as a panel.
+    ids: the columns that tell series below one another apart, which can also be read together, as a panel. shortest:
+    the rows of the shortest of these.
     """
 
-    def __init__(self, message: str, readings: Sequence[Reading], *, ids: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, readings: Sequence[Reading], *, ids: Sequence[str] = (), shortest: int = 0
+    ) -> None:
         super().__init__(message)
-        self.readings, self.ids = readings, tuple(ids)
+        self.readings, self.ids, self.shortest = readings, tuple(ids), shortest
 
 
 @dataclass

@@ -41,11 +41,14 @@ Codes = npt.NDArray[np.int64]
 
 
 class Ids(NamedTuple):
-    """The columns that tell series apart, the cells of the first of them, and how many series there are."""
+    """The columns that tell series apart, the cells of the first of them, how many series there are, and the rows of
+    the shortest.
+    """
 
     columns: tuple[str, ...]
     examples: Sequence[dict[str, Cell]]
     series: int
+    shortest: int
 
 
 def decided_rows(table: Table, columns: Sequence[RawColumn], guess: Guess, given: Given) -> Table:
@@ -94,6 +97,7 @@ def _decide_series(table: Table, columns: Sequence[RawColumn], guess: Guess, giv
                 for example, where in zip(ids.examples, chosen, strict=True)
             ],
             ids=ids.columns,
+            shortest=ids.shortest,
         )
     if stacked:
         raise Undecided(
@@ -212,7 +216,7 @@ def _ids(by_name: Mapping[str, RawColumn], names: Sequence[str], groups: Codes) 
     largest = counts.sort_values(ascending=False, kind="stable").index[:_EXAMPLES]
     rows = [int((groups == group).argmax()) for group in largest]
     examples = [{name: _value(by_name[name], row) for name in names} for row in rows]
-    return Ids(tuple(names), examples, len(counts))
+    return Ids(tuple(names), examples, len(counts), int(counts.min()))
 
 
 def find_blocks(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> Ids | None:
@@ -227,7 +231,8 @@ def find_blocks(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> Ids |
         spans = pd.Series(stamps).groupby(codes).agg(lambda times: times.max() - times.min())
         if spans.sum() > 1.5 * (stamps.max() - stamps.min()):
             starts = np.flatnonzero(np.diff(codes, prepend=-1))
-            return Ids((column.name,), [{column.name: _value(column, row)} for row in starts[:3].tolist()], kinds)
+            examples = [{column.name: _value(column, row)} for row in starts[:3].tolist()]
+            return Ids((column.name,), examples, kinds, int(pd.Series(codes).value_counts().min()))
     return None
 
 
