@@ -220,7 +220,7 @@ class Prepared:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
         frame, pred_len = self.frame, self.pred_len
         needed = self.context + pred_len
-        fit = "" if splits else self._fitting_words()
+        fit = "" if splits or "train" not in self.splits else self._fitting_words()
         before = "1 row before them, since data.short=pad, + " if self.pad else f"seq_len {self.seq_len} + "
         for name, rows in self.splits.items():
             if name == TAIL or (splits and name not in splits) or len(self.origins(name)):

@@ -1,11 +1,15 @@
 """The leaderboard of an automatic run: what was trained, what it is worth, what was chosen, and why."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 from forecast.apps.auto.documents import MemberFigures, Weighed
 from forecast.config.run_config import Monitor
+from forecast.jobs import Ended
+from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import BoardRow, Metrics
+from forecast.text.terminal import listed
 
 ENSEMBLE = "weighted_ensemble"
 
@@ -65,6 +69,17 @@ def leaderboard(
 def best_of(members: Mapping[str, MemberFigures], error: Monitor) -> str | None:
     """The member that errs least on validation windows."""
     return min(members, key=lambda name: float(members[name]["val"]["scaled"][error]), default=None)
+
+
+def training_end(forecast: Ended, final: Path, members: Sequence[Path]) -> str:
+    """Up to which row the model of a forecast has learned, in a sentence. members: folders of those with a weight."""
+    if forecast.error:
+        return "The model has made no forecast."
+    until = f"The model has learned from the rows up to {forecast.value['trained_until']}"
+    if final.name != "refit.ckpt":
+        return f"{until}, and not from those after it: it could not be trained once more on all rows."
+    lacking = [folder.name for folder in members if not checkpoint_path(folder, "refit").is_file()]
+    return f"{until}, the last{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
 
 
 def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> str:

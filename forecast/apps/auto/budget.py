@@ -1,7 +1,10 @@
 """The time that an automatic run may take, over all the processes that it took, and what it has decided."""
 
+import contextlib
 import json
 import shutil
+from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 
 from forecast.apps.auto.documents import AutoState
@@ -11,6 +14,7 @@ from forecast.errors import UserError
 from forecast.files import write_json
 from forecast.jobs.steps import REAL_TIME, Clock
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
+from forecast.run_folder.lock import LOCK
 
 FOLDER, STATE = "members", "auto.json"
 OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
@@ -33,12 +37,27 @@ def check_folder(folder: Path, *, make: bool = False) -> None:
         raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
 
 
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders that hold nothing but the file of a lock, the inner one first."""
+    for folder in folders:
+        (folder / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
 def read_state(folder: Path) -> AutoState | None:
     """What an automatic run was asked for, and how long it took; None before it. UserError for a damaged file."""
     try:
         return read_json(folder / FOLDER / STATE, AutoState)
     except DocumentError as error:
         raise UserError(f"{folder / FOLDER / STATE} is damaged: {error.reason}. Choose another folder") from error
+
+
+def default_folder(file: str) -> Path:
+    """Where a run goes that names no folder. UserError for several files, which have no one name."""
+    if has_magic(file):
+        raise UserError(f"{file} names several files. Say where their results go: --output DIR")
+    return Path("auto") / Path(file).stem
 
 
 class Budget:

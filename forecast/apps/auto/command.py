@@ -1,16 +1,14 @@
 """What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
 
 import argparse
-import contextlib
 import time
 from collections.abc import Sequence
-from glob import has_magic
 from pathlib import Path
 from typing import cast
 
 from omegaconf import OmegaConf
 
-from forecast.apps.auto.board import best_of, leaderboard, reason
+from forecast.apps.auto.board import best_of, leaderboard, reason, training_end
 from forecast.apps.auto.budget import (
     BOARD,
     FOLDER,
@@ -21,12 +19,15 @@ from forecast.apps.auto.budget import (
     RIDGE,
     Budget,
     check_folder,
+    default_folder,
+    remove_empty,
 )
 from forecast.apps.auto.documents import AutoSettings, MemberFigures, Outcomes, Weighed
 from forecast.apps.auto.progress import Progress
-from forecast.apps.auto.task import AutoTask, by_processor, check_known, checksum, find_task
+from forecast.apps.auto.task import AutoTask, by_processor, check_known, checksum, find_task, members_of
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
+from forecast.data.guessing.advice import FEWEST_WINDOWS
 from forecast.documents import read_json
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
@@ -35,10 +36,10 @@ from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, run_ste
 from forecast.report.tables import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
-from forecast.run_folder.lock import LOCK, hold, release
+from forecast.run_folder.lock import hold, release
 from forecast.run_folder.shapes import BoardRow, Metrics, is_many
 from forecast.text.overrides import hydra_value
-from forecast.text.terminal import listed, say
+from forecast.text.terminal import say
 
 # Seconds kept for what comes after the trainings: processes, pages, the forecast; and for a member to be judged.
 START, LAST = 6.0, 4.0
@@ -53,7 +54,6 @@ PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
 WINDOWLESS = "smoothing", "seasonal_naive"  # by worth: members that need no windows
-NAMED = 10  # series that have no forecast
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -68,13 +68,6 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     check_folder(folder)
     begin_server(STEPS)
     return Auto(arguments, folder, begun=begun).run()
-
-
-def default_folder(file: str) -> Path:
-    """Where a run goes that names no folder. UserError for several files, which have no one name."""
-    if has_magic(file):
-        raise UserError(f"{file} names several files. Say where their results go: --output DIR")
-    return Path("auto") / Path(file).stem
 
 
 class Unusable(UserError):
@@ -138,7 +131,9 @@ class Auto:
                 self.look_back()
                 self.explain(figures)
                 forecast = self.forecast()
-                end = self.training_end(figures, weighed, forecast)
+                weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
+                members = [self.members / name for name, weight in weights if weight > 0]
+                end = f"{training_end(forecast, self.final(), members)} {self.served(forecast)}".strip()
                 rows, why = self.write_board(figures, weighed, forecast, end)
         except Unusable:
             self.budget.forget()
@@ -153,8 +148,6 @@ class Auto:
         for sentence in judged:
             say(sentence)
         say(end)
-        if self.task.is_panel:
-            say(self.served(forecast))
         files = {"Forecast": self.folder / FORECAST, "Page": self.folder / PAGE, "Model": self.final()}
         if forecast.error:
             del files["Forecast"]
@@ -162,7 +155,7 @@ class Auto:
         say(f"{self.budget.passed:.0f} s of {self.budget.total:.0f} s.")
         if forecast.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
-        self.check_served()
+        self.task.check_forecast(self.folder / FORECAST)
         answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
         return Answer({**answer, **self.ended()})
 
@@ -180,9 +173,17 @@ class Auto:
         rows = leaderboard({}, {name: why}, None, None, error=self.error)
         rows[0]["chosen"] = True
         write_text(self.folder / BOARD, json_text(rows))
-        say(f"{why}\n{self.served(forecast)}\nForecast: {self.folder / FORECAST}. Model: {self.final()}")
-        self.check_served()
+        say(f"{why} {self.served(forecast)}\nForecast: {self.folder / FORECAST}. Model: {self.final()}")
+        self.task.check_forecast(self.folder / FORECAST)
         return Answer({"leaderboard": rows, "reason": why, "verdict": [], "forecast": forecast.value, **self.ended()})
+
+    def served(self, forecast: Ended) -> str:
+        """How many series of a panel have a forecast, and how many were judged; "" where there is none to say it of."""
+        has_results = checkpoint_path(self.folder, "best").is_file()
+        if not self.task.is_panel or self.task.is_judged > has_results:
+            return ""
+        judged = self.metrics()["test"]["series"]["evaluated"] if has_results else 0
+        return self.task.served(0 if forecast.error else int(forecast.value["series"]), judged)
 
     @property
     def windowless(self) -> str:
@@ -192,12 +193,6 @@ class Auto:
     def ended(self) -> dict[str, object]:
         """What an answer says of the run itself."""
         return {"checkpoint": str(self.final()), "seconds": self.budget.passed}
-
-    def check_served(self) -> None:
-        """UserError, which names them, where series of the file have no forecast."""
-        if self.task.unread:
-            reasons = [f"{listed(ids[:NAMED])} ({why})" for why, ids in self.task.unread.items()]
-            raise UserError(f"{self.folder / FORECAST} lacks series of the file: {'; '.join(reasons)}")
 
     def step(self, name: str, function: str, limit: float, **arguments: object) -> Ended:
         """Performs a step in a process of its own, in time. function: its name in STEPS.
@@ -252,6 +247,9 @@ class Auto:
                 planned = FITTED * limit
                 limit = planned * (MORE if self.settings["fitted"][name]["model"] == TREES else 1)
             if name in self.settings["networks"]:
+                if (windows := self.kept.get("windows", FEWEST_WINDOWS)) < FEWEST_WINDOWS:
+                    self.leave_out(name, f"its windows are too few to train a network on: {windows}")
+                    continue
                 networks = len(self.names) - number
                 allowance = limit / (1 + (networks - 1) * (1 + REFIT) + REFIT)
                 if (self.members / name / PACE).is_file():  # it was begun before a kill
@@ -408,9 +406,7 @@ class Auto:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""
         if final_checkpoint(self.folder).is_file():
             return final_checkpoint(self.folder)
-        if not self.task.is_judged:
-            return final_checkpoint(self.members / self.windowless)
-        best = best_of(self.judged(), self.error)
+        best = best_of(self.judged(), self.error) if self.task.is_judged else self.windowless
         assert best is not None, "`run` goes on only with a member"
         return final_checkpoint(self.members / best)
 
@@ -430,28 +426,6 @@ class Auto:
         step: dict[str, object] = {"overrides": words, "checkpoint": self.final()}
         return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), **step)
 
-    def training_end(self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended) -> str:
-        """Up to which row the model of the forecast has learned, in a sentence."""
-        if forecast.error:
-            return "The model has made no forecast."
-        until = f"The model has learned from the rows up to {forecast.value['trained_until']}"
-        if self.final().name != "refit.ckpt":
-            return f"{until}, and not from those after it: it could not be trained once more on all rows."
-        weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
-        members = [self.members / name for name, weight in weights if weight > 0]
-        lacking = [folder.name for folder in members if not checkpoint_path(folder, "refit").is_file()]
-        return f"{until}, the last{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
-
-    def served(self, forecast: Ended) -> str:
-        """How many series have a forecast, and how many were judged, in a sentence."""
-        count = self.task.series + sum(map(len, self.task.unread.values()))
-        ahead = 0 if forecast.error else int(forecast.value["series"])
-        many = self.metrics()["test"].get("series") if checkpoint_path(self.folder, "best").is_file() else None
-        judged = many["evaluated"] if many is not None else int(self.task.is_judged)
-        have = "all have" if ahead == count else f"{ahead:,} have"
-        short = f"{judged:,} were judged, {ahead - judged:,} are too short for that"
-        return f"{count:,} series: {have} a forecast, {'and all of these were judged' if judged == ahead else short}."
-
     def write_board(
         self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended, end: str
     ) -> tuple[list[BoardRow], str]:
@@ -464,8 +438,7 @@ class Auto:
         why = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            words = f"{why} {end} {self.served(forecast)}" if self.task.is_panel else f"{why} {end}"
-            board = {"rows": rows, "error": self.error, "reason": words}
+            board = {"rows": rows, "error": self.error, "reason": f"{why} {end}"}
             of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
@@ -473,24 +446,3 @@ class Auto:
                 self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
         return rows, why
-
-
-def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]:
-    """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0.
-
-    Without what is trained on the rows of the last year where there are too few before them.
-    """
-    names = settings["presets"][preset]
-    networks = settings["known"] if task.is_told_ahead else [name for name in names if name in settings["networks"]]
-    rare = settings["intermittent"] if task.intermittent else []
-    members = [*(name for name in names if name in settings["fitted"]), *rare, *networks]
-    recent = {name for name, words in settings["fitted"].items() if "data.recent" in words}
-    return [name for name in members if task.year is not None or name not in recent]
-
-
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes folders that hold nothing but the file of a lock, the inner one first."""
-    for folder in folders:
-        (folder / LOCK).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()

@@ -9,8 +9,8 @@ from typing import Literal, TypeVar, cast
 
 import pandas as pd
 
-from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder
-from forecast.apps.auto.command import automatic, default_folder
+from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder, default_folder
+from forecast.apps.auto.command import automatic
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.inputs import horizon_of
 from forecast.apps.common.tables import data_keys, place_table

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from forecast.apps.auto.documents import AutoSettings
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
 from forecast.config.entry import composed
@@ -30,7 +31,7 @@ from forecast.data.suggestion import suggest
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value
-from forecast.text.terminal import shell_word
+from forecast.text.terminal import listed, shell_word
 
 SPLIT_WORDS = ("data/split=", "data.split.")
 SUGGESTED = ("seq_len=", "pred_len=", "data.short=", *SPLIT_WORDS)  # words of train that fit its windows to the rows
@@ -42,6 +43,7 @@ BUDGET = "budget="
 ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 UNKNOWN = "unknown"
+NAMED = 10  # series that have no forecast
 HORIZONS = 4  # of validation, that intervals of 80 % need
 MOST_READINGS = 4  # of a file that can be read in several ways
 
@@ -84,6 +86,19 @@ class AutoTask(NamedTuple):
     def is_told_ahead(self) -> bool:
         """Whether columns are known in advance."""
         return any(word.startswith("data.known=") for word in self.words)
+
+    def served(self, ahead: int, judged: int) -> str:
+        """How many series have a forecast, and how many were judged, in a sentence."""
+        count = self.series + sum(map(len, self.unread.values()))
+        have = "all have" if ahead == count else f"{ahead:,} have"
+        short = f"{judged:,} were judged, {ahead - judged:,} are too short for that"
+        return f"{count:,} series: {have} a forecast, {'and all of these were judged' if judged == ahead else short}."
+
+    def check_forecast(self, path: Path) -> None:
+        """UserError where a forecast lacks series of the file; it names them."""
+        if self.unread:
+            reasons = [f"{listed(ids[:NAMED])} ({why})" for why, ids in self.unread.items()]
+            raise UserError(f"{path} lacks series of the file: {'; '.join(reasons)}")
 
     def steps(self, value: object) -> object:
         """What a setting says in words, in steps: a patch of "season", a length of "7 seasons" or of the "window",
@@ -169,6 +184,19 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
         if frame.without_calendar
         else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=pred_len),
     )
+
+
+def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]:
+    """What is trained, in this order: of a preset, but for columns known in advance and where most values are 0.
+
+    Without what is trained on the rows of the last year where there are too few before them.
+    """
+    names = settings["presets"][preset]
+    networks = settings["known"] if task.is_told_ahead else [name for name in names if name in settings["networks"]]
+    rare = settings["intermittent"] if task.intermittent else []
+    members = [*(name for name in names if name in settings["fitted"]), *rare, *networks]
+    recent = {name for name, words in settings["fitted"].items() if "data.recent" in words}
+    return [name for name in members if task.year is not None or name not in recent]
 
 
 def longer_validation(split: Split, frame: PanelFrame, pred_len: int, words: Sequence[str]) -> str | None:

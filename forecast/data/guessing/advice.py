@@ -13,6 +13,7 @@ LOOKED_AT = 1_000_000  # values, evenly spaced, that tell what a column holds
 INTERMITTENT = 0.5  # share of zeros; of fewer the median is a count
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
+FEWEST_WINDOWS = 10  # to train a network on
 # Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
 # only evaluated costs a third.
 STEPS_TO_TRAIN = 6_000_000

@@ -8,7 +8,15 @@ import numpy as np
 
 from forecast.data.frame import SeriesFrame, series_of, table_to_frame
 from forecast.data.gaps import large_hole, longest_part
-from forecast.data.guessing.advice import Drift, find_drift, fitted_model, floor_setting, informer_settings, mostly_zero
+from forecast.data.guessing.advice import (
+    FEWEST_WINDOWS,
+    Drift,
+    find_drift,
+    fitted_model,
+    floor_setting,
+    informer_settings,
+    mostly_zero,
+)
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, settings_of
 from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
@@ -28,7 +36,6 @@ from forecast.text.terminal import listed
 
 MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
-FEWEST_WINDOWS = 10  # to train a network on
 _MOST_COMMANDS = 12
 _PANEL = "all series, as a panel"
 
