@@ -13,6 +13,7 @@ from forecast.documents import Count, NotNegative, Positive
 
 Figure = float | None  # None: not finite, or of no value
 Text = str | None
+Scalar = bool | int | float | str | None
 
 
 class Scale(TypedDict):
@@ -398,9 +399,6 @@ class Backtest(BacktestSummary):
 def errors_in(fold: Fold, forecaster: str) -> FoldErrors:
     """The errors of a forecaster in a fold."""
     return cast(Mapping[str, FoldErrors], fold)[forecaster]
-
-
-Scalar = bool | int | float | str | None
 
 
 class Trial(TypedDict):
