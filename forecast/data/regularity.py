@@ -92,8 +92,7 @@ def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Find
     if len(ordered) < 3:
         noun = "readable timestamps" if table.timestamps.hasnans else "rows"
         findings.error(
-            f"{path}: {len(ordered)} {noun} are too few to infer a frequency. At least 3 are needed to read the file, "
-            "and far more to train."
+            f"{path}: {len(ordered)} {noun} are too few to infer a frequency. At least 3 are needed to read the file."
         )
         return None
     freq = grid_frequency(ordered)

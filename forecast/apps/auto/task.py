@@ -34,6 +34,7 @@ from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed, shell_word
 
 SPLIT_WORDS = ("data/split=", "data.split.")
+KEPT_WORDS = (*SPLIT_WORDS, "data.short=drop")  # with which the split stays as it is
 SUGGESTED = ("seq_len=", "pred_len=", "data.short=", *SPLIT_WORDS)  # words of train that fit its windows to the rows
 LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
@@ -329,7 +330,7 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, obje
     columns = list(source.target_columns(frame))
     if isinstance(source.target, str) and any(word.startswith("data.target=") for word in words):
         columns = [frame.columns.index(source.target)]
-    is_free = isinstance(split, ShareSplit) and not any(word.startswith(SPLIT_WORDS) for word in words)
+    is_free = isinstance(split, ShareSplit) and not any(word.startswith(KEPT_WORDS) for word in words)
     chosen_len = pred_len if horizon or frame.lengths.max() >= 3 * pred_len else None
     suggestion = suggest(frame, split, targets=columns, pred_len=chosen_len, is_free=is_free)
     settings = suggestion.lengths._asdict() | suggestion.settings()

@@ -159,7 +159,7 @@ def _without_votes(rows: SortedRows) -> Grid:
     if freq is None:
         raise UserError(
             f"{rows.name}: {len(rows.ids)} series of at most {int(rows.lengths.max())} rows are too short to infer a "
-            "frequency. At least 3 rows of one are needed to read the file, and far more to train."
+            "frequency. At least 3 rows of one are needed to read the file."
         )
     return _grid_of(freq, int(rows.times[0]), rows.times)
 
