@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 from laws import measures
 
-# Statements without docstrings, by room; a commit that deletes lowers them.
+# Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
+# models hold 203 and the data 85.
 CEILINGS = {
-    "apps": 6382,
-    "checkpoint, run_folder": 813,
+    "apps": 6377,
+    "checkpoint, run_folder": 814,
     "config": 1891,
-    "data": 7575,
+    "data": 7660,
     "evaluation": 2203,
     "jobs, text, forecast/*.py": 948,
-    "models, attention, layers, ops": 3842,
-    "report, comparison": 2415,
+    "models, attention, layers, ops": 4045,
+    "report, comparison": 2417,
     "training": 1935,
-    "tests": 32902,
+    "tests": 33097,
     "other Python": 4286,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
