@@ -248,7 +248,7 @@ class Prepared:
         fit = suggest(self.frame, ShareSplit(), targets=self.targets, pred_len=self.pred_len, is_free=True)
         if fit.cut is not None and not fit.cut.val:
             return ""
-        words = [typed(key, value) for key, value in {**fit.settings(), "seq_len": fit.lengths.seq_len}.items()]
+        words = (typed(key, value) for key, value in {**fit.settings(), "seq_len": fit.lengths.seq_len}.items())
         return f" For these rows: {' '.join(words)}"
 
     def left_out(self) -> dict[str, list[str]]:

@@ -37,10 +37,10 @@ class Suggestion(NamedTuple):
 
     def settings(self) -> dict[str, object]:
         """Keys of train that choose split and padding."""
-        cut, pad = self.cut, {"data.short": "pad"} if self.pad else {}
-        if cut is None:
-            return dict(pad)
-        return {"data/split": "last", "data.split.val": cut.val, "data.split.test": cut.test, **pad}
+        settings: dict[str, object] = {"data.short": "pad"} if self.pad else {}
+        if self.cut is not None:
+            settings |= {"data/split": "last", "data.split.val": self.cut.val, "data.split.test": self.cut.test}
+        return settings
 
 
 def suggest(
@@ -55,9 +55,9 @@ def suggest(
     seasons = train_seasons(frame, split, targets, pred_len=pred_len or 1)
     lengths = suggest_lengths(int(np.median(rows)), freq, seasons, pred_len=pred_len)
     longest, usual = int(rows.max()), usual_pred_len(freq)
-    if lengths is not None and (not is_free or serves(split, frame, lengths)):
-        holds_season = pred_len or lengths.seq_len >= calendar_unit(freq) or longest < 3 * usual
-        if not is_free or holds_season:
+    if lengths is not None:
+        has_season = pred_len or lengths.seq_len >= calendar_unit(freq) or longest < 3 * usual
+        if not is_free or (has_season and serves(split, frame, lengths)):
             return Suggestion(lengths, seasons, pad=bool((rows < lengths.seq_len).any()))
     if pred_len is None:
         pred_len = usual if longest >= 3 * usual else lengths.pred_len if lengths is not None else max(1, longest // 3)

@@ -180,10 +180,10 @@ class Auto:
     def served(self, forecast: Ended) -> str:
         """How many series of a panel have a forecast, and how many were judged; "" where there is none to say it of."""
         has_results = checkpoint_path(self.folder, "best").is_file()
-        if not self.task.is_panel or self.task.is_judged > has_results:
+        if not self.task.is_panel or forecast.error or self.task.is_judged > has_results:
             return ""
         judged = self.metrics()["test"]["series"]["evaluated"] if has_results else 0
-        return self.task.served(0 if forecast.error else int(forecast.value["series"]), judged)
+        return self.task.served(forecast.value["series"], judged)
 
     @property
     def windowless(self) -> str:
