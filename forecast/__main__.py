@@ -24,7 +24,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.overrides import DISTRIBUTION
-from forecast.text.terminal import brief, guard, harmless, json_text, label, say
+from forecast.text.terminal import guard, harmless, json_text, label, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -114,7 +114,7 @@ def _check_numbers(words: list[str]) -> None:
     """UserError for a number that is too long for anything that a command counts."""
     for word in words:
         if re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", word):
-            raise UserError(f"{word}: no number here has more than {LONGEST_NUMBER} digits. Type a shorter one.")
+            raise UserError(f"{label(word)}: no number here has more than {LONGEST_NUMBER} digits. Type a shorter one.")
 
 
 @contextmanager
@@ -175,6 +175,10 @@ def _sigterm() -> Iterator[None]:
     signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except Exception as error:
+        if isinstance(error.__context__, Terminated):  # what cleans up, as argparse, can stumble
+            raise error.__context__ from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -207,9 +211,9 @@ def _said(as_json: bool) -> Iterator[None]:
     except UserError as error:
         if os.environ.get("FORECAST_TRACEBACK") == "1":
             raise
-        say(brief(str(error)), file=sys.stderr)
+        say(error, file=sys.stderr)
         if as_json:
-            print_json({"status": "error", "error": brief(str(error)), "hint": error.hint})
+            print_json({"status": "error", "error": str(error), "hint": error.hint})
         sys.exit(USAGE if isinstance(error, UsageError) else USER_ERROR)
     except KeyboardInterrupt as interrupt:
         say(str(interrupt) or "Interrupted.", file=sys.stderr)

@@ -16,7 +16,6 @@ LONGEST = 120  # characters of a name
 # Control characters; what turns the direction of writing, or hides; halves of characters; ends of line and paragraph.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
-_ENDLESS = re.compile(r"[^\s/=,:'\"()\[\]{}]{256,}")  # longer than any file's name
 _UNUSUAL = re.compile(r"[^ -~\n\t]")
 _SHELL_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t"})
 
@@ -30,11 +29,6 @@ def label(name: str, longest: int = LONGEST) -> str:
     """A name of somebody else's as one harmless line; of a longer one its beginning and its length."""
     cut = f"{name[:longest]}... ({len(name)} characters)" if len(name) > longest else name
     return harmless(cut).replace("\n", r"\n").replace("\t", r"\t")
-
-
-def brief(text: str) -> str:
-    """The text, with what is longer in it than any file's name as `label` shows it."""
-    return _ENDLESS.sub(lambda match: label(match[0]), text)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ from forecast.run_folder.lock import in_use, release
 ROWS, PERIOD, H = 503, 24, 7
 COLUMNS = {"model", "validation", "test", "mase", "seconds", "chosen", "weight"}
 BASELINES = ["last_value", "train_mean", "closed_form_nlinear"]
-MEMBERS = ["seasonal_naive", "ridge", "boosted_trees", *BASELINES, "informer_plus"]
+MEMBERS = ["seasonal_naive", "ridge", "smoothing", "boosted_trees", *BASELINES, "informer_plus"]
 FAST = ("--preset", "fast", "--horizon", str(H), "--minutes", "20")  # far more than they take
 
 
@@ -220,7 +220,7 @@ def test_seconds_to_train_the_best_member_once_more_are_kept_before_a_network_be
 def test_the_heaviest_member_is_trained_once_more_by_the_seconds_of_the_steps_that_validation_chose(csv, tmp_path):
     run = with_members(begun(csv, tmp_path, H), seconds=80.0, refit_seconds=40.0)
     run.budget.before += 1145  # of 1200 seconds
-    weighed = {"weights": [0.0, 0.13, 0.87, 0.0, 0.0, 0.0], "alone": False}
+    weighed = {"weights": [0.0, 0.13, 0.0, 0.87, 0.0, 0.0, 0.0], "alone": False}
     with mock.patch("forecast.apps.auto.command.run_step", return_value=Ended()) as begin:
         run.refit(run.judged(), weighed)
     folders = [call.args[2]["folder"].name for call in begin.call_args_list]
@@ -360,7 +360,7 @@ def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_a
     assert configs["informer_plus_ahead"].seq_len == 7 * 24 and configs["ridge"].seq_len != 7 * 24
     assert configs["informer_plus_ahead"].networks == 5
     alone = [name for name, config in configs.items() if not config.data.get("known")]
-    assert alone == ["seasonal_naive", *BASELINES]
+    assert alone == ["seasonal_naive", "smoothing", *BASELINES]
 
 
 def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):

@@ -60,8 +60,8 @@ def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     assert (document["layout"], document["commands"]) == (layout, [])
     expected = {"rows": 400, "columns": ["load", "wind"], "time_column": "when", "separator": ";", "decimal": ","}
     expected |= {"frequency": "15min", "first": "2021-03-01 00:00:00", "last": "2021-03-05 03:45:00", "findings": []}
-    lengths = {"seq_len": 70, "label_len": 35, "pred_len": 32}
-    expected |= {"lengths": lengths, "windows": {"train": 280 - 70 - 32 + 1, "val": 40 - 32 + 1, "test": 80 - 32 + 1}}
+    lengths = {"seq_len": 96, "label_len": 48, "pred_len": 96}  # of four days the last two judge
+    expected |= {"lengths": lengths, "windows": {"train": 400 - 2 * 96 - 96 - 96 + 1, "val": 1, "test": 1}}
     expected |= {"rows_missing": 0, "gaps": "refuse"}
     assert {key: document[key] for key in expected} == expected
     assert document["season"]["period"] == 96

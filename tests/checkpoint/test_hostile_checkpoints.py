@@ -313,12 +313,3 @@ def test_columns_that_the_data_do_not_have_are_named(tmp_path, content):
     checkpoint = load_checkpoint(saved(tmp_path, content))
     with pytest.raises(UserError, match=r"changed\.ckpt: its columns nnn.* are not those of demo, HUFL, HULL"):
         history(checkpoint, trained_source(checkpoint, root=None), None)
-
-
-@pytest.mark.parametrize("program", ["evaluate", "predict"])
-def test_a_name_of_600_letters_is_no_file(workplace, capsys, program):
-    assert "nnn... (600 characters) cannot be read: File name too long. Check" in refusal(
-        capsys, program, f"ckpt_path={'n' * 600}"
-    )
-    with pytest.raises(UserError, match=r"^nnn.* cannot be read: File name too long"):
-        load_checkpoint("n" * 600)

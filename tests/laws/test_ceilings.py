@@ -20,7 +20,7 @@ CEILINGS = {
     "models, attention, layers, ops": 4045,
     "report, comparison": 2417,
     "training": 1935,
-    "tests": 33097,
+    "tests": 33088,
     "other Python": 4286,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

@@ -12,7 +12,6 @@ import pytest
 from forecast.text.terminal import (
     LONGEST,
     HarmlessRecord,
-    brief,
     guard,
     harmless,
     json_text,
@@ -135,12 +134,3 @@ def test_a_word_of_control_characters_is_harmless_and_the_shell_reads_the_true_o
     command = f"printf '%s\\0' {' '.join(typed)}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
     assert ended.stdout.decode().split("\0")[:-1] == words
-
-
-def test_what_is_longer_than_a_files_name_is_cut_wherever_it_stands_in_a_sentence():
-    long, short = "p" * 300, f"{'p' * LONGEST}... (300 characters)"
-    assert brief(f"/a/{long}/b.csv: data.path={long} '{long}' [{long}] is no file") == (
-        f"/a/{short}/b.csv: data.path={short} '{short}' [{short}] is no file"
-    )
-    command = f"forecast train data.path=/{'/'.join(['p' * 255] * 9)} data.columns=[{','.join(['column'] * 99)}]"
-    assert brief(command) == command

@@ -156,8 +156,9 @@ class Auto:
         if forecast.error:
             raise UserError(f"{self.final()} is trained, but its forecast failed: {forecast.error}")
         self.task.check_forecast(self.folder / FORECAST)
-        answer = {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value}
-        return Answer({**answer, **self.ended()})
+        return Answer(
+            {"leaderboard": rows, "reason": why, "verdict": judged, "forecast": forecast.value, **self.ended()}
+        )
 
     def unjudged(self) -> Answer:
         """The forecast of a model that needs no windows, where there are too few rows to judge any."""
@@ -225,7 +226,7 @@ class Auto:
             every |= self.settings["every_network"] | ({"data.sampling": "series"} if self.task.is_panel else {})
         chosen = {word.partition("=")[0] for word in self.task.words} - LENGTHS
         settings = {key: value for key, value in {**every, **settings}.items() if key not in chosen}
-        return self.task.of(settings, roles=name == RIDGE or name not in self.settings["baselines"])
+        return self.task.of(settings, roles=name not in self.settings["past_alone"])
 
     def batch_size(self) -> int:
         """The fewer the windows the smaller the batches: known from the ridge's training."""

@@ -21,12 +21,14 @@ Settings = dict[PaceKey, Annotated[int, Interval(ge=1, le=10**9)]]
 class AutoSettings(TypedDict):
     """presets.yaml: the models of each preset, and the overrides of each model and of all networks.
 
-    baselines: which every run fits to compare with, so that they are trained whatever the time.
+    baselines: which every run fits to compare with, so that they are trained whatever the time. past_alone: which take
+    no columns beside the targets.
     known: in place of networks where columns are known in advance; intermittent: what is added where most values are 0.
     """
 
     presets: dict[str, list[str]]
     baselines: list[str]
+    past_alone: list[str]
     known: list[str]
     intermittent: list[str]
     fitted: dict[str, dict[str, object]]
