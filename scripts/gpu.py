@@ -109,7 +109,9 @@ def main() -> None:
             if RECORDED in words and not on_gpu:
                 rows.append(Row(step, "needs a GPU", None))
             else:
-                rows.append(steps.run(step, [*command, *RATE, *tiny, *words, run], most=60, epochs=2)[0])
+                rows.append(
+                    steps.run(step, [*command, *RATE, *tiny, *words, run], most=60 if on_gpu else 600, epochs=2)[0]
+                )
         whole = [*training, *tiny, *([RECORDED] if on_gpu else []), f"hydra.run.dir={steps.folder}/whole"]
         rows += whole_training(steps, whole)
     width = max(len(row.step) for row in rows)
@@ -150,7 +152,7 @@ def test_rows(steps: Steps, *, quick: bool) -> list[Row]:
         return [Row(file, f"{'pytest' if (ROOT / file).is_file() else 'the file'} is missing", None)]
     some = QUICK_TESTS if quick else ["-n", "8"] if importlib.util.find_spec("xdist") else []
     words = ["-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *some, file]
-    row, output = steps.run(file, words, most=100)
+    row, output = steps.run(file, words, most=600 if quick else 100)
     return [row, *(Row("  failed", name, None) for name in re.findall(r"^FAILED \S+::(\S+)", output, re.MULTILINE))]
 
 

@@ -9,7 +9,7 @@ from script import call_script
 @pytest.mark.slow
 def test_the_table_has_the_tests_the_rates_and_where_a_training_s_seconds_go(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("OUT", str(tmp_path))
-    status, output, _ = call_script(capsys, "gpu", "--device", "cpu", "--quick")
+    status, output, _ = call_script(capsys, "gpu", "--device", "cpu", "--quick", "--minutes", "20")
     rows = {row["step"].strip(): row for row in json.loads((tmp_path / "gpu.json").read_text())}
     assert status == 0 and len(output.splitlines()) == len(rows)
     assert rows["tests/test_cuda.py"]["result"].startswith("2 passed")
