@@ -75,11 +75,17 @@ def training_end(forecast: Ended, final: Path, members: Sequence[Path]) -> str:
     """Up to which row the model of a forecast has learned, in a sentence. members: folders of those with a weight."""
     if forecast.error:
         return "The model has made no forecast."
-    until = f"The model has learned from the rows up to {forecast.value['trained_until']}"
+    time = forecast.value["trained_until"]  # "": the rows are counted
     if final.name != "refit.ckpt":
-        return f"{until}, and not from those after it: it could not be trained once more on all rows."
+        return (
+            f"The model has learned from {f'the rows up to {time}' if time else 'the train rows'}, and not from those "
+            "after it: it could not be trained once more on all rows."
+        )
     lacking = [folder.name for folder in members if not checkpoint_path(folder, "refit").is_file()]
-    return f"{until}, the last{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
+    return (
+        f"The model has learned from {f'the rows up to {time}, the last' if time else 'all rows'}"
+        f"{f'; {listed(lacking)} could not be trained on all of them' if lacking else ''}."
+    )
 
 
 def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> str:

@@ -20,6 +20,7 @@ from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
 from forecast.apps.common.training_data import begin, make_plan, read_data
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.entry import call
+from forecast.data.panel import STEP_FREQ
 from forecast.data.prepare import Prepared
 from forecast.documents import read_json
 from forecast.errors import UserError
@@ -216,5 +217,6 @@ def forecast_file(overrides: Sequence[str], checkpoint: Path) -> dict[str, objec
     call(forecast, config_name="predict", overrides=list(overrides))
     answer = answers[0]
     assert answer is not None, "predict answers"
-    document: dict[str, object] = json.loads(json.dumps(answer.document, default=str))
-    return {**document, "trained_until": load_checkpoint(checkpoint).trained_until}
+    trained = load_checkpoint(checkpoint)
+    until = "" if trained.data["freq"] == STEP_FREQ else trained.trained_until
+    return {**json.loads(json.dumps(answer.document, default=str)), "trained_until": until}

@@ -36,7 +36,6 @@ from forecast.text.terminal import listed, shell_word
 SPLIT_WORDS = ("data/split=", "data.split.")
 KEPT_WORDS = (*SPLIT_WORDS, "data.short=drop")  # with which the split stays as it is
 SUGGESTED = ("seq_len=", "pred_len=", "data.short=", *SPLIT_WORDS)  # words of train that fit its windows to the rows
-LAYOUT = [key.name for key in fields(Layout)]
 PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
 OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage", "budget")
@@ -281,7 +280,9 @@ def of_file(
     path: str, own: Sequence[str], horizon: int | None, *, target: str | None
 ) -> tuple[list[str], dict[str, object], list[str], int | None]:
     """What check-data says of a file: words of train, lengths, how it is read, and its season."""
-    known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
+    known = {
+        name: parameters(CsvSource)[name].annotation for name in (*[key.name for key in fields(Layout)], "features")
+    }
     known["target"] = Text | None
     ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
     given = typed_settings(ours, "data", known)

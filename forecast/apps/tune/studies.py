@@ -29,7 +29,6 @@ from forecast.training.trial import Outcome
 log = logging.getLogger(__name__)
 
 PROCESSES = "processes"
-NAME = "tune"
 SECONDS = "seconds"  # an attribute of the study
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
@@ -109,7 +108,7 @@ class SharedStudy:
             self.storage = JournalStorage(backend)
             self.study = optuna.create_study(
                 storage=self.storage,
-                study_name=NAME,
+                study_name="tune",
                 load_if_exists=True,
                 sampler=SeededByTrial(seed),
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
