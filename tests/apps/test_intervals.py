@@ -55,8 +55,10 @@ def test_a_run_says_how_often_its_intervals_held(ridge):
     )
     found = test["intervals"]
     assert found["calibration"] == "static" and found["blocks"] == int(ROWS * 0.1) // P
-    # 1.2816 and 1.96 standard deviations of the noise on either side, by the few windows of validation
-    assert found["columns"]["load"]["levels"]["80"]["width"] == pytest.approx(2 * 1.2816, rel=0.15)
+    # 1.2816 and 1.96 standard deviations of the noise on either side, and a little for what the ridge errs
+    assert np.mean([column["levels"]["80"]["width"] for column in found["columns"].values()]) == pytest.approx(
+        2 * 1.2816, rel=0.08
+    )
     assert found["columns"]["wind"]["levels"]["95"]["width"] == pytest.approx(2 * 1.96, rel=0.2)
     steps = pd.read_csv(run / "metrics_by_step.csv")
     assert steps["coverage_80"].mean() == pytest.approx(test["coverage"]["80"], abs=1e-5) and len(steps) == P
