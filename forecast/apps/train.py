@@ -115,15 +115,14 @@ def train_and_evaluate(plan: Plan) -> dict[str, object]:
     pl.seed_everything(config.seed, workers=True, verbose=False)
     data, protocol, record = begin(plan)
     calibrated, levels = config.calibration != "none", levels_of(config.level)
-    if calibrated:
-        check_levels(levels, data, source.split, typed=is_typed("level"))
+    together = calibrated and check_levels(levels, data, source.split, typed=is_typed("level"))
     trained = fit_model(plan, data, record)
     status = "finished" if trained.finished else "interrupted"
     if not trained.is_first:
         return {"status": status}  # one process evaluates: every window once, whatever their number
     if calibrated:
         path = chosen_checkpoint(plan.folder).path
-        add_calibration(path, plan.folder, data, levels=levels, device=trained.device)
+        add_calibration(path, plan.folder, data, levels=levels, device=trained.device, together=together)
     best = chosen_checkpoint(plan.folder)
     judged = partial(
         evaluate_checkpoint,

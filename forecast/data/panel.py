@@ -37,6 +37,12 @@ class Facts:
         """One of them (S,)."""
         return self.values[:, self.names.index(name)]
 
+    def and_ids(self, name: str, ids: npt.NDArray[np.str_]) -> "Facts":
+        """These, and after them the ids of the series as a category."""
+        numbers = np.arange(1, len(ids) + 1, dtype=np.float64)[:, None]
+        values, categories = np.hstack([self.values, numbers]), {**self.categories, name: ids.tolist()}
+        return replace(self, names=(*self.names, name), values=values, categories=categories)
+
     def of(self, series: IntArray) -> "Facts":
         """Those of some series."""
         return replace(self, values=self.values[series])

@@ -314,7 +314,7 @@ class CsvSource(Roles, FileSource):
     window. recent: so many of the last train rows of each series alone are trained on, None: all; scale and baselines
     are those of all. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each
     series. cache: a folder into which a panel is converted once, to be read from there as an array on disk; None: it is
-    held in memory.
+    held in memory. id_as_fact: whether its id is a fact of each series of a panel, a category, after all others.
     """
 
     name: str = "csv"
@@ -326,6 +326,7 @@ class CsvSource(Roles, FileSource):
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
     cache: Text | None = None
+    id_as_fact: bool = False
 
     def __post_init__(self) -> None:
         if not self.path:

@@ -43,19 +43,21 @@ def calibrate(
     batch_size: int,
     device: torch.device,
     crossed: bool = False,
+    together: bool = False,
 ) -> Calibration | None:
     """The margins at `levels` and those of GRID from the validation windows, in float32.
 
     The score of a forecast is by how much the truth lies outside of the model's own interval, below zero inside of it:
     conformalised quantile regression (Romano et al. 2019); where a model gives points alone that is the absolute
     error. It is divided by the factor of the window's `Unrest`. Of a panel the scores of all series are taken together,
-    in units of the scale of each. None where the windows are too few for any level.
+    in units of the scale of each. together: whether the scores of all steps are, too, as those of too few windows.
+    None where the windows are too few for any level.
     """
     data = data.on(device)
     windows = data.windows("val", look_back=max(data.seq_len, *(look_back_of(part.model, data) for part in parts)))
     blocks = block_count(windows, data.pred_len)
     # of these levels and those of GRID the ones that so many blocks can promise
-    possible = tuple(sorted({float(level) for level in (*levels, *GRID) if blocks_needed(level) <= blocks}))
+    possible = tuple(sorted({float(level) for level in (*levels, *GRID) if together or blocks_needed(level) <= blocks}))
     if not possible or not len(windows):
         return None
     cells = len(windows) * data.pred_len * len(data.targets)
@@ -71,6 +73,8 @@ def calibrate(
     scores, sizes = scoring.collected(parts, stride, batch_size)
     unrest = replace(scoring.unrest, typical=sizes.mean(0))
     weighted = [score / unrest.factors_of(sizes) for score in scores]
+    if together:
+        weighted = [score.flatten(0, 1).unsqueeze(1).expand(-1, data.pred_len, -1) for score in weighted]
     margins = [conformal_margins(weighted[min(i, len(weighted) - 1)], level) for i, level in enumerate(possible)]
     return Calibration(
         levels=possible,

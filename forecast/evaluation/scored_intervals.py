@@ -397,6 +397,7 @@ def interval_metrics(
     scaled, original units, 0 where there is none; None: not known, or each window has its own.
     """
     calibration, metrics = scored.calibration, scored.errors.metrics(names, naive)
+    levels = scored.errors.wanted_levels
     return {
         "coverage": {level: block["coverage"] for level, block in metrics["levels"].items()},
         "intervals": {
@@ -404,6 +405,7 @@ def interval_metrics(
             "windows": calibration.windows,
             "blocks": calibration.blocks,
             "crossed": calibration.crossed,
+            **({"together": True} if any(blocks_needed(level) > calibration.blocks for level in levels) else {}),
             **metrics,
         },
     }

@@ -13,7 +13,7 @@ from torch import Tensor
 from forecast.data.prepare import Prepared
 from forecast.evaluation.calibrate import MOST_FITS, block_count
 from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks
-from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of
+from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of, numbers_of_series
 
 Loss = Literal["mse", "mae"]
 
@@ -23,6 +23,7 @@ BY_CHANCE = 0.3  # and so much more over the root of the windows of their own
 MOST_BLOCKS = 4  # of steps with weights of their own
 DOUBT = 3  # windows of its own that the weight of one member is worth: docs/experiments.md, "Weights of an ensemble"
 ENOUGH = 10  # windows of their own: fewer cannot tell whether the mean or the best member errs less
+SPREAD, DRAWN = 0.2, 0.3  # of factors by series: docs/experiments.md, "Weights by series"
 HARDLY = 0.01  # of the weight, over all blocks
 REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
 LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
@@ -31,20 +32,25 @@ LEAST_ERROR = 1e-6  # in scaled units: an absolute error below it weighs no more
 class MemberErrors(NamedTuple):
     """errors (N, P, T, M) of the forecasts of M members, scaled, NaN where no truth was measured. windows: how many
     there are, of which these are every k-th. independent: how many of them have targets that no other one has.
-    flexible (M,): whether a member is, as `ForecastModel` has it.
+    flexible (M,): whether a member is, as `ForecastModel` has it. series (N,): the number of each window's; None: there
+    is one, or all have the same weights.
     """
 
     errors: Tensor
     windows: int
     independent: int
     flexible: Sequence[bool]
+    series: Tensor | None = None
 
     def some(self, rows: slice) -> "MemberErrors":
         """Those of some of the N windows."""
         errors = self.errors[rows]
         share = len(errors) / max(1, len(self.errors))
         return self._replace(
-            errors=errors, windows=math.ceil(self.windows * share), independent=math.ceil(self.independent * share)
+            errors=errors,
+            windows=math.ceil(self.windows * share),
+            independent=math.ceil(self.independent * share),
+            series=None if self.series is None else self.series[rows],
         )
 
 
@@ -57,7 +63,7 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
     stride = max(1, -(-cells // MOST_CELLS))
     if model.fits_each_window:
         stride = max(stride, -(-len(windows) // MOST_FITS))
-    by_batch = []
+    by_batch, series = [], []
     with exact_float32():
         for batch in in_chunks(windows, np.arange(0, len(windows), stride), batch_size, CHUNK):
             rows = model.look_back
@@ -68,8 +74,10 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
             if batch.measured is not None:
                 errors = torch.where(batch.measured.unsqueeze(-1), errors, math.nan)
             by_batch.append(errors.cpu())
+            series.append(numbers_of_series(batch.future_known).cpu())
     flexible = [member.flexible for member in model.each]
-    return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len), flexible)
+    numbers = torch.cat(series) if model.by_series else None
+    return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len), flexible, numbers)
 
 
 def mean_loss(members: MemberErrors, weights: Float[Tensor, "P M"], loss: Loss) -> float:
@@ -103,6 +111,29 @@ def stacked(members: MemberErrors, loss: Loss) -> Float[Tensor, "K M"]:
     weights = share * own + (1 - share) * overall
     weights = weights * (weights.mean(0) >= HARDLY)  # a member that is hardly heard costs as much as any other
     return weights / weights.sum(1, keepdim=True)
+
+
+def factors_by_series(
+    members: MemberErrors, weights: Float[Tensor, "K M"], loss: Loss, count: int
+) -> Float[Tensor, "S M"]:
+    """By what the weights are multiplied in each of `count` series by its number, 1 where it has no window.
+
+    exp(-(E - least E) / SPREAD), E (S, M) what a member errs in a series beside the best one there, a part of it DRAWN
+    to the same over all series, as few windows of one series say little of it. Only of members that have a weight.
+    """
+    assert members.series is not None
+    sizes = members.errors.square() if loss == "mse" else members.errors.abs()
+    of_windows = sizes.nanmean((1, 2)).double()  # (N, M)
+    held = torch.isfinite(of_windows).all(-1)
+    sums = torch.zeros(count, of_windows.shape[1] + 1, dtype=torch.float64)
+    counted = torch.cat([of_windows, torch.ones(len(of_windows), 1)], dim=1)[held]
+    sums.index_add_(0, members.series[held], counted)
+    errors, used = sums[:, :-1] / sums[:, -1:], weights.sum(0) > 0
+    errors = (errors.sqrt() if loss == "mse" else errors).clamp_min(LEAST_ERROR)
+    overall = errors[sums[:, -1] > 0].mean(0)
+    excess = (1 - DRAWN) * errors / errors[:, used].amin(1, keepdim=True) + DRAWN * overall / overall[used].min()
+    factors = torch.exp(-(excess - excess[:, used].amin(1, keepdim=True)) / SPREAD)
+    return torch.where((sums[:, -1:] > 0) & used, factors, 1.0)
 
 
 def by_step(weights: Float[Tensor, "K M"], members: MemberErrors) -> Float[Tensor, "P M"]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
@@ -33,7 +33,8 @@ class WeightedEnsemble(FittedModel):
     members' trainings, which that training reads, and nothing else. embedding: how the members want their calendar.
     members: as it has found them: of each `model`, which takes a window, the fields of that `window`, how many networks
     its training had as `networks`, and the numbers of the `columns` and `known` features here that it sees. blocks: K,
-    how many sets of weights there are; each block of steps, as long as the others or one longer, has one.
+    how many sets of weights there are; each block of steps, as long as the others or one longer, has one. by_series:
+    whether each series has factors of these weights of its own, by its number, the last known feature; 0 is any other.
     """
 
     roles = ForecastModel.roles
@@ -46,6 +47,7 @@ class WeightedEnsemble(FittedModel):
         embedding: CalendarEncoding = "timeF",
         members: Sequence[Mapping[str, object]] = (),
         blocks: Positive = 1,
+        by_series: bool = False,
     ) -> None:
         super().__init__(window)
         configured = cast(Sequence[Member], members)
@@ -56,6 +58,9 @@ class WeightedEnsemble(FittedModel):
             if wrong := [number for some in numbers for number in some if number not in range(count)]:
                 raise ValueError(f"model.members: {key} has {wrong[0]!r}, and there are the numbers 0 to {count - 1}")
         self.register_buffer("weights", torch.full((blocks, len(members)), 1 / max(1, len(members))))
+        self.by_series = by_series
+        if by_series:
+            self.register_buffer("factors", torch.ones(window.covariates[-1], len(members)))
         self.fits_each_window = any(getattr(member, "fits_each_window", False) for member in self.each)
 
     @property
@@ -77,10 +82,13 @@ class WeightedEnsemble(FittedModel):
     ) -> Float[Tensor, "B P T"]:
         """The weighted mean: (B, L, C), L = look_back -> (B, P, T). A member without a weight is not asked."""
         weights = self.weights_by_step()
+        if self.by_series:
+            weights = weights * self.get_buffer("factors")[numbers_of_series(future_known), None]  # (B, P, M)
+            weights = weights / weights.sum(-1, keepdim=True)
         # a compiled program has the same parts whatever the weights are
-        used = [i for i in range(len(self.each)) if torch.compiler.is_compiling() or bool(weights[:, i].any())]
+        used = [i for i in range(len(self.each)) if torch.compiler.is_compiling() or bool(weights[..., i].any())]
         forecasts = self.forecasts(past, past_known, future_known, numbers=used)
-        mean: Tensor = sum(forecast * weights[:, i, None] for i, forecast in zip(used, forecasts, strict=True))  # type: ignore[assignment]
+        mean: Tensor = sum(forecast * weights[..., i, None] for i, forecast in zip(used, forecasts, strict=True))  # type: ignore[assignment]
         return mean
 
     def forecasts(
@@ -114,6 +122,11 @@ def as_member(
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in window.items()}
     members = [model(window=WindowShape(**fields)) for _ in range(networks)]  # type: ignore[arg-type]  # as saved
     return members[0] if networks == 1 else Ensemble(members)
+
+
+def numbers_of_series(known: Float[Tensor, "B P F"]) -> Int[Tensor, "B"]:
+    """Those of the windows, by the last known feature: 0 of a series that the training did not have."""
+    return known[:, 0, -1].round().long()
 
 
 def blocks_of(pred_len: int, count: int) -> Tensor:

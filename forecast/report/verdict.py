@@ -395,6 +395,9 @@ def coverage_sentences(metrics: Metrics, split: str) -> list[str]:
     sentences = []
     if not (intervals := block_of(metrics, split).get("intervals")):
         return []
+    if intervals.get("together"):
+        levels = ", ".join(intervals["levels"])
+        return [f"{levels} % intervals may well be too narrow: they come from the errors of few validation windows."]
     for level, row in intervals["levels"].items():
         if row["coverage"] is None:
             continue

@@ -152,6 +152,7 @@ class IntervalErrorsBlock(TypedDict):
     windows: Count
     blocks: Count
     crossed: bool
+    together: NotRequired[bool]
     sql: Figure
     wql: Figure
     levels: dict[str, Level]

@@ -21,19 +21,27 @@ from forecast.files import replacing
 from forecast.training.cross_fit import HALVES, chosen_weights
 
 log = logging.getLogger(__name__)
+NO_SPLIT = "Take a shorter pred_len."
 
 
-def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> None:
-    """Says which levels the validation windows are too few for; UserError where they were asked for by name."""
+def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> bool:
+    """Says which levels the validation windows are too few for; UserError where they were asked for by name.
+
+    Where no split gives enough for any, returns True: the errors of all steps together are to do.
+    """
     windows = data.windows("val")
     blocks = block_count(windows, data.pred_len)
     few = too_few(levels, blocks, split, data.frame.lengths, seq_len=data.seq_len, pred_len=data.pred_len)
     if not few:
-        return
+        return False
+    if few.endswith(NO_SPLIT) and len(windows) and blocks < blocks_needed(min(levels)):
+        log.warning("Intervals are of the errors of all steps together, and may well be too narrow: for %s", few)
+        return True
     if typed:
         kept = ",".join(name_of(level) for level in levels if blocks_needed(level) <= blocks)
         raise UserError(f"level: no intervals of {few} Or ask for level=[{kept}].")
     log.warning("No intervals of %s", few)
+    return False
 
 
 def too_few(
@@ -54,16 +62,18 @@ def too_few(
         return ""
     needed, first = blocks_needed(min(beyond)), name_of(min(beyond))
     words = split.for_intervals(needed, lengths, least=seq_len + pred_len, pred_len=pred_len)
-    fix = f"For those of {first} %: {command}{words}" if words else "Take a shorter pred_len"
+    fix = f"For those of {first} %: {command}{words}" if words else NO_SPLIT[:-1]
     names = ", ".join(map(name_of, beyond))
     return f"{names} %: validation holds {blocks} windows that do not overlap, and {windows_needed(beyond)}. {fix}."
 
 
-def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequence[float], device: torch.device) -> None:
+def add_calibration(
+    path: Path, folder: Path, data: Prepared, *, levels: Sequence[float], device: torch.device, together: bool = False
+) -> None:
     """Calibrates the intervals of a checkpoint on the validation windows, and writes them into it.
 
-    folder: of the run. Where the halves of these windows have chosen weights of their own, each half is forecast with
-    the choice of the other.
+    folder: of the run. together: whether the errors of all steps count as those of one. Where the halves of these
+    windows have chosen weights of their own, each half is forecast with the choice of the other.
     """
     checkpoint = load_checkpoint(path)
     count = len(data.windows("val"))
@@ -81,6 +91,7 @@ def add_calibration(path: Path, folder: Path, data: Prepared, *, levels: Sequenc
         batch_size=checkpoint.config.data.batch_size,
         device=device,
         crossed=bool(chosen),
+        together=together,
     )
     if calibration is not None:
         write_entry(path, CALIBRATION, {**calibration.state(), "targets": list(data.target_names)})

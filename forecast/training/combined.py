@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from forecast.evaluation.stacking import (
     Loss,
     MemberErrors,
     by_step,
+    factors_by_series,
     mean_loss,
     member_errors,
     member_losses,
@@ -65,6 +67,18 @@ class MemberRun(NamedTuple):
         return self.halves.get(half or "", self.checkpoint.weights)
 
 
+class Weights(NamedTuple):
+    """by_block (K, M): of each block of steps. factors (S, M): of these in each series; None: 1 in all."""
+
+    by_block: Tensor
+    factors: Tensor | None = None
+
+
+def numbers_series(data: Prepared) -> bool:
+    """Whether the last fact of a series is its number."""
+    return data.frame.facts is not None and data.frame.facts.names[-1:] == (data.frame.id_column,)
+
+
 def is_combined(model: Recipe) -> bool:
     """Whether a model is made of finished trainings."""
     return model.extends(WeightedEnsemble)
@@ -99,9 +113,10 @@ def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     for member in members:
         check_fits(member, record)
     config = plan.config.with_model({"members": [described(member, record.data) for member in members]})
+    config = config.with_model({"by_series": numbers_series(data)})
     weighing = Weighing(replace(record, config=config.with_model({"blocks": 1})), members, data)
     weights = weighing.weights()
-    record = replace(record, config=config.with_model({"blocks": len(weights[None])}), best_step=0)
+    record = replace(record, config=config.with_model({"blocks": len(weights[None].by_block)}), best_step=0)
     model = with_weights(record, members, weights[None])
     if plan.config.checks.leakage:
         check_leakage(model, data, device=CPU)
@@ -111,7 +126,7 @@ def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     for half in HALVES:
         write_half(plan.folder, half, with_weights(record, members, weights[half], half=half).state_dict())
     seconds = time.perf_counter() - begin
-    for member, share in zip(members, weights[None].mean(0).tolist(), strict=True):
+    for member, share in zip(members, weights[None].by_block.mean(0).tolist(), strict=True):
         log.info("%5.1f %% %s (%s)", 100 * share, member.name, member.run)
     logger = make_logger(plan.config, plan.folder)
     cost = fitted_cost(seconds, memory)
@@ -146,11 +161,12 @@ def refitted(held_out: Checkpoint, learnt: Sequence[str]) -> WeightedEnsemble:
 
 
 class Weighing:
-    """The weights (K, M) of members, by all validation windows (None) and by each half of them.
+    """The weights of members, by all validation windows (None) and by each half of them.
 
     record: of the ensemble, with its members and one block of steps. judged: the errors of the mean and of each member,
     in each half of the windows as the other half has chosen them, and whether the best member is to stand alone: None
-    where the windows are too few to say, so that the mean stays; known after `weights`.
+    where the windows of any one series are too few to say, so that the mean stays; known after `weights`. These errors
+    are of the same weights for all series.
     """
 
     def __init__(self, record: Record, members: Sequence[MemberRun], data: Prepared) -> None:
@@ -158,7 +174,7 @@ class Weighing:
         self.loss: Loss = record.config.monitor
         self.judged: Stacking | None = None
 
-    def weights(self) -> dict[str | None, Tensor]:
+    def weights(self) -> dict[str | None, Weights]:
         """The weights, those of the best member alone where the mean is no better."""
         errors: dict[str | None, MemberErrors] = {None: self.errors(None)}
         crossed = any(member.halves for member in self.members)
@@ -172,20 +188,28 @@ class Weighing:
         mean, losses = sum(means) / len(judged), [sum(pair) / len(judged) for pair in of_members]
         for member, loss in zip(self.members, losses, strict=True):
             log.info("val %s %.4f: %s (%s)", self.loss, loss, member.name, member.run)
-        few = errors[None].independent < ENOUGH
+        series = int(np.count_nonzero(self.data.windows("val").counts))
+        few = errors[None].independent < ENOUGH * max(1, series)
         alone_is_better = None if few else not mean < min(losses)
         self.judged = {"error": self.loss, "mean": mean, "members": losses, "alone": alone_is_better}
         if few:
             log.info("%d validation windows: too few to judge the mean of the members by.", errors[None].independent)
         if not alone_is_better:
-            return weights
+            return {half: self.of_series(errors[half].some(own[half]), weights[half]) for half in errors}
         log.info("The mean of the members errs no less on validation windows than the best of them: it stands alone.")
-        return dict.fromkeys(weights, torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]])
+        alone = torch.eye(len(losses), dtype=torch.float64)[[losses.index(min(losses))]]
+        return {half: self.of_series(of_half, alone) for half, of_half in errors.items()}
+
+    def of_series(self, errors: MemberErrors, weights: Tensor) -> Weights:
+        """These weights, with factors by series where series have them."""
+        if errors.series is None:
+            return Weights(weights)
+        return Weights(weights, factors_by_series(errors, weights, self.loss, self.data.covariate_sizes[-1]))
 
     def errors(self, half: str | None) -> MemberErrors:
         """Of the members as that half has chosen them."""
         count = len(self.members)
-        model = with_weights(self.record, self.members, torch.full((1, count), 1 / count), half=half)
+        model = with_weights(self.record, self.members, Weights(torch.full((1, count), 1 / count)), half=half)
         batch_size = self.record.config.data.batch_size
         return member_errors(model, self.data, batch_size=batch_size, device=CPU)
 
@@ -254,12 +278,14 @@ def described(member: MemberRun, data: DataRecord) -> Plain:
 
 
 def with_weights(
-    record: Record, members: Sequence[MemberRun], weights: Tensor, *, half: str | None = None
+    record: Record, members: Sequence[MemberRun], weights: Weights, *, half: str | None = None
 ) -> WeightedEnsemble:
     """The ensemble of a record that names its members, with their weights and its own, in evaluation mode."""
     model = build_model(record.config, record.data)
     assert isinstance(model, WeightedEnsemble)
     for member_model, member in zip(model.each, members, strict=True):
         member_model.load_state_dict(dict(member.weights(half)))
-    model.weights = weights.float()
+    model.weights = weights.by_block.float()
+    if weights.factors is not None:
+        model.factors = weights.factors.float()
     return model.eval().requires_grad_(False)

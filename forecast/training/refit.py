@@ -86,7 +86,7 @@ def refit(
     model: ForecastModel | None
     if is_combined(config.model):
         model = refitted(held_out, learnt)
-        options = {key: held_out.config.model.get(key) for key in ("members", "blocks")}
+        options = {key: held_out.config.model.get(key) for key in ("members", "blocks", "by_series")}
     elif isinstance(model := as_fitted(plan, held_out.data), FittedModel):
         again = partial(model.refit, held_out=dict(held_out.config.model.node))
         options = fitted_again(again, data, whole, recent=config.data.recent)

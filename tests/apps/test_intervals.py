@@ -12,6 +12,7 @@ from program import call, refusal
 from forecast.apps.forecaster import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.evaluation.scored_intervals import windows_needed
+from forecast.report.verdict import coverage_sentences
 from forecast.training import calibrated
 from forecast.training.cross_fit import half_means
 
@@ -174,6 +175,18 @@ def test_a_level_with_too_few_windows_is_left_out_or_refused(tmp_path, capsys):
     assert words and words[0] == "data/split=last"
     _, metrics = train(tmp_path, noisy(800), *words)
     assert set(metrics["test"]["coverage"]) == {"80", "95"}
+
+
+def test_where_no_split_has_windows_enough_intervals_are_of_the_errors_of_all_steps_and_say_so(tmp_path):
+    """Six horizons of rows: one judges, whose five errors in two columns give one margin a column."""
+    split = ["data/split=last", "data.split.val=1", "data.split.test=0", "level=[80,95]"]
+    run, metrics = train(tmp_path, noisy(29), *split)
+    call("predict", f"ckpt_path={best(run)}", f"output={tmp_path}/f.csv", "level=[80]")
+    forecast = pd.read_csv(tmp_path / "f.csv")
+    width = forecast["wind-hi-80"] - forecast["wind-lo-80"]
+    assert width.min() > 0.2 and np.ptp(width) < 1e-3
+    (sentence,) = coverage_sentences(metrics, "test")
+    assert "80, 95 % intervals may well be too narrow" in sentence
 
 
 def test_of_each_level_with_too_few_windows_the_number_it_needs_is_said():

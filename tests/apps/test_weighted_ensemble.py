@@ -195,3 +195,40 @@ def test_a_panel_with_facts_and_columns_known_in_advance(tmp_path):
     weights = [one["weights"] for one in metrics["members"]]
     assert np.array(weights).sum(0) == pytest.approx(1) and metrics["test"]["series"]["count"] == 5
     assert metrics["test"]["covariates"]["promo"]["use"] == "useful"
+
+
+def test_each_series_of_a_panel_has_weights_of_its_own_in_each_command_and_a_new_one_those_of_all(tmp_path):
+    """One half repeats its week, the other half wanders."""
+    generator, times = np.random.default_rng(3), pd.date_range("2022-01-01", periods=91, freq="D")
+    week = 5 * generator.normal(size=7)
+    kinds = {"w": lambda: np.resize(week, 91) + generator.normal(size=91), "r": lambda: generator.normal(size=91)}
+    values = {
+        f"{kind}{i}": kinds[kind]().cumsum() if kind == "r" else kinds[kind]() for kind in kinds for i in range(5)
+    }
+    wide = pd.DataFrame({"day": times, **values})
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    panel = ["data=csv", "data.panel=columns", "data.time_column=day", *SIZES, "data/split=last", "data.split.val=3"]
+    panel += [f"data.path={tmp_path}/wide.csv", "data.split.test=2", "data.season=7", "logger=none"]
+    for model in ("seasonal_naive", "last_value"):
+        call("train", *panel, f"model={model}", "refit=val", f"hydra.run.dir={tmp_path}/{model}")
+    both = ["model=weighted_ensemble", runs(tmp_path, "seasonal_naive", "last_value"), "refit=val"]
+    mse = {}
+    for name, more in {"alike": [], "apart": ["data.id_as_fact=true"]}.items():
+        call("train", *panel, *both, *more, f"hydra.run.dir={tmp_path}/{name}")
+        metrics = json.loads((tmp_path / name / "metrics.json").read_text())
+        mse[name] = metrics["test"]["scaled"]["mse"]
+    assert mse["apart"] < 0.95 * mse["alike"]
+    wide.rename(columns={"w0": "new"}).to_csv(tmp_path / "new.csv", index=False)
+    forecasts = {}
+    for name in mse:
+        for file in ("wide", "new"):
+            path = tmp_path / f"{name}_{file}.csv"
+            given = [f"data.path={tmp_path}/{file}.csv", f"output={path}", "unseen=scale"]
+            call("predict", f"ckpt_path={tmp_path}/{name}/checkpoints/refit.ckpt", *given)
+            table = pd.read_csv(path)
+            forecasts[name, file] = table.pivot(index="day", columns="unique_id", values=table.columns[2])
+    before, after = forecasts["apart", "wide"], forecasts["apart", "new"]
+    rest = before.columns.drop("w0")
+    assert before[rest].equals(after[rest])
+    np.testing.assert_allclose(after["new"], forecasts["alike", "new"]["new"], rtol=1e-4)
+    assert not np.allclose(before["w0"], after["new"], rtol=1e-2)

@@ -6,6 +6,7 @@ import torch
 from forecast.evaluation.stacking import (
     MemberErrors,
     by_step,
+    factors_by_series,
     least_weights,
     mean_loss,
     member_losses,
@@ -114,3 +115,25 @@ def test_few_windows_lean_to_members_that_learn_little():
     assert shares[10_000] == pytest.approx([0.5, 0.5], abs=1e-3)
     better = prior([1.3, 1.0], [False, True], windows=1)
     assert better[1] > shares[1][1]  # and yet an error says what it says
+
+
+@LOSSES
+def test_series_of_two_kinds_have_the_weights_of_their_kind_and_any_other_those_of_all(loss):
+    """The first member errs a third in the even series, the second in the odd ones; of new windows, too."""
+    numbers = torch.arange(1, 41).repeat_interleave(3)  # three windows each, from 1 on
+    kinds = torch.stack([numbers % 2 == 0, numbers % 2 == 1], dim=1)[:, None, None]
+
+    def drawn(seed):
+        noise = torch.randn(len(numbers), P, T, 2, generator=torch.Generator().manual_seed(seed))
+        return noise * torch.where(kinds, 0.33, 1.0)
+
+    members = MemberErrors(drawn(0), len(numbers), len(numbers), [False, False], numbers)
+    weights = stacked(members, loss)
+    factors = factors_by_series(members, weights, loss, 42)
+    assert factors[0].tolist() == factors[41].tolist() == [1.0, 1.0]  # of any other, and of one without a window
+    of_windows = weights.mean(0) * factors[numbers]
+    of_windows = of_windows / of_windows.sum(1, keepdim=True)
+    assert (of_windows > 0.75)[kinds[:, 0, 0]].all()
+    later = drawn(1)
+    alike, apart = ((later * w[:, None, None]).sum(-1).abs().mean() for w in (weights.mean(0)[None], of_windows))
+    assert apart < 0.7 * alike

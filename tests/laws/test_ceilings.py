@@ -9,18 +9,18 @@ import pytest
 from laws import measures
 
 # Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
-# models hold 203 and the data 85.
+# models hold 211, the data 96, and evaluation, training and the page 45.
 CEILINGS = {
     "apps": 6377,
-    "checkpoint, run_folder": 814,
+    "checkpoint, run_folder": 815,
     "config": 1891,
-    "data": 7660,
-    "evaluation": 2203,
+    "data": 7671,
+    "evaluation": 2224,
     "jobs, text, forecast/*.py": 948,
-    "models, attention, layers, ops": 4045,
-    "report, comparison": 2417,
-    "training": 1935,
-    "tests": 33088,
+    "models, attention, layers, ops": 4053,
+    "report, comparison": 2420,
+    "training": 1955,
+    "tests": 33150,
     "other Python": 4286,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

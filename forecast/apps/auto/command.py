@@ -53,6 +53,7 @@ STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
+WEIGHED_BY_SERIES = 30  # series or more, of which each has weights of its own
 WINDOWLESS = "smoothing", "seasonal_naive"  # by worth: members that need no windows
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
@@ -318,6 +319,7 @@ class Auto:
             "callbacks.checkpoint.monitor": self.error,
             "callbacks.figures": None,
             "logger": "none",
+            **({"data.id_as_fact": True} if self.task.series >= WEIGHED_BY_SERIES else {}),
         }
         return self.task.of(settings)
 

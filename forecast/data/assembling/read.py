@@ -4,6 +4,7 @@ import glob
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.assembly import frame_of, times_are_counted
@@ -17,7 +18,7 @@ from forecast.data.assembling.regular import regular
 from forecast.data.assembling.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.catalog import file_md5
 from forecast.data.holidays import with_holidays
-from forecast.data.panel import PanelFrame
+from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
 from forecast.data.sources import CsvSource, Source
@@ -35,8 +36,13 @@ def read_panel(
     """
     files, book = panel_files(source), book or source.codebook()
     if leave_out or source.cache is None or not all(path.is_file() for path in files):  # refused with a reason
-        return _read(source, files, freq, book, leave_out=leave_out)
-    return cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
+        frame = _read(source, files, freq, book, leave_out=leave_out)
+    else:
+        frame = cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
+    if not source.id_as_fact:
+        return frame
+    facts = frame.facts or Facts((), np.zeros((len(frame), 0)))
+    return replace(frame, facts=facts.and_ids(f"{frame.id_column}", frame.ids))
 
 
 def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfinished, book: Codebook) -> None:
