@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from mutants import MUTANTS
 from shapes_once import each_shape_once
 
 from forecast.config.commit import commit
@@ -58,6 +59,59 @@ NOT_CORE = (
 )
 
 
+# Folders and files of `pytest -m full`, but for tests that planted faults name: they train, again and again.
+FULL = (
+    *("apps", "scripts", "benchmark"),
+    *("test_cuda.py", "test_determinism.py", "test_requirements.py", "test_works_for.py"),
+    *(
+        "comparison/test_backtest_page.py",
+        "comparison/test_bootstrap.py",
+        "comparison/test_comparison_page.py",
+        "comparison/test_pictures.py",
+    ),
+    *("evaluation/test_baselines.py", "evaluation/test_gaps_at_borders.py", "evaluation/test_leakage.py"),
+    *(
+        "laws/test_a_series_far_away_changes_nothing.py",
+        "laws/test_a_training_of_a_panel_of_one.py",
+        "laws/test_one_series_is_a_panel_of_one.py",
+    ),
+    *(
+        "models/test_boosted_trees.py",
+        "models/test_decoder_only.py",
+        "models/test_ensemble.py",
+        "models/test_features_of_trees.py",
+        "models/test_roles_of_models.py",
+        "models/test_smoothing.py",
+        "models/test_spread_of_models.py",
+    ),
+    *("report/test_advised_roles.py", "report/test_figures.py"),
+    *(
+        "training/test_checkpoint.py",
+        "training/test_compiled.py",
+        "training/test_devices.py",
+        "training/test_dry_step.py",
+        "training/test_exact_resume.py",
+        "training/test_first_validation.py",
+        "training/test_loggers.py",
+        "training/test_losses.py",
+        "training/test_models.py",
+        "training/test_other_code.py",
+        "training/test_panel_models.py",
+        "training/test_precision.py",
+        "training/test_refit_steps.py",
+        "training/test_run_folder.py",
+        "training/test_spreads.py",
+        "training/test_stopping.py",
+        "training/test_throughput.py",
+        "training/test_trial.py",
+    ),
+)
+# Of planted faults, too: tests of ten seconds.
+FULL_THOUGH_PLANTED = (
+    "test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes",
+    "test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits",
+)
+
 # They would keep one process busy after the other has ended.
 LONGEST = {
     "test_twenty_kills_at_random_moments_change_no_bit",
@@ -98,13 +152,16 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks the tests of CORE and those of studies, before pytest chooses by -m; LONGEST come first."""
+    """Marks the tests of CORE, FULL and studies, before pytest chooses by -m; LONGEST come first."""
     items.sort(key=lambda item: item.originalname not in LONGEST)
+    planted = {node.partition("[")[0] for mutant in MUTANTS for node in mutant.tests}
     for item in items:
-        inside = places(item.path)
+        inside, node = places(item.path), item.nodeid.partition("[")[0]
         left_out = item.get_closest_marker("slow") or {*inside, item.name, item.originalname} & {*NOT_CORE}
         if inside & {*CORE} and not left_out:
             item.add_marker("core")
+        elif inside & {*FULL} and (node not in planted or item.originalname in FULL_THOUGH_PLANTED):
+            item.add_marker("full")
         if "studies" in inside:
             item.add_marker("study")
 
