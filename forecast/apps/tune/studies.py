@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 import optuna
 from filelock import FileLock
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
@@ -21,8 +21,6 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from forecast.apps.tune.search import JOURNAL, LOCK
 from forecast.config.space import Choices, Point, Range, Space
-from forecast.documents import DocumentError, fitting, read_content
-from forecast.errors import UserError
 from forecast.run_folder.lock import hold, in_use, release
 from forecast.training.trial import Outcome
 
@@ -35,57 +33,21 @@ MOST_REPEATS = 25  # points in a row that have been tried before: there are hard
 KILLED = "its process was killed"
 
 
-class SeededByTrial(BaseSampler):
+class SeededByTrial(TPESampler):
     """Optuna's TPE, drawing for each trial from `seed` and its number.
 
     So a study that goes on, or that several processes share, does not draw again what it has drawn.
     """
 
     def __init__(self, seed: int) -> None:
+        super().__init__(seed=seed)
         self.seed = seed
-        self.inner = TPESampler(seed=seed)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Seeds."""
         (drawn,) = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)
-        self.inner = TPESampler(seed=int(drawn))
-        self.inner.before_trial(study, trial)
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """As TPE."""
-        return self.inner.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, object]:
-        """As TPE."""
-        return self.inner.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> object:
-        """As TPE."""
-        return self.inner.sample_independent(study, trial, param_name, param_distribution)
-
-    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """As TPE."""
-        self.inner.after_trial(study, trial, state, values)
-
-
-class JournalLock:
-    """The operating system's lock, not Optuna's, which a process killed while it writes leaves for 30 seconds."""
-
-    def __init__(self, lock: FileLock) -> None:
-        self.lock = lock
-
-    def acquire(self) -> bool:
-        """Waits for it."""
-        self.lock.acquire()
-        return True
-
-    def release(self) -> None:
-        """Lets others write."""
-        self.lock.release()
+        super().__init__(seed=int(drawn))
+        super().before_trial(study, trial)
 
 
 class SharedStudy:
@@ -101,18 +63,16 @@ class SharedStudy:
         self.lock = FileLock(folder / LOCK)
         optuna.logging.disable_default_handler()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        with self.lock, _journal(folder / JOURNAL):
-            _mend(folder / JOURNAL)
-            journal_lock = JournalLock(self.lock)
-            backend = JournalFileBackend(str(folder / JOURNAL), lock_obj=journal_lock)  # type: ignore[arg-type]  # no public class
-            self.storage = JournalStorage(backend)
-            self.study = optuna.create_study(
-                storage=self.storage,
-                study_name="tune",
-                load_if_exists=True,
-                sampler=SeededByTrial(seed),
-                pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
-            )
+        self.storage = JournalStorage(JournalFileBackend(str(folder / JOURNAL)))
+        self.study = optuna.create_study(
+            storage=self.storage,
+            study_name="tune",
+            load_if_exists=True,
+            sampler=SeededByTrial(seed),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=WARM_UP),
+        )
+        with self.lock:
+            self._fail_killed()
         self.before = self.seconds_spent()
 
     @contextmanager
@@ -143,11 +103,10 @@ class SharedStudy:
     def ask(self, most: int | None) -> Trial | None:
         """The next trial; None where there are `most` already, or hardly a point is left that was not tried.
 
-        A point that was tried gets the outcome it had, without training. Trials of processes that were killed have
-        failed. One process at a time, so that none begins a trial too many.
+        A point that was tried gets the outcome it had, without training. One process at a time, so that none begins a
+        trial too many.
         """
         with self.lock:
-            self._fail_killed()
             if not self.study.get_trials(deepcopy=False) and self.first is not None:
                 self.study.enqueue_trial(dict(self.first))
             if most is not None and sum(_counts(trial) for trial in self.trials) >= most:
@@ -213,9 +172,9 @@ class SharedStudy:
         return min([t for t in done if _is_whole(t)] or done, key=lambda t: (t.value, t.number), default=None)
 
     def _fail_killed(self) -> None:
+        """Ends the trials of processes that were killed: those that run and whose process holds no lock any more."""
         for trial in self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
-            process = trial.user_attrs.get("process")
-            if process == self.process or (process and in_use(self.folder / PROCESSES / process)):
+            if in_use(self.folder / PROCESSES / trial.user_attrs.get("process", "")):
                 continue
             log.warning("Trial %d has failed: %s. It is in the report.", trial.number, KILLED)
             self.storage.set_trial_user_attr(trial._trial_id, "reason", KILLED)
@@ -246,24 +205,3 @@ def _distribution(values: Range | Choices) -> BaseDistribution:
     if values.whole:
         return IntDistribution(int(values.low), int(values.high), log=values.log, step=int(values.step or 1))
     return FloatDistribution(float(values.low), float(values.high), log=values.log, step=values.step)
-
-
-@contextmanager
-def _journal(path: Path) -> Iterator[None]:
-    """UserError for a file that is no journal, or one of which lines are lost."""
-    try:
-        with fitting(path):
-            yield
-    except DocumentError as error:
-        raise UserError(
-            f"{path} is no journal of a study ({error.reason}): choose another folder, or move the file away"
-        ) from error
-
-
-def _mend(journal: Path) -> None:
-    """Cuts off a last line that a killed process or a full disk left half written; the lines before it are whole."""
-    content = read_content(journal) or b""
-    kept = content.rfind(b"\n") + 1
-    if kept < len(content):
-        with journal.open("rb+") as file:
-            file.truncate(kept)
