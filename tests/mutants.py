@@ -1570,11 +1570,11 @@ TRUST = [
     ),
     Mutant(
         "trust-name-of-a-file-elsewhere",
-        "A name in a stranger's document is that of a file inside its folder.",
-        "forecast/documents.py",
-        'bare = text not in ("", "..") and text == Path(text).name and',
-        'bare = text not in ("", "..") and',
-        ("tests/test_small_documents.py::test_a_name_is_bare",),
+        "A name of a file is derived: no text of a document is a part of a path.",
+        "forecast/apps/update/state.py",
+        'bare = re.sub(r"[^\\w.-]", "-", time.replace(" ", "T"))',
+        'bare = time.replace(" ", "T")',
+        ("tests/apps/test_update_refuses.py::test_a_time_in_a_state_is_no_path_of_a_file",),
     ),
     Mutant(
         "trust-other-files-deleted",

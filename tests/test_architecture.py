@@ -184,10 +184,12 @@ def test_no_csv_is_committed():
     assert [name for name in listed.stdout.split() if not name.startswith("results/")] == []  # tables of errors
 
 
-# Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process.
+# Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process;
+# and Hydra's, in the folder of a run.
 OWN_DOCUMENTS = {
     *("config/recipes.py", "text/terminal.py", "text/overrides.py", "data/reading/columnar.py"),
     *("apps/common/page.py", "apps/common/refit.py", "apps/auto/budget.py", "apps/auto/steps.py"),
+    "run_folder/__init__.py",
 }
 
 

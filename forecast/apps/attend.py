@@ -16,7 +16,7 @@ from forecast.attention.maps import Maps, Place, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
-from forecast.documents import Array, DocumentError, read_arrays
+from forecast.documents import DocumentError, read_arrays
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import save_arrays, together
@@ -121,7 +121,7 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
     with suppress(DocumentError):
-        ours = read_arrays(folder / ATTENTION, {ORIGIN: Array("iM", 1)}) is not None
+        ours = bool(read_arrays(folder / ATTENTION, [ORIGIN]))
     fix = "choose another folder with --to DIR, or say --overwrite"
     keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder

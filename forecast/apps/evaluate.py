@@ -12,7 +12,7 @@ from forecast.apps.common.growth import NEW_ROWS
 from forecast.apps.common.inputs import check_horizon, files_read, first_forecast
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import check_evaluation_folder
-from forecast.apps.common.refit import as_stored, stored_metrics
+from forecast.apps.common.refit import stored_metrics
 from forecast.apps.common.results import write_results
 from forecast.config.build import build
 from forecast.config.check import read_settings
@@ -40,8 +40,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     check_evaluation_folder(run_folder(), inputs, overwrite=settings.overwrite)
     stored = stored_metrics(loaded.checkpoint, split=settings.split, path=settings.data.path)
     if stored is not None:
-        with as_stored(loaded.checkpoint):
-            print_report(stored, settings.split)
+        print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
     protocol = cast(Protocol, build(with_horizon.protocol))
     with engine_of(settings, protocol) as elsewhere:

@@ -24,7 +24,7 @@ from forecast.apps.common.growth import WHOLE_FILE
 from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.own_classes import with_own_classes
-from forecast.apps.common.refit import as_stored, stored_metrics
+from forecast.apps.common.refit import stored_metrics
 from forecast.apps.common.tables import as_file, data_keys, errors_table, keep_table, spoken_of_as_frame
 from forecast.apps.tune.door import Tunable
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -33,7 +33,7 @@ from forecast.config.entry import call
 from forecast.config.trust import trusting
 from forecast.data.sources import Source
 from forecast.data.writing import all_far
-from forecast.documents import DocumentError, read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
@@ -149,13 +149,10 @@ class Forecaster(Automatic, Tunable):
     @property
     def metrics(self) -> dict[str, object]:
         """The run's metrics.json. Raises UserError when it is not there."""
-        try:
-            metrics = read_json(self.folder / METRICS, Metrics)
-        except DocumentError as error:
-            raise UserError(f"{self.folder / METRICS} cannot be read ({error.reason}): use evaluate()") from error
+        metrics = read_document(self.folder / METRICS, Metrics)
         if metrics is None:
             raise UserError(f"{self.folder / METRICS} is not there: use evaluate()")
-        return dict(metrics)
+        return metrics
 
     @with_own_classes
     def source(self) -> Source:
@@ -256,8 +253,7 @@ class Forecaster(Automatic, Tunable):
             metrics = stored_metrics(self.checkpoint, split=split, path=path)
             if metrics is None:
                 metrics = self._loaded.result(path, split=split, protocol=Protocol(), reading=layout).metrics
-        with as_stored(self.checkpoint):
-            return errors_table(metrics, split)
+        return errors_table(metrics, split)
 
     @property
     def _loaded(self) -> LoadedModel:

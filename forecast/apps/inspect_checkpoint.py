@@ -3,77 +3,25 @@
 import argparse
 import textwrap
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import cast
-
-from typing_extensions import TypedDict
+from typing import Any
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.description import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.record import FORMAT, Record, RefitRecord
+from forecast.checkpoint.record import FORMAT
 from forecast.config.trust import as_typed
-from forecast.documents import DocumentError, read_json
 from forecast.evaluation.scored_intervals import name_of
-from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import DataRecord, Figure, Gaps, Imported, Metrics, block_of
+from forecast.run_folder import read_run, run_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import typed
 from forecast.text.terminal import label, listed, say
 
 WIDTH = 120
 SHOWN = 8  # columns that are named, and rows of the scaler's table
 SPLIT_NAMES = {"val": "validation", "test": "test"}
-
-
-class CardData(DataRecord):
-    """What the card says of the data; gaps have an entry of their own."""
-
-    features: str
-
-
-class CardIntervals(TypedDict):
-    """On what the intervals are calibrated."""
-
-    levels: list[float]
-    windows: int
-    blocks: int
-    parts: int
-
-
-class CardScale(TypedDict):
-    """Of a column."""
-
-    mean: float
-    std: float
-
-
-class CheckpointCard(TypedDict):
-    """What a checkpoint and the metrics.json of its run tell, in plain values."""
-
-    file: str
-    format: int
-    bytes: int
-    model: str
-    parameters: int | None
-    sizes: dict[str, object]
-    attention: dict[str, str]
-    seed: int | None
-    seq_len: int | None
-    label_len: int | None
-    pred_len: int | None
-    epoch: int
-    step: int
-    is_best: bool
-    imported: Imported | None
-    best_step: int | None
-    refit: RefitRecord | None
-    data: CardData
-    gaps: Gaps | None
-    scaler: dict[str, CardScale]
-    intervals: CardIntervals | None
-    metrics: dict[str, dict[str, Figure]]
-    versions: Mapping[str, str]
-    next: list[str]
+CheckpointCard = dict[
+    str, Any
+]  # what a checkpoint and the metrics.json of its run tell, in plain values: docs/reference/json.md
 
 
 def main(arguments: argparse.Namespace) -> Answer:
@@ -86,6 +34,7 @@ def main(arguments: argparse.Namespace) -> Answer:
 def make_card(checkpoint: Checkpoint) -> CheckpointCard:
     """The card of a checkpoint."""
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
+    calibration = record.calibration
     means, lengths = record.column_scale, sizes(checkpoint, config.model.target)
     scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
     return {
@@ -106,48 +55,20 @@ def make_card(checkpoint: Checkpoint) -> CheckpointCard:
         "imported": record.imported,
         "best_step": record.best_step,
         "refit": refit,
-        "data": cast(
-            CardData, {"features": checkpoint.features} | {key: value for key, value in data.items() if key != "gaps"}
-        ),
+        "data": {"features": checkpoint.features} | {key: value for key, value in data.items() if key != "gaps"},
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
-        "intervals": intervals_of(record),
-        "metrics": split_errors(cast(Metrics, checkpoint.refit["held_out"]))
-        if checkpoint.refit
-        else run_metrics(checkpoint.path),
+        "intervals": calibration and {key: calibration[key] for key in ("levels", "windows", "blocks", "parts")},
+        "metrics": split_errors(refit["held_out"] if refit else read_run(run_of(checkpoint.path)).metrics),
         "versions": record.versions,
         "next": next_commands(checkpoint),
     }
 
 
-def intervals_of(record: Record) -> CardIntervals | None:
-    """What its intervals are calibrated on; None of a checkpoint without."""
-    if (saved := record.calibration) is None:
-        return None
-    return {
-        "levels": saved["levels"],
-        "windows": saved["windows"],
-        "blocks": saved["blocks"],
-        "parts": saved["parts"],
-    }
-
-
-def run_metrics(path: Path) -> dict[str, dict[str, Figure]]:
-    """The blocks val and test of the run's metrics.json, which are of its best.ckpt; empty when it is not there."""
-    try:
-        return split_errors(read_json(run_of(path) / METRICS, Metrics) or {})
-    except DocumentError:
-        return {}
-
-
-def split_errors(metrics: Metrics) -> dict[str, dict[str, Figure]]:
+def split_errors(metrics: Metrics) -> dict[str, dict[str, float | None]]:
     """Of val and test the windows and the errors; empty where they are not there."""
-    try:
-        blocks = {split: block_of(metrics, split) for split in SPLIT_NAMES}
-        errors = {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
-        return {split: figures for split, figures in errors.items() if None not in (figures["mse"], figures["mae"])}
-    except (KeyError, TypeError):
-        return {}
+    blocks = {split: metrics[split] for split in SPLIT_NAMES if split in metrics}
+    return {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}
 
 
 def next_commands(checkpoint: Checkpoint) -> list[str]:

@@ -17,12 +17,10 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
 from forecast.data.writing import ENDINGS
-from forecast.documents import DocumentError, fitting, read_json
 from forecast.errors import UserError
 from forecast.evaluation.predict import FEW_ROWS
 from forecast.report.verdict import verdict
-from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder import read_run, run_of
 from forecast.text.terminal import say
 
 
@@ -107,9 +105,5 @@ def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager
 
 def verdict_of(path: Path) -> list[str]:
     """What is said of the run that made a checkpoint; nothing where its metrics.json is gone, or is no such file."""
-    metrics = run_of(path) / METRICS
-    try:
-        with fitting(metrics):
-            return verdict(read_json(metrics, Metrics) or {}, "test")
-    except DocumentError:
-        return []
+    metrics = read_run(run_of(path)).metrics
+    return verdict(metrics, "test") if metrics else []

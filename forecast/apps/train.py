@@ -24,7 +24,7 @@ from forecast.errors import Terminated
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, final_checkpoint, read_run, write_run_info
-from forecast.run_folder.shapes import RefitBlock
+from forecast.run_folder.shapes import Block
 from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
@@ -163,7 +163,7 @@ def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trai
     kept = kept_metrics(result.metrics)
     done = refit(plan, best, data, rows=rows, metrics=kept, processes=trained.processes)
     refitted = load_checkpoint(done.path)
-    block: RefitBlock = {"rows": done.rows, "trained_until": refitted.trained_until, "steps": refitted.step}
+    block: Block = {"rows": done.rows, "trained_until": refitted.trained_until, "steps": refitted.step}
     block["train_seconds"] = done.seconds
     if rows == "val":
         block["test"] = judged(refitted).metrics["test"]

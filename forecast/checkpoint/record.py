@@ -16,7 +16,7 @@ from forecast.config.run_config import Plain, RunConfig
 from forecast.data.recorded_rows import RecordedRows
 from forecast.data.saved_scale import SavedScale, ScaleState
 from forecast.errors import UserError
-from forecast.run_folder.shapes import DataRecord, Imported, Scale
+from forecast.run_folder.shapes import Block, DataRecord, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
 FITS = ("train_mean", "nlinear_weight", "ridge_weight", "ridge_effect")  # of the fitted baselines
@@ -110,7 +110,7 @@ class Record:
     parameters: int | None = None
     best_step: int | None = None
     stacking: Stacking | None = None
-    imported: Imported | None = None
+    imported: Block | None = None
     calibration: CalibrationState | None = None
     refit: RefitRecord | None = None
 

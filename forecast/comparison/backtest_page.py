@@ -1,7 +1,7 @@
 """report.html of a backtest: whether it would have worked first, then its forecasts, errors and origin."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from forecast.report.page.charts import (
 from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, Section, chart, facts, render
 from forecast.report.page.parts import ZOOM, data_section, figure, held, origin_section, ranked_series, table, verdict
 from forecast.report.tables import short_number, steps_table
-from forecast.run_folder.shapes import Backtest, Fold, Origin, errors_in
+from forecast.run_folder.shapes import Backtest, Origin
 from forecast.text.terminal import label
 
 Floats = npt.NDArray[np.float64]
@@ -94,7 +94,7 @@ def backtest_page(
     if counted:  # folds are made from steps in place of times that no clock has measured
         made_from = list(map(str, milliseconds(pd.DatetimeIndex(cutoffs), counted)))
         steps = [{**fold, "cutoff": f"step {name}"} for fold, name in zip(document["by_fold"], made_from, strict=True)]
-        verdict_of = {**document, "by_fold": cast(list[Fold], steps)}
+        verdict_of = {**document, "by_fold": steps}
     if sums.apart:
         made_from = [f"{number}: {moment} on" for number, moment in enumerate(made_from, start=1)]
     of, by_step = PageContent(document, sums, made_from, counted), sums.by_step(rivals(document))
@@ -210,13 +210,13 @@ def _folds(of: PageContent) -> list[Piece | None]:
     folds, names = of.document["by_fold"], of.names
     x, axis = of.places
     panels = {
-        metric_name(metric): {name: [errors_in(fold, key)[metric] for fold in folds] for key, name in names.items()}
+        metric_name(metric): {name: [fold[key][metric] for fold in folds] for key, name in names.items()}
         for metric in METRICS
     }
     styles = {name: STYLES[min(i, len(STYLES) - 1)] for i, name in enumerate(names.values())}
     shown = folds[-MOST_ROWS:]
     rows = [
-        [moment, *(short_number(errors_in(fold, key)["mse"]) for key in names)]
+        [moment, *(short_number(fold[key]["mse"]) for key in names)]
         for moment, fold in zip(of.made_from[-len(shown) :], shown, strict=True)
     ]
     caption = f"MSE; the last {len(rows)} of {len(folds)}" if len(rows) < len(folds) else "MSE"

@@ -6,7 +6,6 @@ of intervals (lo-80, hi-80, ...), then a column for each baseline.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,11 @@ from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
 from forecast.report.forecasters import baseline_name, is_itself
 from forecast.report.tables import short_number
 from forecast.report.verdict import percent
-from forecast.run_folder.shapes import Backtest, BacktestSummary, ErrorName, Fold, FoldDifference, FoldErrors, errors_in
+from forecast.run_folder.shapes import Backtest, Block
 from forecast.text.terminal import label
 
 MODEL, FORECAST = "model", "forecast"
-METRICS: tuple[ErrorName, ...] = ("mse", "mae", "mase")
+METRICS: tuple[str, ...] = ("mse", "mae", "mase")
 Cells = dict[tuple[str, str], np.ndarray]  # forecaster and metric, or `coverage` and level -> (N,)
 # Points of coverage below a level from which on that is said.
 NARROW = 5.0
@@ -67,7 +66,7 @@ def cell_errors(table: pd.DataFrame, scales: pd.DataFrame) -> Cells:
     return cells
 
 
-def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Fold]:
+def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Block]:
     """Each fold of a table: its first cutoff, its forecasts, MSE, MAE, MASE of each forecaster, coverage by level.
 
     cells: of each row of the table, as `cell_errors` gives them. A figure is None where no cell of a fold has a truth.
@@ -78,11 +77,11 @@ def fold_errors(table: pd.DataFrame, cells: Cells) -> list[Fold]:
     first = table.groupby("fold").agg(cutoff=("cutoff", "min"), known=("y", "count"))
     entries = []
     for number, row in means.iterrows():
-        entry: dict[str, object] = {"fold": int(number), "cutoff": str(first.cutoff[number])}
+        entry: Block = {"fold": int(number), "cutoff": str(first.cutoff[number])}
         entry |= {"values": int(first.known[number])}
         entry |= {name: {key: _number(row[name, key]) for key in METRICS} for name in forecasters}
         entry["coverage"] = {level: _number(row["coverage", level]) for level in levels}
-        entries.append(cast(Fold, entry))
+        entries.append(entry)
     return entries
 
 
@@ -90,15 +89,15 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSummary:
+def summary(folds: Sequence[Block], *, pred_len: int, step: int) -> Backtest:
     """Means over the folds, each counting alike, and the model's MSE less that of each baseline with its interval.
 
     The interval is that of `paired_interval` over the folds in order. Forecasts overlap where step is less than
     pred_len: folds hang together over less than pred_len rows (Diebold and Mariano 1995), which makes the block.
     """
     names = [name for name, value in folds[0].items() if isinstance(value, Mapping) and name != "coverage"]
-    each = {name: [errors_in(fold, name) for fold in folds] for name in names}
-    overall: dict[str, FoldErrors] = {
+    each = {name: [fold[name] for fold in folds] for name in names}
+    overall: dict[str, Block] = {
         name: {
             "mse": _mean([fold["mse"] for fold in errors]),
             "mae": _mean([fold["mae"] for fold in errors]),
@@ -107,7 +106,7 @@ def summary(folds: Sequence[Fold], *, pred_len: int, step: int) -> BacktestSumma
         for name, errors in each.items()
     }
     coverage = {level: _mean([fold["coverage"][level] for fold in folds]) for level in folds[0]["coverage"]}
-    differences: dict[str, FoldDifference] = {}
+    differences: dict[str, Block] = {}
     for name in names:
         both = [(ours["mse"], theirs["mse"]) for ours, theirs in zip(each[MODEL], each[name], strict=True)]
         pairs = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
@@ -161,7 +160,7 @@ def sentences(document: Backtest) -> list[str]:
     return lines
 
 
-def _sureness(difference: FoldDifference, name: str) -> str:
+def _sureness(difference: Block, name: str) -> str:
     often = f"It had the lower MSE in {difference['better_in']} of {difference['folds']} forecasts"
     low, high = difference["low"], difference["high"]
     if low is None or high is None:
@@ -179,7 +178,7 @@ def printed(document: Backtest) -> str:
     folds = document["by_fold"]
     lines = [f"MSE by fold, in standard deviations of the train rows of the first model; {len(folds)} folds", ""]
     shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
-    body = [[fold["cutoff"], *(short_number(errors_in(fold, name)["mse"]) for name in names)] for fold in shown]
+    body = [[fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names)] for fold in shown]
     lines += aligned(["made from", *heads], body)
     lines += ["", "", "Over all folds", ""]
     levels = [level for level, share in document["coverage"].items() if share is not None]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from forecast.run_folder.shapes import MseDifference
+from forecast.run_folder.shapes import Block
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -32,14 +32,14 @@ class Interval(NamedTuple):
         """Whether the sign of the difference is sure."""
         return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
 
-    def figures(self) -> MseDifference:
+    def figures(self) -> Block:
         """As plain values, for a document of a difference in MSE."""
         return {"mse": self.difference, "low": self.low, "high": self.high, "blocks": self.blocks}
 
 
 def model_less(
     model: Float[np.ndarray, "N"], baselines: Mapping[str, Float[np.ndarray, "N"]], *, block: int
-) -> dict[str, MseDifference]:
+) -> dict[str, Block]:
     """The figures of a model's errors less those of each baseline, by its name.
 
     model, baselines (N,): squared errors of the same windows in the order of time, or of the series of a panel. block:

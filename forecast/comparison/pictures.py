@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from forecast.comparison.rows import Comparison, Row, SeedSpread
 from forecast.comparison.tables import baselines, heading
-from forecast.documents import DocumentError
 from forecast.report.drawn import Dash, Style
 from forecast.report.figures import blank_figure, drawn_name, lighten, name_beside, show_dates
 from forecast.report.forecasters import baseline_name, best_baseline
@@ -162,11 +161,10 @@ class SavedWindow(NamedTuple):
 
 
 def _forecasts(run: Run) -> dict[pd.Timestamp, SavedWindow]:
-    """The saved windows by their first forecast time; empty where it has none to read."""
-    try:
-        content = read_windows(run.path / FORECASTS)
-    except DocumentError:
+    """The saved windows by their first forecast time."""
+    if not (run.path / FORECASTS).is_file():
         return {}
+    content = read_windows(run.path / FORECASTS)
     past, columns = content["past"].shape[1], [str(name) for name in content["columns"]]
     windows = zip(content["timestamps"], content["truth"], content["forecast"], strict=True)
     return {
@@ -176,13 +174,10 @@ def _forecasts(run: Run) -> dict[pd.Timestamp, SavedWindow]:
 
 
 def step_errors(run: Run, column: str) -> list[float]:
-    """A column of metrics_by_step.csv; empty when it is not there, or none of numbers."""
+    """A column of metrics_by_step.csv; empty when it is not there."""
     path = run.path / STEP_ERRORS
-    try:
-        lines = list(csv.DictReader(path.read_text().splitlines())) if path.is_file() else []
-        return [float(line[column]) for line in lines if column in line]
-    except (OSError, ValueError, TypeError, csv.Error):
-        return []
+    lines = csv.DictReader(path.read_text().splitlines()) if path.is_file() else []
+    return [float(line[column]) for line in lines if column in line]
 
 
 def _style(number: int, *, marker: bool) -> Style:

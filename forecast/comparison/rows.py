@@ -1,19 +1,18 @@
 """Which runs of a folder are one row of a table, and which rows may stand in one table."""
 
 import csv
-import io
 import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from forecast.comparison.bootstrap import Interval, paired_interval
-from forecast.documents import Array, DocumentError, read_arrays, read_content
+from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.run_folder import FILES, NOT_IDENTITY, OVERRIDES, SERIES_ERRORS, WINDOW_ERRORS, Run, read_run
 from forecast.run_folder.shapes import DataRecord, is_many
@@ -96,18 +95,7 @@ def read_folder(folder: Path) -> list[Run]:
     runs = [read_run(path) for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     if all(run.state == "foreign" for run in runs):
         raise UserError(f"{folder} holds no runs. A sweep writes them: forecast train -m experiment=ablation/attention")
-    return sorted(map(_with_errors, runs), key=lambda run: (run.state == "foreign", run.job, run.path.name))
-
-
-def _with_errors(run: Run) -> Run:
-    """The run; as a foreign one where its window errors are none that a training writes."""
-    if run.state != "finished":
-        return run
-    try:
-        window_errors(run)
-    except DocumentError as error:
-        return replace(run, state="foreign", reason=f"{error.name}: {error.reason}")
-    return run
+    return sorted(runs, key=lambda run: (run.state == "foreign", run.job, run.path.name))
 
 
 def comparisons(runs: Sequence[Run]) -> list[Comparison]:
@@ -221,10 +209,7 @@ def window_errors(run: Run) -> Mapping[int | str, float]:
         return series_errors(run.path / SERIES_ERRORS)
     if WINDOW_ERRORS not in run.metrics.get(FILES, [WINDOW_ERRORS]):
         return {}
-    path = run.path / WINDOW_ERRORS
-    arrays = read_arrays(path, {"start": Array("i", 1), "squared_scaled": Array("f", 2)})
-    if arrays is None:
-        raise DocumentError(path, "there is no such file")
+    arrays = read_arrays(run.path / WINDOW_ERRORS, ["start", "squared_scaled"])
     starts, errors = arrays["start"], arrays["squared_scaled"]
     none = np.isnan(errors)
     held = ~none.all(1)
@@ -237,20 +222,12 @@ def series_errors(path: Path) -> dict[int | str, float]:
 
     Each weighs as many windows as it has: the mean of these is that over all windows.
     """
-    content = read_content(path)
-    if content is None:
-        raise DocumentError(path, "there is no such file")
-    try:
-        head, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
-        place, rows = head.index("mse_scaled"), [row for row in rows if row[head.index("mse_scaled")]]
-        windows = [int(row[1]) for row in rows]
-        mean = sum(windows) / max(1, len(rows))
-        errors: dict[int | str, float] = {
-            row[0]: float(row[place]) * count / mean for row, count in zip(rows, windows, strict=True)
-        }
-    except (ValueError, IndexError, ZeroDivisionError, csv.Error) as error:
-        raise DocumentError(path, f"it has no errors of series: {error}") from None
-    return errors
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    place = head.index("mse_scaled")
+    counts = {row[0]: int(row[1]) for row in rows if row[place]}
+    mean = sum(counts.values()) / max(1, len(counts))
+    return {row[0]: float(row[place]) * counts[row[0]] / mean for row in rows if row[place]}
 
 
 def shared_windows(rows: Sequence[Row]) -> int:

@@ -9,10 +9,10 @@ from forecast.report.page.charts import FAR, Chart, evenly, rounded
 from forecast.report.page.document import Card, Cards, PageTable, Piece, Section, Strong, Text, chart, facts, render
 from forecast.report.page.parts import ZOOM, verdict
 from forecast.report.tables import short_number
-from forecast.run_folder.shapes import RangeEnds, Scalar, StudyDocument, Trial
+from forecast.run_folder.shapes import Block, StudyDocument, Trial
 from forecast.text.terminal import label
 
-Choices = Sequence[Scalar] | RangeEnds  # the values to choose from, or the ends of a range
+Choices = Sequence[object] | Block  # the values to choose from, or the ends of a range
 # State of a trial -> its name in a legend, and its style there.
 POINTS = {"finished": ("finished", "other1"), "cut": ("cut off", "other3"), "pruned": ("pruned", "past")}
 MOST_TRIALS = 1000
@@ -31,7 +31,7 @@ def sentences(document: StudyDocument) -> list[str]:
     lines = [f"{lowest} {point(best)}"]
     first = document["trials"][0]
     if first["trial"] == 0 and first["error"] and best["trial"] != 0:
-        gap = 100 * (1 - _error(best) / first["error"])
+        gap = 100 * (1 - best["error"] / first["error"])
         lines.append(f"That is {gap:.1f} % below the first trial, {short_number(first['error'])}.")
     lines.append(f"{_many(len(document['trials']), 'trial')} of {of}: {_counts(document)}. {document['why']}")
     if best["state"] == "cut":
@@ -191,7 +191,7 @@ def errors_chart(document: StudyDocument) -> Chart | None:
         return None
     lowest, so_far, limit = math.inf, [math.inf], _limit(known)
     for trial in known:
-        lowest = min(lowest, _error(trial) if trial["state"] != "pruned" else lowest)
+        lowest = min(lowest, trial["error"] if trial["state"] != "pruned" else lowest)
         so_far.append(lowest if lowest <= limit else math.inf)  # infinite: not drawn
     so_far.append(math.inf)
     lines, drawn = _points(known)
@@ -259,14 +259,9 @@ def _known(document: StudyDocument) -> list[Trial]:
     return [trial for i, trial in enumerate(known) if i in kept or trial["trial"] == document["best"]["trial"]]
 
 
-def _error(trial: Trial) -> float:
-    assert trial["error"] is not None
-    return trial["error"]
-
-
 def _limit(known: Sequence[Trial]) -> float:
     """Above it an error would squeeze the others."""
-    return FAR * float(np.median([_error(trial) for trial in known]))
+    return FAR * float(np.median([trial["error"] for trial in known]))
 
 
 def _points(known: Sequence[Trial]) -> tuple[list[Chart], list[list[float | None]]]:
@@ -278,7 +273,7 @@ def _points(known: Sequence[Trial]) -> tuple[list[Chart], list[list[float | None
     lines, errors = [], []
     for state, (name, style) in {**POINTS, FAR_ABOVE: (FAR_ABOVE, "other5")}.items():
         of_it = [
-            _error(trial) if (trial["state"] if _error(trial) <= limit else FAR_ABOVE) == state else math.nan
+            trial["error"] if (trial["state"] if trial["error"] <= limit else FAR_ABOVE) == state else math.nan
             for trial in known
         ]
         if not np.isnan(of_it).all():

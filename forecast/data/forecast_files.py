@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from forecast.data.catalog import file_md5
 from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts, all_far
-from forecast.documents import Count, DocumentError, Positive, read_json
+from forecast.documents import Count, DocumentError, Positive, read_document
 from forecast.errors import UserError
 from forecast.files import json_text
 from forecast.text.terminal import label, listed
@@ -82,7 +82,7 @@ def beside(path: Path) -> Path:
 def read_part(path: Path) -> ForecastPart | None:
     """What is said of a forecast; None where nothing is, or nothing of this kind."""
     try:
-        document = read_json(beside(path), Beside)
+        document = read_document(beside(path), Beside)
     except DocumentError:
         return None
     if document is None or len(document["shard"]) != 2 or document["shard"][0] > document["shard"][1]:

@@ -21,7 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
-from forecast.run_folder.shapes import Metrics, block_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import harmless, label
 
 DPI = 120
@@ -205,7 +205,7 @@ def lighten(axes: Axes) -> None:
 
 def draw_reliability(path: Path, metrics: Metrics, split: str) -> None:
     """The reliability curve: at each level the share of truths that its intervals held, beside the diagonal."""
-    intervals = block_of(metrics, split)["intervals"]
+    intervals = metrics[split]["intervals"]
     assert intervals is not None
     shares = {float(level): 100.0 * (share or 0.0) for level, share in intervals["reliability"].items()}
     figure = blank_figure(5.2, 4.8, f"{metrics['model']} on {metrics['data']}: how often intervals held the truth")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forecast.run_folder.shapes import Block, Metrics, block_of
+from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.terminal import label
 
 # key in metrics.json: what it is called where the words of the key do not say it
@@ -60,14 +60,8 @@ def baselines_of(metrics: Metrics) -> list[ScoredForecaster]:
 
 
 def forecasters(metrics: Metrics, split: str) -> list[ScoredForecaster]:
-    """The model, then the baselines on the same windows, and BOUND last where it is known.
-
-    Raises ValueError when `split` was not evaluated.
-    """
-    if split not in metrics:
-        splits = [key for key, value in metrics.items() if isinstance(value, Mapping) and "windows" in value]
-        raise ValueError(f"the metrics have no split '{split}'; they have {', '.join(splits) or 'none'}")
-    block = block_of(metrics, split)
+    """The model, then the baselines on the same windows, and BOUND last where it is known."""
+    block = metrics[split]
     model = ScoredForecaster("", label(str(metrics.get("model", "model"))), "this run", block)
     if "skill" not in block:  # train records the validation scores without it: its baselines are of other windows
         return [model]

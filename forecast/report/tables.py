@@ -4,14 +4,13 @@ The input is the plain dict that becomes metrics.json; its layout is a contract 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from forecast.report.forecasters import ScoredForecaster, baseline_name, best_baseline, forecasters
-from forecast.run_folder.shapes import BoardRow, Metrics, Offset, block_of, is_many
+from forecast.run_folder.shapes import Block, Metrics, is_many
 from forecast.text.terminal import label
 
 STEP_MSE = "mse_scaled"
@@ -59,7 +58,7 @@ def columns_table(metrics: Metrics, split: str) -> Table | None:
 
     None for more than MOST_COLUMNS columns, and for figures of an older program, which has none by column.
     """
-    columns = block_of(metrics, split).get("columns") or {}
+    columns = metrics[split].get("columns") or {}
     if not 0 < len(columns) <= MOST_COLUMNS:
         return None
     best = best_baseline(metrics)
@@ -81,7 +80,7 @@ def series_table(metrics: Metrics, split: str) -> Table | None:
     """The series with the largest and the least MASE, and how many have none; None for one series."""
     if not is_many(metrics, split):
         return None
-    block = block_of(metrics, split)["series"]
+    block = metrics[split]["series"]
     caption = f"{block['evaluated']} of {block['count']} series evaluated, {block['without_mase']} without a MASE"
     result = titled_table("The worst and the best series", caption)
     result.add_column("", overflow="fold")
@@ -95,7 +94,7 @@ def series_table(metrics: Metrics, split: str) -> Table | None:
 
 def covariates_table(metrics: Metrics, split: str) -> Table | None:
     """What each column beside the targets is worth to the model; None where none was named."""
-    covariates = block_of(metrics, split).get("covariates")
+    covariates = metrics[split].get("covariates")
     if not covariates:
         return None
     result = titled_table("What the other columns are worth", "when windows exchange the column, scaled")
@@ -132,7 +131,7 @@ def offsets_table(metrics: Metrics, split: str) -> Table:
 
     An offset without figures shows dashes.
     """
-    own = cast(Offset, {**block_of(metrics, split), "baselines": metrics["baselines"]})
+    own = {**metrics[split], "baselines": metrics["baselines"]}
     blocks = {"0": own, **metrics["offsets"]}
     baselines = ("last_value", "seasonal_naive")
     result = titled_table("MSE at offset, scaled", "offset: steps between the window and its forecast")
@@ -149,10 +148,9 @@ def offsets_table(metrics: Metrics, split: str) -> Table:
 
 def _title(metrics: Metrics, split: str) -> str:
     """Three lines that say what was evaluated; keys that a run does not have are left out."""
-    values = cast(Mapping[str, object], metrics)
 
     def line(*keys: str) -> str:
-        return ", ".join(f"{key} {label(str(values[key]))}" for key in keys if values.get(key) is not None)
+        return ", ".join(f"{key} {label(str(metrics[key]))}" for key in keys if metrics.get(key) is not None)
 
     file = metrics.get("evaluated_file")  # another file than the one trained on
     trained_on = label(str(metrics.get("data", "?")))
@@ -160,7 +158,7 @@ def _title(metrics: Metrics, split: str) -> str:
     lines = (
         [line("model", "variant", "attention"), data, line("features")],
         [line("seq_len", "label_len", "pred_len", "seed")],
-        [f"{block_of(metrics, split).get('windows', '?')} windows of {split}", line("protocol")],
+        [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
     )
     return "\n".join(filter(None, (", ".join(filter(None, parts)) for parts in lines)))
 
@@ -212,7 +210,7 @@ def rests_on_tables(metrics: Metrics) -> list[Table]:
     return tables
 
 
-def board_table(rows: Sequence[BoardRow], *, error: str) -> Table:
+def board_table(rows: Sequence[Block], *, error: str) -> Table:
     """A row for each model; error: mse or mae, of its figures on validation and test windows, scaled units."""
     table = titled_table(Text("Leaderboard"))
     for name in ("model", f"validation\n{error.upper()}", f"test\n{error.upper()}", "test\nMASE", "weight", "seconds"):

@@ -1,35 +1,14 @@
 """What an update says: how the forecasts of its rows did, and whether the model has grown old."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any
 
-from typing_extensions import NotRequired, TypedDict
-
-from forecast.documents import NotNegative
 from forecast.report.forecasters import baseline_name
 from forecast.report.tables import short_number
 
-Chart = Literal["errors", "coverage", "baseline"]
-Figure = Literal["mae", "baseline_mae", "expected_mae", "coverage", "expected_coverage"]
-
-
-class WatchedDay(TypedDict):
-    """Of a day that is watched: errors and coverage of the forecast, and what validation leads to expect."""
-
-    mae: NotNegative
-    baseline_mae: NotNegative
-    expected_mae: NotNegative
-    coverage: NotRequired[NotNegative]
-    expected_coverage: NotRequired[NotNegative]
-
-
-class WatchedLine(TypedDict):
-    """What is read of a line of the log."""
-
-    time: str
-    day: WatchedDay | None
-    totals: dict[Chart, NotNegative]
-    alarms: list[Chart]
+# A line of an update's log, or what it says of one series: `values` and errors of the forecasts that have met their
+# truth, `day` that is watched, `totals` of the charts, `alarms` of those above their limits.
+Line = dict[str, Any]
 
 
 def figures_sentence(figures: Mapping[str, float | None], *, baseline: str, where: str) -> str:
@@ -41,7 +20,7 @@ def figures_sentence(figures: Mapping[str, float | None], *, baseline: str, wher
     return "; ".join([f"{where}: {errors} ({beside})", *([", ".join(held)] if held else [])]) + "."
 
 
-def alarm_sentences(log: Sequence[WatchedLine], *, baseline: str, level: float | None) -> list[str]:
+def alarm_sentences(log: Sequence[Line], *, baseline: str, level: float | None) -> list[str]:
     """One sentence for each chart that is above its limit after the last line of a log.
 
     Each speaks of the days since its sum was last 0, by Page's scheme the likeliest beginning. level: that is watched.
@@ -70,9 +49,9 @@ def alarm_sentences(log: Sequence[WatchedLine], *, baseline: str, level: float |
     return sentences
 
 
-def since(log: Sequence[WatchedLine], chart: Chart) -> list[tuple[str, WatchedDay]]:
+def since(log: Sequence[Line], chart: str) -> list[tuple[str, Line]]:
     """The watched days of a log, and when they were, from which on the sum of a chart has been above 0."""
-    days: list[tuple[str, WatchedDay]] = []
+    days: list[tuple[str, Line]] = []
     for line in reversed(log):
         if not line["totals"].get(chart):
             break
@@ -81,6 +60,6 @@ def since(log: Sequence[WatchedLine], chart: Chart) -> list[tuple[str, WatchedDa
     return days[::-1]
 
 
-def mean(days: Sequence[tuple[str, WatchedDay]], key: Figure) -> str:
+def mean(days: Sequence[tuple[str, Line]], key: str) -> str:
     """The mean over watched days."""
     return short_number(sum(day[key] for _, day in days) / len(days))

@@ -25,7 +25,7 @@ from forecast.report.tables import (
     steps_table,
     titled_table,
 )
-from forecast.run_folder.shapes import Metrics, Training, block_of, is_many
+from forecast.run_folder.shapes import Block, Metrics, is_many
 from forecast.text.terminal import harmless, label, listed
 
 LOG_WIDTH = 100
@@ -78,7 +78,7 @@ def verdict(metrics: Metrics, split: str) -> list[str]:
     sentences += _in_units(model)
     sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
-    if flat := block_of(metrics, split).get("flat"):
+    if flat := metrics[split].get("flat"):
         rest = len(flat) - FLAT_COLUMNS_NAMED
         names = listed(flat[:FLAT_COLUMNS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
         sentences.append(f"Forecasts of {names} are nearly flat: they vary less than a tenth as much as the truth.")
@@ -319,15 +319,15 @@ def cures(metrics: Metrics, split: str) -> list[Cure]:
     return [cure for cure in candidates if cure is not None][:NAMED]
 
 
-def _follow_the_level(metrics: Metrics, split: str, training: Training) -> Cure | None:
-    shift = block_of(metrics, split).get("level_shift")
+def _follow_the_level(metrics: Metrics, split: str, training: Block) -> Cure | None:
+    shift = metrics[split].get("level_shift")
     if shift is None or shift < DRIFT or training.get("instance_norm") is not False:
         return None
     reason = f"the mean of the {split} rows lies {shift:.1f} standard deviations of the train rows from theirs"
     return Cure("model.instance_norm=true", f"the level drifts: {reason}")
 
 
-def _fit_the_size(metrics: Metrics, training: Training) -> Cure | None:
+def _fit_the_size(metrics: Metrics, training: Block) -> Cure | None:
     windows, parameters = training.get("windows"), metrics.get("parameters")
     if not windows or not parameters or parameters < PARAMETERS_A_WINDOW * windows:
         return None
@@ -343,7 +343,7 @@ def _fit_the_size(metrics: Metrics, training: Training) -> Cure | None:
     return Cure(" ".join(overrides), reason) if overrides else None
 
 
-def _smaller_model(training: Training) -> list[str]:
+def _smaller_model(training: Block) -> list[str]:
     """Widths near SMALL_MODEL, of which each head has as many; none for a model that is as small or has no width."""
     heads, widths = training.get("n_heads") or 1, {}
     widths["d_model"] = heads * max(1, SMALL_MODEL // heads)
@@ -354,26 +354,26 @@ def _smaller_model(training: Training) -> list[str]:
     return [f"model.{key}={width}" for key, width in widths.items() if (own[key] or 0) > width]
 
 
-def _train_longer(best_epoch: int | None, training: Training) -> Cure | None:
+def _train_longer(best_epoch: int | None, training: Block) -> Cure | None:
     if best_epoch is None or best_epoch != training.get("max_epochs"):
         return None
     return Cure(" ".join(_epochs(3 * best_epoch, training)), f"its last epoch, {best_epoch}, was its best")
 
 
-def _smaller_steps(best_epoch: int | None, training: Training) -> Cure | None:
+def _smaller_steps(best_epoch: int | None, training: Block) -> Cure | None:
     lr, epochs = training.get("lr"), training.get("max_epochs")
     if best_epoch != 1 or not lr or epochs == 1:
         return None
     return Cure(f"optim.lr={lr / 10:.3g}", "its first epoch was its best")
 
 
-def _epochs(number: int, training: Training) -> list[str]:
+def _epochs(number: int, training: Block) -> list[str]:
     return [f"trainer.max_epochs={number}", *([SPREAD] if training.get("schedule") in SHRINKING else [])]
 
 
 def intervals_table(metrics: Metrics, split: str) -> Table | None:
     """Coverage, width and score at each level; None where there are no intervals."""
-    intervals = block_of(metrics, split).get("intervals")
+    intervals = metrics[split].get("intervals")
     if not intervals or not intervals["levels"]:
         return None
     crossed = "; each half by the epoch that the other half chose" if intervals["crossed"] else ""
@@ -393,7 +393,7 @@ def intervals_table(metrics: Metrics, split: str) -> Table | None:
 def coverage_sentences(metrics: Metrics, split: str) -> list[str]:
     """Which intervals hold clearly less, or far more, than they say; nothing where all hold what they should."""
     sentences = []
-    if not (intervals := block_of(metrics, split).get("intervals")):
+    if not (intervals := metrics[split].get("intervals")):
         return []
     if intervals.get("together"):
         levels = ", ".join(intervals["levels"])

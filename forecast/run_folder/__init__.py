@@ -6,22 +6,23 @@ Reading says whether a run has finished, with which overrides, and how well it d
 
 import hashlib
 import logging
-import math
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from forecast.documents import Array, Arrays, DocumentError, read_arrays, read_json, read_yaml
+import yaml
+
+from forecast.documents import Arrays, DocumentError, check_document, read_arrays, read_document
 from forecast.run_folder.lock import running_or_killed
-from forecast.run_folder.shapes import Metrics, RunInfo
+from forecast.run_folder.shapes import FinishedMetrics, Metrics, RunInfo
 
 log = logging.getLogger(__name__)
 
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
-METRICS, RUN_INFO, OVERRIDES = "metrics.json", "run.json", ".hydra/overrides.yaml"
+METRICS, RUN_INFO = "metrics.json", "run.json"
+OVERRIDES, HYDRA = ".hydra/overrides.yaml", ".hydra/hydra.yaml"
 # In metrics.json: the name of each file that was written with it -> its SHA-256.
 FILES: Final = "files"
 # In metrics.json: the overrides that choose the same data, with the path where they lie.
@@ -55,23 +56,11 @@ NOT_IDENTITY = (
     "trainer.enable_progress_bar",
     "trainer.log_every_n_steps",
 )
+ENDED = {"failed": "no reason is known", "interrupted": "Ctrl-C, or a signal"}
 DATA_KEYS = ("name", "checksum", "columns", "targets", "known", "freq", "splits", "trained_until", "gaps")
-# Without these metrics.json is another program's.
-KEYS: Mapping[str, type] = {
-    **dict.fromkeys(("model", "data", "features", "protocol"), str),
-    **dict.fromkeys(("seed", "seq_len", "pred_len"), int),
-    **dict.fromkeys(("test", "baselines", "cost"), dict),
-}
-# The arrays of forecasts.npz: of W windows past (W, L, T), truth and forecast (W, P, T), original units, ends of
-# intervals (W, P, T, A). All others in the file are forecasts of baselines.
-WINDOWS = {
-    **dict.fromkeys(("past", "truth", "forecast"), Array("f", 3)),
-    "timestamps": Array("M", 2),
-    "columns": Array("U", 1),
-    "series": Array("U", 1, optional=True),
-    "levels": Array("fi", 1, optional=True),
-    **dict.fromkeys(("lower", "upper"), Array("f", 4, optional=True)),
-}
+# Arrays of forecasts.npz: of W windows past (W, L, T) and forecast (W, P, T), original units. Beside them are truth
+# (W, P, T), ends of intervals (W, P, T, A) and forecasts of baselines.
+WINDOWS = ("past", "forecast", "timestamps", "columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +76,8 @@ class Run:
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     job: int = 0
-    metrics: Metrics = field(default_factory=Metrics)
-    run_info: RunInfo = field(default_factory=RunInfo)
+    metrics: Metrics = field(default_factory=dict)
+    run_info: RunInfo = field(default_factory=dict)
 
 
 def checkpoint_path(folder: str | Path, name: str) -> Path:
@@ -123,14 +112,14 @@ def write_run_info(folder: Path, info: Mapping[str, object]) -> None:
 def read_run(folder: Path) -> Run:
     """The run in `folder`, whatever state it is in."""
     try:
-        info = read_json(folder / RUN_INFO, RunInfo) or RunInfo()
-        metrics = read_json(folder / METRICS, Metrics) or Metrics()
+        info = read_document(folder / RUN_INFO, RunInfo) or {}
+        if "overrides" not in info and not (folder / OVERRIDES).is_file():
+            return Run(path=folder, state="foreign", reason=f"there is no {OVERRIDES}: no run of forecast train")
+        metrics = read_document(folder / METRICS, Metrics) or {}
         overrides, job = _overrides_and_job(folder, info)
+        state, reason = _state(folder, metrics, info)
     except DocumentError as error:
-        return Run(path=folder, state="foreign", reason=f"{error.name}: {error.reason}")
-    except ValueError as error:
-        return Run(path=folder, state="foreign", reason=str(error))
-    state, reason = _state(folder, metrics, info)
+        return Run(path=folder, state="foreign", reason=str(error).removeprefix(f"{folder}/"))
     return Run(path=folder, state=state, reason=reason, overrides=overrides, job=job, metrics=metrics, run_info=info)
 
 
@@ -150,8 +139,7 @@ def torn(folder: Path, metrics: Metrics) -> str | None:
 
     None: they belong together, as far as metrics.json names them.
     """
-    written = metrics.get(FILES)
-    files = written if isinstance(written, Mapping) else {}
+    files = metrics.get(FILES, {})
     checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, RESIDUALS)
     there = (name for name in checked if name in files and (folder / name).is_file())
     return next((name for name in there if sha256(folder / name) != files[name]), None)
@@ -167,82 +155,47 @@ def sha256(path: Path) -> str:
 
 
 def _state(folder: Path, metrics: Metrics, info: RunInfo) -> tuple[State, str]:
-    """The state and the reason, by the first thing that keeps the run from being finished."""
-    status, error = info.get("status"), info.get("error")
-    if status == "failed":
-        return "failed", str(error or "no reason is known")
-    if status == "interrupted":
-        return "interrupted", str(error or "Ctrl-C, or a signal")
-    missing = [f"there is no {name}" for name, content in ((RUN_INFO, info), (METRICS, metrics)) if not content]
-    if status == "running":
-        missing = [running_or_killed(folder)]
-    elif not missing and not _has_errors(folder, metrics):
-        missing = [f"{WINDOW_ERRORS} is missing or cut off"]
-    elif not missing and (other := torn(folder, metrics)):
-        both = f"forecast train ckpt_path={checkpoint_path(folder, 'last')} writes both anew"
-        missing = [f"{other} is not the one that {METRICS} was written with: {both}"]
-    if missing:
-        return "unfinished", missing[0]
-    lacking = [key for key, kind in KEYS.items() if type(metrics.get(key)) is not kind]  # True is no int here
-    if lacking or "windows" not in metrics["test"]:
-        lacking = lacking or ["test.windows"]
-        return "foreign", f"{METRICS} has no {', '.join(lacking)}"
-    errors = metrics["test"].get("scaled")
-    values = [errors.get(name) for name in ("mse", "mae")] if isinstance(errors, Mapping) else [None]
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+    """The state and the reason, by the first thing that keeps the run from being finished. May raise DocumentError."""
+    status = info.get("status")
+    if status in ENDED:
+        return status, str(info.get("error") or ENDED[status])
+    if lacking := running_or_killed(folder) if status == "running" else _lacking(folder, metrics, info):
+        return "unfinished", lacking
+    errors = check_document(folder / METRICS, metrics, FinishedMetrics).test.scaled
+    if None in (errors.mse, errors.mae):
         return "failed", "its test error is not a finite number"
     return "finished", ""
 
 
-def _has_errors(folder: Path, metrics: Metrics) -> bool:
-    """Whether the errors by window are there and whole, where these were few enough to be written."""
-    written = metrics.get(FILES)
-    if isinstance(written, Mapping) and WINDOW_ERRORS not in written and SERIES_ERRORS in written:
-        return True
-    return (folder / WINDOW_ERRORS).is_file() and zipfile.is_zipfile(folder / WINDOW_ERRORS)
+def _lacking(folder: Path, metrics: Metrics, info: RunInfo) -> str | None:
+    """What is not there of a run that has ended, or not as it was written."""
+    for name, content in ((RUN_INFO, info), (METRICS, metrics)):
+        if not content:
+            return f"there is no {name}"
+    files = metrics.get(FILES, {})
+    few = WINDOW_ERRORS in files or SERIES_ERRORS not in files  # windows, so that their errors were written
+    if few and not (folder / WINDOW_ERRORS).is_file():
+        return f"there is no {WINDOW_ERRORS}"
+    if (other := torn(folder, metrics)) is None:
+        return None
+    both = f"forecast train ckpt_path={checkpoint_path(folder, 'last')} writes both anew"
+    return f"{other} is not the one that {METRICS} was written with: {both}"
 
 
 def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int]:
     """The overrides, {"seed": "1", ...}, and the number of the job.
 
-    As run.json has them: Hydra's own files are written anew each time a sweep comes by. Raises ValueError where neither
-    has them.
+    As run.json has them: Hydra's own files are written anew each time a sweep comes by.
     """
-    lines, job = info.get("overrides"), info.get("job")  # type: list[str] | None, object
+    lines, job = info.get("overrides"), info.get("job")
     if lines is None:
-        lines = read_yaml(folder / OVERRIDES, list[str])
-    if lines is None:
-        raise ValueError(f"there is no {OVERRIDES}: no run of forecast train")
-    if "job" not in info:
-        job = read_yaml(folder / ".hydra" / "hydra.yaml", dict[str, object])
-        for key in ("hydra", "job", "num"):
-            job = job.get(key) if isinstance(job, Mapping) else None
+        lines = yaml.safe_load((folder / OVERRIDES).read_bytes()) or []
+    if "job" not in info and (folder / HYDRA).is_file():
+        job = yaml.safe_load((folder / HYDRA).read_bytes())["hydra"]["job"]["num"]
     pairs = (line.partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job if isinstance(job, int) else 0
 
 
-def read_windows(path: Path, *, truth: bool = True) -> Arrays:
-    """forecasts.npz; without truth, what is forecast after the end of the data.
-
-    Raises DocumentError where there is none, or none whose arrays belong together.
-    """
-    import numpy as np
-
-    expected = {name: array for name, array in WINDOWS.items() if truth or name != "truth"}
-    arrays = read_arrays(path, expected, rest=Array("f", 3))
-    if arrays is None:
-        raise DocumentError(path, "there is no such file")
-    (windows, rows, columns), steps = arrays["past"].shape, arrays["forecast"].shape[1]
-    sizes = {
-        **{name: (windows, steps, columns) for name, array in arrays.items() if array.ndim == 3},
-        "past": (windows, rows, columns),
-        "timestamps": (windows, rows + steps),
-        "columns": (columns,),
-        "series": (windows,),
-        **dict.fromkeys(("lower", "upper"), (windows, steps, columns, len(arrays.get("levels", ())))),
-    }
-    if wrong := [name for name in arrays if name in sizes and arrays[name].shape != sizes[name]]:
-        raise DocumentError(path, f"the array {wrong[0]} is of other windows")
-    if arrays["timestamps"].dtype != np.dtype("datetime64[ns]") or np.isnat(arrays["timestamps"]).any():
-        raise DocumentError(path, "its timestamps are none")
-    return arrays
+def read_windows(path: Path) -> Arrays:
+    """forecasts.npz; without truth, what is forecast after the end of the data. Raises DocumentError for none."""
+    return read_arrays(path, WINDOWS)

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from forecast.documents import DocumentError, read_content
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)
 
 LOCK, HOLDER = ".lock", ".lock.holder"
-LONGEST_HOLDER = 200  # characters
 
 
 class FolderHeld(UserError):
@@ -92,8 +90,8 @@ def in_use(folder: Path) -> bool:
 
 def holder(folder: Path) -> str:
     """The process that holds, or was killed when it held, the folder; empty where none has written itself down."""
-    with contextlib.suppress(DocumentError):
-        return (read_content(folder / HOLDER) or b"").decode(errors="replace")[:LONGEST_HOLDER]
+    with contextlib.suppress(OSError):
+        return (folder / HOLDER).read_text(errors="replace")
     return ""
 
 

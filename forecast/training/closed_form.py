@@ -19,7 +19,7 @@ from forecast.evaluation.memory import PeakMemory
 from forecast.files import replacing
 from forecast.models.base import FittedModel
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import Cost, DataRecord
+from forecast.run_folder.shapes import Block, DataRecord
 from forecast.text.overrides import hydra_value
 from forecast.training.fit import Plan, Trained
 from forecast.training.loggers import make_logger
@@ -62,7 +62,7 @@ def as_settings(options: Mapping[str, object]) -> Iterator[str]:
             yield f"{key}={hydra_value(value)}"
 
 
-def fitted_cost(seconds: float, memory: PeakMemory) -> Cost:
+def fitted_cost(seconds: float, memory: PeakMemory) -> Block:
     """The block `cost` of metrics.json of a model without gradient steps."""
     return {
         "train_seconds": seconds,

@@ -27,7 +27,7 @@ from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import ForecastModel, Options
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import Cost, DataRecord
+from forecast.run_folder.shapes import Block, DataRecord
 from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.compiled import check_recording
 from forecast.training.cross_fit import CrossFit
@@ -72,7 +72,7 @@ class Trained:
     finished: bool
     is_first: bool
     device: torch.device
-    cost: Cost
+    cost: Block
     sentences: Sequence[str] = ()
     loggers: Sequence[Logger] = ()
     steps: int = 0
@@ -111,7 +111,7 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
         finished=finished,
         is_first=first,
         device=trainer.strategy.root_device,
-        cost=throughput.metrics(trainer) if first else Cost(),
+        cost=throughput.metrics(trainer) if first else Block(),
         sentences=throughput.sentences(),
         loggers=trainer.loggers,
         steps=trainer.global_step,

@@ -25,7 +25,7 @@ from forecast.data.saved_scale import SavedScale
 from forecast.data.sources import Source
 from forecast.data.values.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
-from forecast.run_folder.shapes import DataRecord, SeriesRead
+from forecast.run_folder.shapes import Block, DataRecord
 
 log = logging.getLogger(__name__)
 NAMED = 5  # of the series that were left out
@@ -151,7 +151,7 @@ def known_names(data: Prepared) -> list[str]:
     return names + ([] if frame.facts is None else [*frame.facts.names])
 
 
-def series_read(data: Prepared) -> SeriesRead:
+def series_read(data: Prepared) -> Block:
     """How many series there are, how long they are, and which have no window."""
     frame, left_out = data.frame, data.left_out()
     for reason, names in left_out.items():

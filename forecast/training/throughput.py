@@ -11,7 +11,7 @@ from lightning.pytorch.callbacks import Callback
 
 from forecast.data.windows import Batch
 from forecast.evaluation.memory import PeakMemory
-from forecast.run_folder.shapes import Cost
+from forecast.run_folder.shapes import Block
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Throughput(Callback):
         inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
         self.computing = state_dict.get("computing_seconds", inside)
 
-    def metrics(self, trainer: pl.Trainer) -> Cost:
+    def metrics(self, trainer: pl.Trainer) -> Block:
         """The block `cost` of metrics.json."""
         training, samples = self._so_far()
         return {

@@ -7,30 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from pydantic import BaseModel
 
-from forecast.documents import DocumentError, parse_json
-from forecast.errors import UserError
+from forecast.documents import DocumentError, check_document, parse_document
 from forecast.files import rounded
 from forecast.run_folder import Run, result_line
-from forecast.run_folder.shapes import Metrics
 from studies.published.tables import Job
 
-# Without these a line is no result.
-KEYS = (
-    *("identity", "table", "row", "contender", "overrides", "seed", "seq_len", "protocol"),
-    *("versions", "test", "baselines", "cost"),
-)
 
-
-class Line(Metrics, total=False):
-    """A result: its metrics.json, its run.json and its place, in one."""
+class Line(BaseModel):
+    """What is counted on in a result: its metrics.json, its run.json and its place, in one."""
 
     identity: str
     table: str
     row: str
     contender: str
     overrides: list[str]
+    seed: int
+    seq_len: int
+    protocol: str
     versions: dict[str, str | int | None]
+    test: dict[str, Any]
+    baselines: dict[str, Any]
+    cost: dict[str, Any]
 
 
 def key(line: Mapping[str, Any]) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
 def read(path: Path) -> list[dict[str, Any]]:
     """The lines, of several with the same key the last one; none without a file.
 
-    A cut-off last line is left out: it is run again. Raises UserError for any other line that is none of ours.
+    A cut-off last line is left out: it is run again. Raises DocumentError for any other line that is none of ours.
     """
     if not path.is_file():
         return []
@@ -83,20 +82,16 @@ def read(path: Path) -> list[dict[str, Any]]:
     for number, raw in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
         if not raw.strip() or not (raw.endswith((b"\n", b"\r")) or _is_json(raw)):
             continue
-        try:
-            line = parse_json(path, raw, Line)
-            problem = next((f"it has no {name}" for name in KEYS if name not in line), None)
-        except DocumentError as error:
-            problem = error.reason
-        if problem is not None:
-            raise UserError(f"{path}, line {number} is no result: {problem}. Remove the line.")
-        results[key(line)] = dict(line)
+        place = f"{path}, line {number},"
+        line = parse_document(place, raw, dict[str, Any])
+        check_document(place, line, Line)
+        results[key(line)] = line
     return list(results.values())
 
 
 def _is_json(raw: bytes) -> bool:
     try:
-        parse_json("", raw, dict[str, Any])
+        parse_document("", raw, dict[str, Any])
     except DocumentError:
         return False
     return True

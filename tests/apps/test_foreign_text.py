@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import LENGTHS, write_untrained
-from comparison.folders import edit_json, make_run, wave
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from markdown_it import MarkdownIt
 from program import call, refusal
 from script import call_script
 
@@ -120,61 +118,6 @@ def test_a_name_that_a_shell_has_listed_in_a_wrong_place(capsys):
     status, _, errors = call_script(capsys, "report", "folder", "evil\x1b[2J")
     assert status == 2
     assert errors.endswith("unrecognized arguments: evil\\x1b[2J\n")
-
-
-@pytest.fixture
-def foreign_sweep(tmp_path):
-    """A sweep's folder of a stranger's, hostile in each text that it holds."""
-    for number, name in enumerate((HTML, "a|b\x1b[2J", "a\\| 0.0001")):
-        folder = tmp_path / f"run{number}"
-        make_run(folder, errors=wave(0.5, seed=number), number=number, data=HTML, variant=name)
-        overrides = [f"variant={name}", "seed=1", f"same={HTML}"]
-        versions = {"torch": f"2.{number}{HTML}", "code": f"{number}{HTML}\x1b[2J"}
-        data = {"name": HTML, "checksum": "c0ffee", "targets": [HTML]}
-        edit_json(
-            folder / "run.json",
-            lambda info, o=overrides, v=versions, d=data: {**info, "overrides": o, "versions": v, "data": d},
-        )
-        edit_json(folder / "metrics.json", lambda metrics: {**metrics, "protocol": HTML})
-    failed = {
-        "status": "failed",
-        "error": f"{HTML}\x1b[2J",
-        "overrides": [f"variant={HTML}", "seed=2", f"same={HTML}"],
-        "job": 7,
-    }
-    (tmp_path / "run7").mkdir()
-    (tmp_path / "run7" / "run.json").write_text(json.dumps(failed))
-    return tmp_path
-
-
-def test_report(foreign_sweep, capsys):
-    status, output, errors = call_script(capsys, "report", foreign_sweep)
-    assert (status, errors) == (0, "")
-    check_shown(output)
-    text = (foreign_sweep / "report.md").read_text()
-    check_shown(text)
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
-    inline = [child for token in tokens for child in token.children or ()]
-    assert not {token.type for token in [*tokens, *inline]} & {"html_block", "html_inline", "link_open"}
-    pictures = [child.attrs["src"] for child in inline if child.type == "image"]
-    assert pictures == ["errors.png", "cost.png", "steps.png", "forecasts.png"]
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(rows) == 1 + 1 + 3 + 4  # heading, rule, rows, baselines
-    cells = [child.content for token in tokens for child in token.children or () if child.type == "code_inline"]
-    assert r"a|b\x1b[2J" in cells and r"a\ | 0.0001" in cells
-
-
-def test_the_verdict_that_predict_takes_from_a_foreign_folder(hostile, capsys, tmp_path):
-    folder = tmp_path / "run"
-    make_run(folder, errors=wave(0.5), data="x\x1b[2J")
-    edit_json(folder / "metrics.json", lambda m: {**m, "test": {**m["test"], "flat": ["\x1b[2J", "a\nb"]}})
-    (folder / "checkpoints").mkdir()
-    (folder / "checkpoints/best.ckpt").write_bytes((hostile / "best.ckpt").read_bytes())
-    paths = [f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/p"]
-    call("predict", f"ckpt_path={folder}/checkpoints/best.ckpt", *paths)
-    output = capsys.readouterr().out
-    assert r"Forecasts of \x1b[2J, a\nb are nearly flat" in output
-    check_shown(output)
 
 
 def test_output_safe_puts_an_apostrophe_before_what_a_spreadsheet_would_run_and_before_no_number(hostile, tmp_path):

@@ -8,8 +8,6 @@ import pytest
 from apps.backtests import FOLDS, RIDGE, backtested
 from script import call_script
 
-from forecast.apps.common import backtest_page as fold_page
-from forecast.errors import UserError
 from forecast.run_folder import sha256
 
 
@@ -71,7 +69,10 @@ REFUSED = {
     "killed": (unfinished, "this backtest has not finished. The same forecast backtest command, with hydra.run.dir="),
     "no parts": (lambda run: shutil.rmtree(run / "parts"), "parts/scales.npz is gone, from which the page is made"),
     "torn": (lambda run: (run / "backtest.parquet").write_text("x"), "is not the one that backtest.json was written"),
-    "no JSON": (lambda run: (run / "backtest.json").write_text("{"), "Run the same backtest again"),
+    "no JSON": (
+        lambda run: (run / "backtest.json").write_text("{"),
+        "backtest.json is damaged or was written",
+    ),
     "no checkpoint": (lambda run: shutil.rmtree(run / "folds"), "folds/fold-0/checkpoints/last.ckpt, is not there"),
 }
 
@@ -102,11 +103,3 @@ def test_a_backtest_is_no_sweep_and_a_sweep_has_its_page_without_the_option(run,
     (tmp_path / "sweep" / "a" / "run.json").write_text("{}")
     error = report(tmp_path / "sweep", "--page", status=1)
     assert "has no results to report" in error and f"forecast report {tmp_path}/sweep" in error
-
-
-@pytest.mark.parametrize("name", ["backtest.json", "backtest_of.json"])
-@pytest.mark.parametrize("content", ["", '{"test": ', "[]"])
-def test_a_damaged_document_gives_a_sentence_with_its_name(run, name, content):
-    (run / name).write_text(content)
-    with pytest.raises(UserError, match=rf": {name}: it (is no JSON|must be a valid dictionary)"):
-        fold_page.remake(run, overwrite=True)

@@ -212,14 +212,6 @@ def test_without_a_best_step_the_results_stay_and_one_sentence_says_why(csv, tmp
     assert metrics_of(tmp_path / "r")["test"]["windows"] > 0
 
 
-def test_a_figure_that_is_none_is_refused_when_it_is_read(runs, tmp_path, capsys):
-    content = torch.load(refit_of(runs / "ridge"), weights_only=True)
-    content["forecast"]["refit"]["held_out"]["baselines"] = {"ridge": 3}
-    torch.save(content, tmp_path / "changed.ckpt")
-    message = refusal(capsys, "evaluate", f"ckpt_path={tmp_path}/changed.ckpt", f"hydra.run.dir={tmp_path}/e")
-    assert "its entry forecast.refit.held_out is not the figures of a run" in message
-
-
 def test_a_run_that_has_finished_is_refitted_by_going_on(runs, tmp_path):
     """To the bits of a run with refit=true from its beginning."""
     folder = shutil.copytree(runs / "dlinear-held-out", tmp_path / "run")

@@ -10,9 +10,7 @@ import torch
 from program import call
 from script import call_script
 
-from forecast.apps.common import page
-from forecast.errors import UserError
-from forecast.run_folder import Run, sha256
+from forecast.run_folder import sha256
 
 
 @pytest.fixture
@@ -83,7 +81,7 @@ REFUSED = {
     "failed": (lambda run: edit(run / "run.json", status="failed", error="no room"), "no results to report: no room"),
     "no metrics": (lambda run: (run / "metrics.json").unlink(), "has no results to report: there is no metrics.json"),
     "torn": (lambda run: (run / "residuals.csv").write_text("x"), "residuals.csv is not the one that metrics.json"),
-    "older": (lambda run: (run / "residuals.csv").unlink(), "has no residuals.csv, which programs before did not"),
+    "cut metrics": (lambda run: (run / "metrics.json").write_text('{"test": '), "metrics.json is damaged or was"),
     "no folder": (shutil.rmtree, "there is no such folder"),
 }  # fmt: skip
 
@@ -113,19 +111,3 @@ def test_the_page_does_not_say_where_the_data_lay(csv_run):
     config = (csv_run / "report.html").read_text().split("every key")[1]
     assert "optim.lr" in config and "data.time_column" in config
     assert "data.path" not in config and "logger" not in config and str(csv_run.parent) not in config
-
-
-@pytest.mark.parametrize("name", ["metrics.json", "run.json"])
-@pytest.mark.parametrize("content", ["", '{"test": ', "[]"])
-def test_a_damaged_document_gives_a_sentence_with_its_name(run, name, content):
-    (run / name).write_text(content)
-    with pytest.raises(UserError, match=rf": {name}: it (is no JSON|must be a valid dictionary)"):
-        page.remake(run, overwrite=True)
-
-
-@pytest.mark.parametrize("text", ["ckpt_path: [x]\n", "ckpt_path: /nowhere/x\n", 'ckpt_path: "a\\0b"\n', ""])
-def test_the_config_of_an_evaluation_names_a_checkpoint_or_nothing(tmp_path, text):
-    (tmp_path / ".hydra").mkdir()
-    (tmp_path / ".hydra" / "config.yaml").write_text(text)
-    with pytest.raises(UserError, match=r"the checkpoint that was evaluated, .* is not there"):
-        page.evaluated_checkpoint(Run(path=tmp_path, state="finished"))

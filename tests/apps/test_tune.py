@@ -300,9 +300,10 @@ def change(**keys):
     ("spoil", "words"),
     [
         (lambda folder: (folder / "trials.json").unlink(), "has no trials.json: its study runs, or was killed."),
-        (lambda folder: (folder / "trials.json").write_text("{"), "is not of a study: it is no JSON"),
-        (lambda folder: (folder / "trials.json").write_text('{"a": 1}'), "is not of a study: it has no model"),
-        (change(trials=[3]), "is not of a study: trials.0: must be"),
+        (
+            lambda folder: (folder / "trials.json").write_text('{"a": 1}'),
+            "is damaged or was written by another version",
+        ),
         (change(files={}), "report.html is there and is not a page of this study"),
     ],
 )
@@ -311,8 +312,6 @@ def test_a_study_without_a_page_to_make_is_refused_in_a_sentence(copied, spoil, 
     spoil(copied)
     said = refusal(capsys, "report", copied, "--page")
     assert words in said and len(said.splitlines()) == 1
-    again = f"The same forecast tune command, with hydra.run.dir={copied}, goes on with it"
-    assert again in said or "or say --overwrite" in said
     assert (copied / "report.html").read_bytes() == before
 
 

@@ -1,5 +1,6 @@
 """What `forecast update` refuses, each in one sentence, with the state as it was."""
 
+import io
 import json
 import re
 import shutil
@@ -172,17 +173,31 @@ def test_the_updates_of_another_checkpoint_other_levels_and_a_damaged_state(run,
     text = refusal(capsys, "update", *words(other, path, folder))
     assert "holds the updates of another checkpoint than" in text and "hydra.run.dir=FOLDER" in text
     content = (folder / "state.npz").read_bytes()
-    for damaged in (content[:-100], b"", b"mine"):
+    for damaged in (content[:-100], b""):
         (folder / "state.npz").write_bytes(damaged)
         text = refusal(capsys, "update", *words(run, path, folder))
-        assert "state.npz cannot be read as the state of an update: " in text
-    (folder / "state.npz").write_bytes(content)
-    with np.load(folder / "state.npz") as file:
+        assert "state.npz is damaged or was written by another version: " in text
+    rewritten(folder, content, format=3)
+    assert "state.npz is damaged or was written by another version: format: " in refusal(
+        capsys, "update", *words(run, path, folder)
+    )
+
+
+def rewritten(folder, content, **changes):
+    """The state of an update, with other entries."""
+    with np.load(io.BytesIO(content)) as file:
         arrays = dict(file)
-    former = json.loads(str(arrays["meta"])) | {"format": 2, "latest": ["../../../x", "mine"]}  # it named its file
-    np.savez(folder / "state.npz", **{**arrays, "meta": np.array(json.dumps(former))})
-    assert "format: must be 3" in refusal(capsys, "update", *words(run, path, folder))
-    assert not (folder / "forecasts/../../../x").exists()
+    meta = json.loads(str(arrays["meta"])) | changes
+    np.savez(folder / "state.npz", **{**arrays, "meta": np.array(json.dumps(meta))})
+
+
+def test_a_time_in_a_state_is_no_path_of_a_file(run, folder, tmp_path):
+    content = (folder / "state.npz").read_bytes()
+    with np.load(io.BytesIO(content)) as file:
+        log = json.loads(str(file["meta"]))["log"]
+    rewritten(folder, content, log=[*log[:-1], {**log[-1], "time": "../../x"}])
+    updated(run, write(tmp_path / "h.csv", TABLE, last=NOW), folder)  # nothing new, whose files are written again
+    assert (folder / "forecasts" / "..-..-x.csv").is_file() and not (folder / "../x.csv").resolve().exists()
 
 
 def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_path, capsys):

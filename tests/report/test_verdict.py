@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from forecast.report.tables import columns_table, offsets_table, scores_table, steps_table
+from forecast.report.tables import columns_table, offsets_table, steps_table
 from forecast.report.verdict import TRIAL, print_report, verdict
 from forecast.text.terminal import harmless
 
@@ -179,12 +179,6 @@ def test_the_validation_scores_are_not_compared_with_baselines_of_other_windows(
     assert verdict(make(), "val") == [
         "No baseline was evaluated on these windows, so nothing here says how good the model is."
     ]
-
-
-@pytest.mark.parametrize("function", [scores_table, verdict])
-def test_a_split_that_was_not_evaluated_is_refused(function):
-    with pytest.raises(ValueError, match="no split 'tail'; they have test, val"):
-        function(make(), "tail")
 
 
 def test_the_block_of_another_split_is_enough():

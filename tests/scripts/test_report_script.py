@@ -14,7 +14,7 @@ from script import call_script
 from forecast.report.figures import blank_figure
 
 # They read what the pictures are made of; what is on them: tests/comparison/test_pictures.py.
-DRAWN = {"test_a_sweep_becomes_a_table_a_csv_and_pictures", "test_odd_files_cost_a_picture_and_not_the_report"}
+DRAWN = {"test_a_sweep_becomes_a_table_a_csv_and_pictures"}
 
 
 @pytest.fixture(autouse=True)
@@ -202,17 +202,6 @@ def test_offsets_have_a_table_of_their_own(report, tmp_path):
     assert "| MSE at offset | 0 | 12 |" in output
     assert f"| model.decode=one_shot | {wave(0.5).mean():.4f} (1) | 0.7000 (1) |" in output
     assert f"| model.decode=autoregressive | {wave(0.5).mean():.4f} (1) | - |" in output
-
-
-def test_odd_files_cost_a_picture_and_not_the_report(report, sweep):
-    (sweep / "prob1" / "forecasts.npz").write_bytes(b"")
-    (sweep / "lsh1" / "forecasts.npz").write_bytes((sweep / "lsh2" / "forecasts.npz").read_bytes()[:50])
-    for seed in (1, 2, 3):
-        (sweep / f"full{seed}" / "metrics_by_step.csv").unlink()
-    (sweep / "prob2" / "metrics_by_step.csv").write_text("step,mse_scaled\n1,none\n")
-    np.savez_compressed(sweep / "prob3" / "forecasts.npz", past=np.zeros((1, 7, 2)))
-    output = report(sweep)
-    assert output.splitlines()[-1].endswith("errors.png, cost.png, steps.png, forecasts.png")
 
 
 def test_few_windows_give_differences_without_an_interval(report, tmp_path):

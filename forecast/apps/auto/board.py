@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-from forecast.apps.auto.documents import MemberFigures, Weighed
 from forecast.config.run_config import Monitor
 from forecast.jobs import Ended
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import BoardRow, Metrics
+from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.terminal import listed
 
 ENSEMBLE = "weighted_ensemble"
+# member.json: `seconds` of the training, `refit_seconds` that one on all rows is expected to take, its number of train
+# `windows`, errors on `val` and `test`, and the seconds of each evaluation.
+MemberFigures = dict[str, Any]
+# What the checkpoint of the ensemble says of itself: `weights`, one a member; of the weighted `mean` and of each of
+# `members` the error on the half of the validation windows that did not choose it; `alone`: whether the best of these
+# is used in place of the mean, None: too few windows to say; `few`: which intervals they are too few for.
+Weighed = dict[str, Any]
 
 
 def leaderboard(
@@ -21,7 +27,7 @@ def leaderboard(
     ensemble: Metrics | None,
     *,
     error: Monitor,
-) -> list[BoardRow]:
+) -> list[Block]:
     """A row for each model, the least validation error first, then those that have none.
 
     members: what member.json says of each, in the order of `weighed`'s weights. left_out: why others have no figures.
@@ -34,7 +40,7 @@ def leaderboard(
     )
     alone = weighed is None or bool(weighed.get("alone")) or sum(weight > 0 for weight in weights.values()) == 1
     best = max(weights, key=weights.__getitem__) if weights else best_of(members, error)
-    rows: list[BoardRow] = [
+    rows: list[Block] = [
         {
             "model": name,
             "validation": loss,
@@ -60,10 +66,10 @@ def leaderboard(
         )
     rows.sort(key=lambda row: row["validation"] or 0.0)
     no_figures = dict.fromkeys(("validation", "test", "mase", "seconds"))
-    absent = [
+    absent: list[Block] = [
         {"model": name, **no_figures, "chosen": False, "weight": None, "reason": why} for name, why in left_out.items()
     ]
-    return [*rows, *cast(list[BoardRow], absent)]
+    return [*rows, *absent]
 
 
 def best_of(members: Mapping[str, MemberFigures], error: Monitor) -> str | None:
@@ -88,7 +94,7 @@ def training_end(forecast: Ended, final: Path, members: Sequence[Path]) -> str:
     )
 
 
-def reason(rows: Sequence[BoardRow], weighed: Weighed | None, *, error: str) -> str:
+def reason(rows: Sequence[Block], weighed: Weighed | None, *, error: str) -> str:
     """Why that model was chosen, in a sentence."""
     chosen = next((row for row in rows if row["chosen"]), None)
     if chosen is None:

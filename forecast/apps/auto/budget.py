@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
+from typing import Literal
 
-from forecast.apps.auto.documents import AutoState
+from pydantic import BaseModel
+
 from forecast.apps.common.outputs import keep_others
-from forecast.documents import DocumentError, read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import write_json
 from forecast.jobs.steps import REAL_TIME, Clock
@@ -25,9 +27,17 @@ SHARE, SECONDS = 0.05, 15.0  # by which the promise may be missed
 WRITTEN = 1.0  # seconds between two notes of the time that has passed
 
 
+class AutoState(BaseModel):
+    """auto.json: what was asked for, and the seconds that it took so far."""
+
+    format: Literal[2] = 2
+    request: dict[str, object]
+    seconds: float
+
+
 def check_folder(folder: Path, *, make: bool = False) -> None:
     """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
-    ours = (folder / RUN_INFO).exists() or read_state(folder) is not None
+    ours = (folder / RUN_INFO).exists() or (folder / FOLDER / STATE).exists()
     files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
     keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
     try:
@@ -43,14 +53,6 @@ def remove_empty(folders: Sequence[Path]) -> None:
         (folder / LOCK).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def read_state(folder: Path) -> AutoState | None:
-    """What an automatic run was asked for, and how long it took; None before it. UserError for a damaged file."""
-    try:
-        return read_json(folder / FOLDER / STATE, AutoState)
-    except DocumentError as error:
-        raise UserError(f"{folder / FOLDER / STATE} is damaged: {error.reason}. Choose another folder") from error
 
 
 def default_folder(file: str) -> Path:
@@ -74,21 +76,21 @@ class Budget:
         self.path, self.total, self.clock = folder / FOLDER / STATE, 60.0 * minutes, clock
         self.begin, self.before, self.noted = begun, 0.0, 0.0
         self.request = json.loads(json.dumps(request))
-        state = read_state(folder)
-        if state is not None and state["request"] != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
+        state = read_document(self.path, AutoState)
+        if state is not None and state.request != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
             self.forget()
             state = None
         self.is_new = state is None
         if state is not None:
-            if state["request"] != self.request:
+            if state.request != self.request:
                 differs = dict.fromkeys(
-                    key.lower() for key in self.request if state["request"].get(key) != self.request[key]
+                    key.lower() for key in self.request if state.request.get(key) != self.request[key]
                 )
                 raise UserError(
                     f"--output {folder}: another automatic run was begun there, with another {', '.join(differs)}. "
                     "Choose another folder, or ask for the same."
                 )
-            self.before = float(state["seconds"])
+            self.before = state.seconds
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self.note()
@@ -112,7 +114,7 @@ class Budget:
         """Writes down how much time has passed, for a process that goes on after a kill."""
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
-            write_json(self.path, {"request": self.request, "seconds": self.passed})
+            write_json(self.path, AutoState(request=self.request, seconds=self.passed).model_dump())
 
     def forget(self) -> None:
         """Removes what was begun, but for its logs: the next command, corrected or not, begins anew."""

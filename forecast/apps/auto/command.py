@@ -1,14 +1,15 @@
 """What `forecast auto` does: from a file to the best forecast that there is time for, with the reasons."""
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from forecast.apps.auto.board import best_of, leaderboard, reason, training_end
+from forecast.apps.auto.board import MemberFigures, Weighed, best_of, leaderboard, reason, training_end
 from forecast.apps.auto.budget import (
     BOARD,
     FOLDER,
@@ -22,13 +23,11 @@ from forecast.apps.auto.budget import (
     default_folder,
     remove_empty,
 )
-from forecast.apps.auto.documents import AutoSettings, MemberFigures, Outcomes, Weighed
-from forecast.apps.auto.progress import Progress
-from forecast.apps.auto.task import AutoTask, by_processor, check_known, checksum, find_task, members_of
+from forecast.apps.auto.task import AutoSettings, AutoTask, by_processor, check_known, checksum, find_task, members_of
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.data.guessing.advice import FEWEST_WINDOWS
-from forecast.documents import read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
@@ -37,7 +36,7 @@ from forecast.report.tables import board_table
 from forecast.report.verdict import print_table, verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import hold, release
-from forecast.run_folder.shapes import BoardRow, Metrics, is_many
+from forecast.run_folder.shapes import Block, Metrics, is_many
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import say
 
@@ -71,8 +70,18 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     return Auto(arguments, folder, begun=begun).run()
 
 
+# outcomes.json: what ended without figures, and what steps gave. `runs`: the members that `weighed` is of. `backtest`,
+# `explained`: "done", or why there is none.
+Outcomes = dict[str, Any]
+
+
 class Unusable(UserError):
     """Nothing of a run is worth keeping."""
+
+
+def note(text: str) -> None:
+    """A line on stderr."""
+    say(text, file=sys.stderr)
 
 
 class Auto:
@@ -97,7 +106,7 @@ class Auto:
             clock = ProcessorClock() if self.by_processor else REAL_TIME
             begun = 0.0 if self.by_processor else begun
             self.budget = Budget(folder, request, minutes=arguments.minutes, begun=begun, clock=clock)
-            self.kept = read_json(self.members / OUTCOMES, Outcomes) or Outcomes()
+            self.kept = read_document(self.members / OUTCOMES, Outcomes) or {}
         except UserError:
             release(self.members)
             raise
@@ -112,30 +121,28 @@ class Auto:
             raise
         self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
         self.names = members_of(self.settings, arguments.preset, self.task)
-        self.progress = Progress(self.budget, self.names)
 
     def run(self) -> Answer:
         """All steps; what an earlier process has finished is not done again."""
         try:
-            with self.progress:
-                for note in self.task.notes:
-                    self.progress.note(note)
-                if not self.task.is_judged:
-                    return self.unjudged()
-                self.train_all()
-                figures = self.judged()
-                if not figures:
-                    reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
-                    raise Unusable(f"Nothing could be trained. {reasons}")
-                weighed = self.weigh(list(figures))
-                self.refit(figures, weighed)
-                self.look_back()
-                self.explain(figures)
-                forecast = self.forecast()
-                weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
-                members = [self.members / name for name, weight in weights if weight > 0]
-                end = f"{training_end(forecast, self.final(), members)} {self.served(forecast)}".strip()
-                rows, why = self.write_board(figures, weighed, forecast, end)
+            for reading in self.task.notes:
+                note(reading)
+            if not self.task.is_judged:
+                return self.unjudged()
+            self.train_all()
+            figures = self.judged()
+            if not figures:
+                reasons = "; ".join(f"{name}: {why}" for name, why in self.left_out().items())
+                raise Unusable(f"Nothing could be trained. {reasons}")
+            weighed = self.weigh(list(figures))
+            self.refit(figures, weighed)
+            self.look_back()
+            self.explain(figures)
+            forecast = self.forecast()
+            weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
+            members = [self.members / name for name, weight in weights if weight > 0]
+            end = f"{training_end(forecast, self.final(), members)} {self.served(forecast)}".strip()
+            rows, why = self.write_board(figures, weighed, forecast, end)
         except Unusable:
             self.budget.forget()
             raise
@@ -201,12 +208,13 @@ class Auto:
 
         Raises Unusable where the leakage check of its training gives the alarm.
         """
-        self.progress.now(name)
-        log, tick = self.members / f"{name.replace(' ', '_')}.log", self.progress.tick
+        note(f"{self.budget.passed:6.0f} s  {name}")
+        begun, log, tick = time.monotonic(), self.members / f"{name.replace(' ', '_')}.log", self.budget.note
         outcome = run_step(
             STEPS, function, arguments, log=log, limit=max(1.0, limit), tick=tick, clock=self.budget.clock
         )
-        self.progress.done(name, outcome.error)
+        if not outcome.error:
+            note(f"{self.budget.passed:6.0f} s  {name}, {time.monotonic() - begun:.1f} s")
         if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:
             raise Unusable(outcome.error)
         return outcome
@@ -215,7 +223,7 @@ class Auto:
         """A step without which the others go on; says why where it fails."""
         outcome = self.step(name, function, limit, **arguments)
         if outcome.error:
-            self.progress.note(f"{name} is left out: {outcome.error}")
+            note(f"{name} is left out: {outcome.error}")
         return outcome
 
     def overrides(self, name: str) -> list[str]:
@@ -238,7 +246,6 @@ class Auto:
         """Each member in its turn: one fitted at once in the time that it takes, a network in its share."""
         for number, name in enumerate(self.names):
             if (self.members / name / MEMBER).is_file() or name in self.left_out():
-                self.progress.done(name, "")
                 continue
             (self.members / name).mkdir(exist_ok=True)
             allowance, limit = None, self.budget.left - self.needed_at_the_end()
@@ -288,11 +295,12 @@ class Auto:
         passes = sum(3 * member["val_seconds"] + member["test_seconds"] for member in figures.values())
         baselines = 3 * figures[RIDGE]["test_seconds"] if RIDGE in figures else 3.0
         again = sum(figures[name]["refit_seconds"] for name in figures.keys() & {RIDGE, best_of(figures, self.error)})
-        return START + LAST + 1.5 * (passes + baselines) + REFIT * again
+        needed: float = START + LAST + 1.5 * (passes + baselines) + REFIT * again
+        return needed
 
     def judged(self) -> dict[str, MemberFigures]:
         """member.json of all members that have one, in their order."""
-        figures = {name: read_json(self.members / name / MEMBER, MemberFigures) for name in self.names}
+        figures = {name: read_document(self.members / name / MEMBER, MemberFigures) for name in self.names}
         return {name: member for name, member in figures.items() if member is not None}
 
     def left_out(self) -> dict[str, str]:
@@ -303,7 +311,7 @@ class Auto:
     def leave_out(self, name: str, why: str) -> None:
         """Says why a member has no figures; the others go on."""
         self.keep({"left_out": {**self.left_out(), name: why}})
-        self.progress.note(f"{name} is left out: {why}")
+        note(f"{name} is left out: {why}")
 
     def keep(self, outcomes: Outcomes) -> None:
         """Notes what an earlier step gave, for a process that goes on after a kill."""
@@ -325,8 +333,9 @@ class Auto:
 
     def weigh(self, names: list[str]) -> Weighed | None:
         """The ensemble, with all results of a run; None where it could not be made, and the best member is to do."""
-        if "weighed" in self.kept and self.kept.get("runs") == names:
-            return self.kept["weighed"]
+        if self.kept.get("runs") == names:
+            before: Weighed = self.kept["weighed"]
+            return before
         outcome = self.step(
             "ensemble",
             "weigh",
@@ -336,7 +345,7 @@ class Auto:
             level=self.level,
         )
         if outcome.error:
-            self.progress.note(f"No ensemble: {outcome.error}")
+            note(f"No ensemble: {outcome.error}")
             return None
         self.keep({"weighed": outcome.value, "runs": names})
         weighed: Weighed = outcome.value
@@ -371,7 +380,7 @@ class Auto:
             if name == heaviest[0]:
                 left = max(self.budget.last_moment, LEAST - self.budget.passed)
             if REFIT * figures[name]["refit_seconds"] + 2 * LAST > left:
-                self.progress.note(f"refit {name} is left out: there was no time for it")
+                note(f"refit {name} is left out: there was no time for it")
                 continue
             member = {"folder": self.members / name, "overrides": self.overrides(name)}
             outcome = self.extra(f"refit {name}", "refit_run", left - 2 * LAST, **member)
@@ -431,7 +440,7 @@ class Auto:
 
     def write_board(
         self, figures: dict[str, MemberFigures], weighed: Weighed | None, forecast: Ended, end: str
-    ) -> tuple[list[BoardRow], str]:
+    ) -> tuple[list[Block], str]:
         """leaderboard.json, and the page with it; returns the rows, and why that model was chosen.
 
         end: what is said of the last row learned from.
@@ -446,6 +455,6 @@ class Auto:
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)
             if outcome.error:
-                self.progress.note(f"The page has no forecast and no leaderboard: {outcome.error}")
+                note(f"The page has no forecast and no leaderboard: {outcome.error}")
         write_text(self.folder / BOARD, json_text(rows))
         return rows, why

@@ -14,10 +14,10 @@ from forecast.apps.auto.command import automatic
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.inputs import horizon_of
 from forecast.apps.common.tables import data_keys, place_table
-from forecast.documents import read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE
-from forecast.run_folder.shapes import BoardRow
+from forecast.run_folder.shapes import Block
 from forecast.text.overrides import override_words, setting_words
 
 A = TypeVar("A", bound="Automatic")
@@ -93,7 +93,7 @@ class Automatic:
 
         UserError for a model that stands beside no such file.
         """
-        rows = read_json(path := self.folder / BOARD, list[BoardRow])
+        rows = read_document(path := self.folder / BOARD, list[Block])
         if rows is None:
             raise UserError(f"{path} is not there: Forecaster.auto(df, output=FOLDER) writes a leaderboard")
         table: pd.DataFrame = pd.DataFrame(rows)

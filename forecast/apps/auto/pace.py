@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from forecast.apps.auto.documents import Settings
 from forecast.apps.common.training_data import begin
 from forecast.training.fit import Plan, checked_model, make_batches
 
@@ -15,6 +14,7 @@ LONGEST, FEWEST = 1.5, 3  # seconds and calls of a measurement
 OVERHEAD = 1.15  # of a training over its steps alone
 MOST_EPOCHS, UPDATES = 6, 1000  # epochs, and steps where the windows are so few that epochs have hardly any
 FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
+Settings = dict[str, int]  # the overrides that fit a training into its time
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import torch
 from omegaconf import DictConfig
 
 from forecast.apps.auto.ahead import AheadOf, ahead
+from forecast.apps.auto.board import MemberFigures
 from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
-from forecast.apps.auto.documents import MemberFigures, Settings
-from forecast.apps.auto.pace import measure
+from forecast.apps.auto.pace import Settings, measure
 from forecast.apps.common.command import Answer, command
 from forecast.apps.common.inputs import trained_source
 from forecast.apps.common.page import remake
@@ -22,13 +22,13 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.config.entry import call
 from forecast.data.panel import STEP_FREQ
 from forecast.data.prepare import Prepared
-from forecast.documents import read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.evaluation.column_use import Importance, rests_on
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
-from forecast.run_folder.shapes import Board, Metrics
+from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.training.any_model import fit_model
 from forecast.training.record import make_record
@@ -61,7 +61,7 @@ def train_member(
     at once. clock: gives them. Raises UserError where there is no time for it, and as a training does.
     """
     if allowance is not None:
-        settings = read_json(folder / PACE, Settings) or _paced(folder, overrides, allowance, clock)
+        settings = read_document(folder / PACE, Settings) or _paced(folder, overrides, allowance, clock)
         overrides = [*overrides, *words(settings)]
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
@@ -145,11 +145,11 @@ def judge_member(
 
 def refit_run(folder: Path, overrides: Sequence[str]) -> float:
     """Trains what a run has chosen once more, on all rows; returns the seconds that it took."""
-    overrides = [*overrides, *words(read_json(folder / PACE, Settings) or {})]
+    overrides = [*overrides, *words(read_document(folder / PACE, Settings) or {})]
 
     def task(cfg: DictConfig) -> float:
         plan = make_plan(cfg)
-        metrics = read_json(folder / METRICS, Metrics) or read_json(folder / MEMBER, MemberFigures) or {}
+        metrics = read_document(folder / METRICS, Metrics) or read_document(folder / MEMBER, MemberFigures) or {}
         data = read_data(plan.source, plan.config)
         return refit(plan, chosen_checkpoint(folder), data, rows=True, metrics=kept_metrics(metrics)).seconds
 
@@ -177,7 +177,7 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), "few": few, **(checkpoint.record.stacking or {})}
 
 
-def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
+def page_with(folder: Path, *, board: Block, forecast: AheadOf | None) -> None:
     """Makes the page of a run anew, with the leaderboard and the forecast on it.
 
     board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.
@@ -185,7 +185,7 @@ def page_with(folder: Path, *, board: Board, forecast: AheadOf | None) -> None:
     (folder / AHEAD).unlink(missing_ok=True)
     if forecast is not None:
         save_arrays(folder / AHEAD, ahead(**forecast))
-    metrics = read_json(folder / METRICS, Metrics) or {}
+    metrics = read_document(folder / METRICS, Metrics) or {}
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
 
@@ -196,7 +196,7 @@ def explain(folder: Path) -> dict[str, list[Importance]]:
     source = trained_source(checkpoint, root=None)
     data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
     importances = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
-    write_json(folder / METRICS, {**(read_json(folder / METRICS, Metrics) or {}), "rests_on": rounded(importances)})
+    write_json(folder / METRICS, {**(read_document(folder / METRICS, Metrics) or {}), "rests_on": rounded(importances)})
     return importances
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from forecast.apps.auto.documents import AutoSettings
 from forecast.bounds import Text
 from forecast.config.annotations import parameters
 from forecast.config.entry import composed
@@ -46,6 +45,7 @@ UNKNOWN = "unknown"
 NAMED = 10  # series that have no forecast
 HORIZONS = 4  # of validation, that intervals of 80 % need
 MOST_READINGS = 4  # of a file that can be read in several ways
+AutoSettings = dict[str, Any]  # presets.yaml
 
 
 class AutoTask(NamedTuple):

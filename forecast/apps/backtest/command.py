@@ -50,7 +50,7 @@ from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
 from forecast.data.split import FoldSplit
-from forecast.documents import DocumentError, fitting, read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import rounded, write_json, write_text
 from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
@@ -84,11 +84,10 @@ def backtest(cfg: DictConfig) -> Answer:
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
     scales, pred_len = saved_scales(folder), checkpoint.config.pred_len
     sums, errors = FoldSums(scales, pred_len=pred_len), []
-    with fitting(folder / PARTS):
-        for part in join_parts(folder, parts):
-            cells = cell_errors(part, scales)
-            errors += fold_errors(part, cells)
-            sums.add(part, cells)
+    for part in join_parts(folder, parts):
+        cells = cell_errors(part, scales)
+        errors += fold_errors(part, cells)
+        sums.add(part, cells)
     step = settings.step or pred_len
     whole = {
         "status": "finished",
@@ -131,10 +130,7 @@ def check_words(words: Sequence[str], *, of_checkpoint: bool) -> None:
 def check_folder(folder: Path, cfg: DictConfig) -> None:
     """UserError where a folder holds another backtest (of another config, other data or another program), or a run."""
     now, key = what_of(cfg), f"hydra.run.dir={folder}"
-    try:
-        before = read_json(folder / OF, dict[str, object]) or {}
-    except DocumentError:
-        before = {"identity": "unreadable"}
+    before = read_document(folder / OF, dict[str, object])
     if before and before != now:
         raise UserError(
             f"{key} holds another backtest: its config, its data or the program were others. Choose "

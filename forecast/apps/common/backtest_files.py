@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from typing_extensions import TypedDict
+from pydantic import BaseModel
 
-from forecast.documents import Array, DocumentError, read_arrays
+from forecast.documents import read_arrays
 from forecast.files import replacing, save_arrays
 from forecast.run_folder import checkpoint_path
 
@@ -21,7 +21,7 @@ TIMES = ["cutoff", "time"]
 Fold = int | None  # None: one training for all folds
 
 
-class OfBacktest(TypedDict):
+class MarkOfBacktest(BaseModel):
     """backtest_of.json: of which config, program and checkpoint a backtest is; it goes on where they are the same."""
 
     identity: str | None
@@ -75,12 +75,7 @@ def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
 
 def saved_scales(folder: Path) -> pd.DataFrame:
     """What `save_scales` has kept."""
-    path, numbers, names = folder / PARTS / SCALES, Array("f", 1), Array("U", 1)
-    columns = {"id": names._replace(optional=True), "target": names, "std": numbers, "naive": numbers}
-    arrays = read_arrays(path, columns)
-    if arrays is None or len({len(array) for array in arrays.values()}) > 1:
-        raise DocumentError(path, "there is no such file" if arrays is None else "its arrays are not of one length")
-    table: pd.DataFrame = pd.DataFrame(arrays)
+    table: pd.DataFrame = pd.DataFrame(read_arrays(folder / PARTS / SCALES, ["target", "std", "naive"]))
     return table
 
 

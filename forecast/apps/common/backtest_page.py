@@ -10,7 +10,7 @@ from forecast.apps.common.backtest_files import (
     PARTS,
     SCALES,
     TABLE,
-    OfBacktest,
+    MarkOfBacktest,
     best_of,
     part_path,
     read_part,
@@ -22,10 +22,10 @@ from forecast.apps.common.page import origin_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors
-from forecast.documents import DocumentError, read_json
+from forecast.documents import check_document, read_document
 from forecast.errors import UserError
 from forecast.run_folder import FILES, sha256
-from forecast.run_folder.shapes import Backtest, Origin
+from forecast.run_folder.shapes import Backtest, BacktestFigures, Origin
 
 
 def page_of(folder: Path, document: Backtest, sums: FoldSums, parts: Sequence[int], origin: Origin) -> str:
@@ -39,12 +39,8 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
 
     UserError for one that has not finished, whose files are not those of its results, or whose checkpoint is gone.
     """
-    try:
-        document = read_json(folder / DOCUMENT, Backtest)
-        of = read_json(folder / OF, OfBacktest)
-    except DocumentError as error:
-        raise UserError(f"{folder}: {error.name}: {error.reason}. Run the same backtest again.") from error
-    if document is None or document["status"] != "finished":
+    document, of = read_document(folder / DOCUMENT, Backtest), read_document(folder / OF, MarkOfBacktest)
+    if document is None or check_document(folder / DOCUMENT, document, BacktestFigures).status != "finished":
         raise UserError(
             f"{folder} has no results to report: this backtest has not finished. The same forecast backtest command, "
             f"with hydra.run.dir={folder}, goes on with it."
@@ -56,7 +52,7 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     if sha256(folder / TABLE) != document[FILES].get(TABLE):
         raise UserError(f"{folder}: {TABLE} is not the one that {DOCUMENT} was written with. Run the backtest again.")
     first = None if document["refit"] == "never" else 0
-    checkpoint = Path(of["ckpt_path"]) if of and of["ckpt_path"] else best_of(folder, first)
+    checkpoint = Path(of.ckpt_path) if of and of.ckpt_path else best_of(folder, first)
     if not checkpoint.is_file():
         raise UserError(
             f"{folder}: its checkpoint, {checkpoint}, is not there. The same backtest in another folder trains it."

@@ -11,7 +11,7 @@ from forecast.config.rules import has_start_token
 from forecast.config.run_config import Plain, RunConfig
 from forecast.errors import UserError
 from forecast.run_folder import SAME_DATA
-from forecast.run_folder.shapes import Training
+from forecast.run_folder.shapes import Block
 from forecast.text.overrides import typed
 
 
@@ -80,13 +80,13 @@ def slot_names(choices: Mapping[str, str | None]) -> dict[str, str]:
     }
 
 
-def training(checkpoint: Checkpoint) -> Training:
+def training(checkpoint: Checkpoint) -> Block:
     """What a verdict needs to name a cure: the number of train windows, and keys of the config by their last names.
 
     A key that the config does not have is None, such as instance_norm of a model without it.
     """
     config = checkpoint.config
-    entries = {
+    return {
         "windows": checkpoint.data["windows"].get("train", 0),
         "batch_size": config.data.get("batch_size"),
         "max_epochs": config.trainer.get("max_epochs"),
@@ -94,7 +94,6 @@ def training(checkpoint: Checkpoint) -> Training:
         "schedule": checkpoint.record.choices.get("schedule"),
         **{key: config.model.get(key) for key in ("instance_norm", "d_model", "n_heads", "d_ff")},
     }
-    return cast(Training, entries)
 
 
 def same_data(checkpoint: Checkpoint) -> list[str] | None:

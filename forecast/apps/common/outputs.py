@@ -2,16 +2,15 @@
 
 import contextlib
 import itertools
-import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from forecast.apps.common.command import Answer
 from forecast.data.writing import ENDINGS
-from forecast.documents import fitting
 from forecast.errors import UserError
 from forecast.files import json_text, together
-from forecast.run_folder import FILES, KEYS, PAGE, RESULTS, RUN_INFO, read_run, sha256
+from forecast.run_folder import FILES, PAGE, RESULTS, RUN_INFO, read_run, sha256
+from forecast.run_folder.shapes import Block
 from forecast.text.terminal import say
 
 Inputs = Iterable[tuple[str, Path | str | None]]
@@ -41,28 +40,21 @@ def keep_others(
     like: what the file should be. key: what names the output.
     """
     for output in () if ours else outputs:
-        if output.is_symlink() and not output.exists():
-            raise UserError(
-                f"{key}: {output} is a link to {output.readlink()}, which is not there. Nothing is overwritten: {fix}"
-            )
         if output.is_dir() or (output.exists() and output.stat().st_size):
             raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
 
 
 def remake_page(
-    folder: Path, name: str, document: Mapping[str, object], make: Callable[[], str], *, of: str, overwrite: bool
+    folder: Path, name: str, document: Block, make: Callable[[], str], *, of: str, overwrite: bool
 ) -> Answer:
     """Writes report.html anew, and its checksum into the document of its figures, the file `name`: both or neither.
 
-    make: the page. of: what it is of. Raises UserError where a page is there that the document does not name, and
-    DocumentError where its parts do not fit together.
+    make: the page. of: what it is of. Raises UserError where a page is there that the document does not name.
     """
-    files = document.get(FILES)
-    known, fix = files if isinstance(files, Mapping) else {}, "move it away, or say --overwrite"
-    ours = overwrite or PAGE in known
+    known: dict[str, str] = document.get(FILES, {})
+    ours, fix = overwrite or PAGE in known, "move it away, or say --overwrite"
     keep_others([folder / PAGE], ours=ours, key=str(folder), like=f"a page of this {of}", fix=fix)
-    with fitting(folder / name):
-        page = make()
+    page = make()
     with together(folder) as beside:
         beside(PAGE).write_text(page, encoding="utf-8")
         whole = {**document, FILES: {**known, PAGE: sha256(beside(PAGE))}}
@@ -79,31 +71,20 @@ def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) ->
     outputs = [folder / name for name in RESULTS]
     keep_inputs(outputs, inputs, key=key)
     metrics = read_run(folder).metrics
-    ours = all(isinstance(metrics.get(name), kind) for name, kind in KEYS.items() if name != "test")
+    ours = {"model", "protocol", "baselines"} <= metrics.keys()
     keep_others(outputs, ours=ours or overwrite, key=key, like="a file of an evaluation")
 
 
 def checked_output(name: str, *, key: str = "output=") -> Path:
     """The path of the forecast. key: what names it.
 
-    Raises UserError for another suffix than .csv and .parquet, where there is no such folder, for a name that cannot be
-    written, and for a pipe or a device, which could keep its reader waiting.
+    Raises UserError for another suffix than .csv and .parquet, and where there is no such folder.
     """
     output = Path(name)
     if output.suffix not in ENDINGS:
         raise UserError(
             f"{key}{name}: a forecast is a CSV or a Parquet file, and its name must end in .csv or .parquet"
         )
-    try:
-        mode = output.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        mode = stat.S_IFREG  # of what will be there
-    except OSError as error:
-        raise UserError(
-            f"{key}{name}: {output} cannot be written: {error.strerror}. Choose another name: {key}forecast.csv"
-        ) from error
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UserError(f"{key}{name}: this is a pipe or a device. Choose the name of a file: {key}forecast.csv")
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{key}{name}: there is no folder {output.absolute().parent} to write it in.")
     return output

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from typing_extensions import TypedDict
+from omegaconf import OmegaConf
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import remake_page
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.documents import DocumentError, read_yaml
+from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.evaluation.residuals import residual_rows, residuals_csv
 from forecast.files import DECIMALS, json_text
@@ -33,18 +33,10 @@ from forecast.run_folder import (
     read_windows,
     torn,
 )
-from forecast.run_folder.attention import read_attention
 from forecast.run_folder.shapes import Metrics, Origin
 
-NEEDED = (STEP_ERRORS, FORECASTS, RESIDUALS)
 # The columns of errors_by_series.csv by their order: in the file the ids may have the name of another column.
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
-
-
-class Evaluated(TypedDict, total=False):
-    """What the config of an evaluation says of what was evaluated."""
-
-    ckpt_path: str | None
 
 
 def origin_of(checkpoint: Checkpoint) -> Origin:
@@ -109,8 +101,8 @@ def page_of(
         split,
         by_step={str(name): by_step[name].tolist() for name in by_step},
         windows=windows,
-        ahead=None if ahead is None else read_windows(ahead, truth=False),
-        attention=None if attention is None else read_attention(attention),
+        ahead=None if ahead is None else read_windows(ahead),
+        attention=None if attention is None else read_arrays(attention, ["places"]),
         residuals=residuals,
         series=series,
         origin=json.loads(json_text(origin)),
@@ -150,13 +142,8 @@ def check_results(run: Run) -> None:
     if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
         reason = run.reason or "it has no results"
         raise UserError(f"{folder} has no results to report: {reason}. Name a finished run; of a killed one {again}.")
-    lacking = [name for name in NEEDED if not (folder / name).is_file()]
     if other := torn(folder, run.metrics):
         raise UserError(f"{folder}: {other} is not the one that {METRICS} was written with. Run it again.")
-    if lacking:
-        best = checkpoint_path(folder, "best")
-        older = f"{folder} has no {lacking[0]}, which programs before did not write"
-        raise UserError(f"{older}. For a page: forecast evaluate ckpt_path={best}")
 
 
 def evaluated_checkpoint(run: Run) -> Path:
@@ -165,10 +152,7 @@ def evaluated_checkpoint(run: Run) -> Path:
         best = checkpoint_path(run.path, "best")
         return best if best.is_file() else checkpoint_path(run.path, "last")
     config = run.path / ".hydra" / "config.yaml"
-    try:
-        named = (read_yaml(config, Evaluated) or {}).get("ckpt_path")
-    except DocumentError:
-        named = None
+    named = OmegaConf.select(OmegaConf.load(config), "ckpt_path") if config.is_file() else None
     if not named or not Path(named).is_file():
         raise UserError(
             f"{run.path}: the checkpoint that was evaluated, {named or 'which it does not name'}, is not there. "

@@ -2,21 +2,18 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.record import RECORD, REFIT
 from forecast.config.trust import as_typed
 from forecast.errors import UserError
 from forecast.files import json_text
 from forecast.report.tables import short_number
 from forecast.run_folder import FILES, SAME_DATA, checkpoint_path
-from forecast.run_folder.shapes import Metrics, RefitBlock
+from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
@@ -40,7 +37,7 @@ def chosen_checkpoint(folder: Path) -> Checkpoint:
     return load_checkpoint(best if best.exists() else checkpoint_path(folder, "last"))
 
 
-def shown(block: RefitBlock, metrics: Metrics, path: Path) -> list[str]:
+def shown(block: Block, metrics: Metrics, path: Path) -> list[str]:
     """What the log says of a refit, and the command that forecasts with it. block: `refit` of metrics.json."""
     command = f"forecast predict {as_typed()}{typed('ckpt_path', str(path))} output=forecast.csv"
     return [*refit_sentences(block, metrics), f"Next: {command}"]
@@ -62,19 +59,7 @@ def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | Non
         "%s has learned from the rows up to %s, so these are the stored figures of the held-out model, %s beside it.",
         *(checkpoint.path, checkpoint.trained_until, HELD_OUT),
     )
-    return cast(Metrics, {**refit["held_out"]})
-
-
-@contextmanager
-def as_stored(checkpoint: Checkpoint) -> Iterator[None]:
-    """Around whatever shows stored figures. Raises UserError where they lack what any run has."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"ckpt_path={checkpoint.path} is damaged, or was changed by other means: its entry "
-            f"{RECORD}.{REFIT}.held_out is not the figures of a run. Use another checkpoint of its run."
-        ) from error
+    return refit["held_out"]
 
 
 def check_later(checkpoint: Checkpoint, split: str, first: pd.Timestamp | None) -> None:
@@ -96,7 +81,7 @@ def learnt(checkpoint: Checkpoint, split: str) -> str:
     )
 
 
-def refit_sentences(block: RefitBlock, metrics: Metrics) -> list[str]:
+def refit_sentences(block: Block, metrics: Metrics) -> list[str]:
     """What was trained on which rows, and what that gave where test rows were left out.
 
     block: `refit` of metrics.json, metrics: the whole.

@@ -49,7 +49,7 @@ from forecast.run_folder import (
     WINDOW_ERRORS,
     sha256,
 )
-from forecast.run_folder.shapes import Block, Metrics, MseDifference, Origin
+from forecast.run_folder.shapes import Block, Metrics, Origin
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -133,7 +133,7 @@ def evaluate_checkpoint(
     return Result(cast(Metrics, rounded(metrics)), evaluation, data, by_step, split, origin_of(checkpoint))
 
 
-def differences(evaluation: Evaluation, data: Prepared, protocol: Protocol) -> dict[str, MseDifference]:
+def differences(evaluation: Evaluation, data: Prepared, protocol: Protocol) -> dict[str, Block]:
     """How much lower the MSE is than that of each baseline: by blocks of windows of one series, by series of several.
 
     Of one with too many windows there is no interval.
@@ -156,7 +156,7 @@ def use_of_columns(
     roles = roles_of(data)
     model = checkpoint.model().to(device)
     uses = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
-    return cast(Block, {"covariates": uses})
+    return {"covariates": uses}
 
 
 def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:

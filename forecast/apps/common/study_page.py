@@ -4,9 +4,9 @@ from pathlib import Path
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import remake_page
-from forecast.documents import DocumentError, read_json
+from forecast.documents import check_document, read_document
 from forecast.errors import UserError
-from forecast.run_folder.shapes import StudyDocument
+from forecast.run_folder.shapes import StudyDocument, StudyFigures
 
 # In the folder of a study: what it is of, and its trials.
 OF, TRIALS = "study.json", "trials.json"
@@ -22,13 +22,8 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     from forecast.comparison.study_page import study_page
 
     again = f"The same forecast tune command, with hydra.run.dir={folder}, goes on with it and writes the page."
-    try:
-        document = read_json(folder / TRIALS, StudyDocument)
-    except DocumentError as error:
-        raise UserError(f"{folder / TRIALS} is not of a study: {error.reason}. {again}") from error
+    document = read_document(folder / TRIALS, StudyDocument)
     if document is None:
         raise UserError(f"{folder} has no {TRIALS}: its study runs, or was killed. {again}")
-    try:
-        return remake_page(folder, TRIALS, document, lambda: study_page(document), of="study", overwrite=overwrite)
-    except DocumentError as error:
-        raise UserError(f"{folder / TRIALS} is damaged: {error.reason}. {again}") from error
+    check_document(folder / TRIALS, document, StudyFigures)
+    return remake_page(folder, TRIALS, document, lambda: study_page(document), of="study", overwrite=overwrite)

@@ -22,7 +22,7 @@ from forecast.errors import UserError
 from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
-from forecast.run_folder.shapes import Metrics, block_of
+from forecast.run_folder.shapes import Metrics
 
 LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
 
@@ -130,10 +130,10 @@ def as_file(
 def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
     """The errors in metrics.json on a split: a row for the model and one for each baseline, NaN where not known."""
     model, baselines = metrics["model"], metrics["baselines"]
-    rows = {model: block_of(metrics, split)} | {
+    rows = {model: metrics[split]} | {
         f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
     }
-    original = [f"{error}_original" for error in ("mse", "mae") if "original" in block_of(metrics, split)]
+    original = [f"{error}_original" for error in ("mse", "mae") if "original" in metrics[split]]
     names = ("mse_scaled", "mae_scaled", *UNIT_FREE, *original)
     places = {name: tuple(reversed(name.split("_"))) for name in names}
     table: pd.DataFrame = pd.DataFrame(

@@ -9,13 +9,11 @@ from forecast.apps.common.intervals import saved_calibration
 from forecast.apps.export.program import noise_times
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.reading.time_formats import ISO
-from forecast.documents import DocumentError, fitting, read_json
 from forecast.evaluation.scored_intervals import name_of
 from forecast.report.forecasters import forecasters
 from forecast.report.tables import short_number
 from forecast.report.verdict import TRAIN, verdict
-from forecast.run_folder import METRICS, run_of
-from forecast.run_folder.shapes import Metrics, block_of
+from forecast.run_folder import read_run, run_of
 from forecast.text.documents import as_markdown
 from forecast.text.terminal import harmless
 
@@ -103,21 +101,17 @@ def model_card(checkpoint: Checkpoint, format: str, entry: Mapping[str, object])
 
 def figures(checkpoint: Checkpoint) -> list[str]:
     """The test errors beside the baselines, the coverage and the verdict of the run; nothing where there are none."""
-    path = run_of(checkpoint.path) / METRICS
-    try:
-        with fitting(path):
-            metrics = read_json(path, Metrics) or {}
-            scored = forecasters(metrics, "test")
-            rows = [
-                (f"{row.name} ({row.note})" if row.note else row.name, row.mse, row.error("scaled", "mae"))
-                for row in scored
-            ]
-            levels = (block_of(metrics, "test").get("intervals") or {"levels": {}})["levels"]
-            held = {level: row["coverage"] for level, row in levels.items() if row["coverage"] is not None}
-            # without the command, which names a path on the machine of the training
-            sentences = [harmless(text.partition(f": {TRAIN} ")[0]).rstrip(".") for text in verdict(metrics, "test")]
-    except DocumentError:
+    metrics = read_run(run_of(checkpoint.path)).metrics
+    if not metrics:
         return []
+    rows = [
+        (f"{row.name} ({row.note})" if row.note else row.name, row.mse, row.error("scaled", "mae"))
+        for row in forecasters(metrics, "test")
+    ]
+    levels = (metrics["test"].get("intervals") or {"levels": {}})["levels"]
+    held = {level: row["coverage"] for level, row in levels.items() if row["coverage"] is not None}
+    # without the command, which names a path on the machine of the training
+    sentences = [harmless(text.partition(f": {TRAIN} ")[0]).rstrip(".") for text in verdict(metrics, "test")]
     which = "" if checkpoint.refit is None else ", before it was trained once more on all rows"
     covered = ", ".join(f"those of {level} % {100 * share:.0f} %" for level, share in held.items())
     return [

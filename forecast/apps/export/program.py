@@ -19,7 +19,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.data.values.frequency import future_timestamps, past_timestamps
 from forecast.data.values.time_features import time_features
-from forecast.documents import parse_json
+from forecast.documents import parse_document
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, ForecastModel
 
@@ -215,7 +215,7 @@ def _pickled(path: Path) -> str:
             if name.endswith("_config.json"):
                 if archive.getinfo(member).file_size > LARGEST_CONFIG:
                     return f"'{name}', which is too large"
-                for entry in parse_json(member, archive.read(member), Config)["config"].values():
+                for entry in parse_document(member, archive.read(member), Config)["config"].values():
                     if entry["use_pickle"] is not False:
                         return f"'{entry['path_name']}'"
             if name.endswith(".pt"):

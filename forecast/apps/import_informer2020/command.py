@@ -39,7 +39,7 @@ from forecast.errors import UserError, closest
 from forecast.evaluation.baselines import fit_baselines
 from forecast.files import replacing
 from forecast.models.base import ForecastModel
-from forecast.run_folder.shapes import Imported
+from forecast.run_folder.shapes import Block
 from forecast.text.overrides import typed
 from forecast.text.terminal import listed, say
 from forecast.training.record import complete_record, make_record, weights_only_content
@@ -71,7 +71,7 @@ def import_checkpoint(arguments: argparse.Namespace) -> None:
         their_columns = sorted(data.frame.columns, key=lambda name: name == arguments.target)
         order_columns(weights, their_columns, data.frame.columns)
     copy_in(model, weights)
-    imported: Imported = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
+    imported: Block = {"file": arguments.checkpoint.name, "sha256": pooch.file_hash(arguments.checkpoint)}
     record = complete_record(replace(record, imported=imported), model)
     write_checkpoint(arguments.output, weights_only_content(model, record), data)
     print_summary(arguments, record, n_names=len(weights), added=added)

@@ -62,7 +62,6 @@ class Tunable:
         """
         path = table is None or isinstance(table, Path | str)
         frame = None if path else frame_of(table, data_keys(self.overrides))
-        checked_metric(metric)
         folder = Path(output).absolute()
         words = data_words(frame or table, folder)
         own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
@@ -90,12 +89,6 @@ class Tunable:
         best.study = documents[0]
         best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
         return best.fit(None if frame is None else table)
-
-
-def checked_metric(metric: object) -> None:
-    """Raises UserError for an error that does not judge trials."""
-    if metric not in (None, "mse", "mae"):
-        raise UserError(f"metric={metric!r} judges no trial: choose 'mse' or 'mae'")
 
 
 def data_words(table: Frame | Path | str | None, folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """What a study of `forecast tune` is of: the config of its trials, what varies, its folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from forecast.config.space import Space, check_space, find_space, typed_keys, wr
 from forecast.config.trials import EXPERIMENT, TrainConfig, train_config
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
-from forecast.documents import DocumentError, read_json
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
@@ -86,11 +86,7 @@ def begin(search: Search, cfg: DictConfig) -> None:
     folder, key = search.folder, f"hydra.run.dir={search.folder}"
     now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(written(search.space))}
     with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
-        try:
-            before: Mapping[str, object] = read_json(folder / OF, dict[str, object]) or {}
-        except DocumentError:
-            before = {"config": "unreadable"}
-        if before:
+        if before := read_document(folder / OF, dict[str, object]):
             names = {"config": "model, data or other settings", "program": "program", "space": "search space"}
             if other := [name for part, name in names.items() if before.get(part) != now[part]]:
                 raise UserError(

@@ -103,11 +103,7 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
         )
     intervals = intervals_of(checkpoint, settings, state)
     frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
-    if state is None:
-        continued = first_rows(checkpoint, source, frame)
-    else:
-        check_state(state, checkpoint, frame, path=folder / STATE)
-        continued = next_rows(checkpoint, state.seen, frame)
+    continued = next_rows(checkpoint, state.seen, frame) if state else first_rows(checkpoint, source, frame)
     if settings.checks.scale:
         n_columns = len(frame.columns) - len(checkpoint.covariates)
         continued = continued.without(of_other_scale(continued, checkpoint.scales_of(continued.whole).std, n_columns))
@@ -120,17 +116,6 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
         continued=continued,
         state=state,
     )
-
-
-def check_state(state: State, checkpoint: Checkpoint, frame: PanelFrame, *, path: Path) -> None:
-    """UserError for a state that says that it is of this checkpoint, and is not."""
-    seen, shape = state.seen, (checkpoint.config.pred_len, len(checkpoint.data["targets"]))
-    same = (seen.columns, seen.freq, seen.id_column is None) == (frame.columns, frame.freq, frame.id_column is None)
-    if not same or state.issued.values.shape[1:] != shape or state.reference.period > seen.lengths.max():
-        raise UserError(
-            f"{path} is not of this checkpoint, by its columns, its frequency or its lengths. Restore it, or begin "
-            "anew in another folder: hydra.run.dir=FOLDER"
-        )
 
 
 def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State | None) -> Intervals | None:

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from forecast.apps.update.continued import Continued, rows_a_day
-from forecast.apps.update.state import Issued, Line, LineFigures, SeriesLine, State, Sums
+from forecast.apps.update.state import Issued, State
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.evaluation.scored_intervals import name_of
 from forecast.evaluation.watch import CHARTS, Day, alarms, watched
-from forecast.report.updates import WatchedDay
+from forecast.report.updates import Line
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +38,7 @@ class Compared:
             values=self.values.sum(keepdims=True), mae=means[0][0], baseline_mae=means[1][0], coverage=means[2]
         )
 
-    def line(self, series: int, levels: tuple[float, ...]) -> LineFigures:
+    def line(self, series: int, levels: tuple[float, ...]) -> Line:
         """Of one series, for the log; None of no value."""
 
         def number(value: np.floating) -> float | None:
@@ -89,7 +88,7 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
     )
 
 
-def no_figures(levels: tuple[float, ...]) -> LineFigures:
+def no_figures(levels: tuple[float, ...]) -> Line:
     """Of no value."""
     return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
 
@@ -97,7 +96,7 @@ def no_figures(levels: tuple[float, ...]) -> LineFigures:
 def first_line(time: str, levels: tuple[float, ...], continued: Continued) -> Line:
     """The line of the first update, before which nothing was forecast."""
     nothing = {**no_figures(levels), "day": None, "totals": {}, "alarms": []}
-    line = cast(Line, {"time": time, "rows": None, **nothing})
+    line: Line = {"time": time, "rows": None, **nothing}
     if continued.whole.id_column is not None:
         line["series"] = with_refused({}, continued.refused, levels)
     return line
@@ -118,7 +117,7 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
     new = come >= (end - continued.new[issued.series])[:, None]
     since = compared(checkpoint, whole, issued, there & new, len(levels))
     count = int(continued.new[: len(before.seen)].sum())
-    line = cast(Line, {"time": time, "rows": count, **since.together.line(0, levels), "day": None})
+    line: Line = {"time": time, "rows": count, **since.together.line(0, levels), "day": None}
     totals = np.concatenate([before.totals, np.full((1 + len(whole) - len(before.totals), len(CHARTS)), np.nan)])
     length = np.minimum(end - rows, steps)
     met = length >= min(rows_a_day(whole.freq), steps)
@@ -135,21 +134,20 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
             day = Day(steps=day_steps, mae=of_day.mae, baseline_mae=of_day.baseline_mae, coverage=coverage)
             totals = watched(totals, expected.scores(day, level))
             if np.isfinite(totals[0]).any():
-                line["day"] = cast(WatchedDay, expected.beside(day, level))
-    sums = of_totals(totals[0])
-    line["totals"], line["alarms"] = sums["totals"], sums["alarms"]
+                line["day"] = expected.beside(day, level)
+    line |= of_totals(totals[0])
     if whole.id_column is not None:
         line["series"] = series_lines(before, continued, totals, since)
     return line, totals, over
 
 
-def of_totals(totals: FloatArray) -> Sums:
+def of_totals(totals: FloatArray) -> Line:
     """The sums of the charts after a day by their names, and those above their limits."""
     named = {name: float(total) for name, total in zip(CHARTS, totals, strict=True) if np.isfinite(total)}
-    return cast(Sums, {"totals": named, "alarms": alarms(named)})
+    return {"totals": named, "alarms": alarms(named)}
 
 
-def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> dict[str, SeriesLine]:
+def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> dict[str, Line]:
     """The lines of series, by their ids, of which something else is to be said than before."""
     whole = continued.whole
     limits = np.array([chart.limit for chart in CHARTS.values()])
@@ -159,14 +157,14 @@ def series_lines(before: State, continued: Continued, totals: FloatArray, since:
     lines = {}
     for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist():
         figures = {**since.line(s, before.levels), **of_totals(totals[1 + s])}
-        lines[str(whole.ids[s])] = cast(SeriesLine, {"rows": int(continued.new[s]), **figures})
+        lines[str(whole.ids[s])] = {"rows": int(continued.new[s]), **figures}
     return with_refused(lines, {name: continued.refused.get(name) for name in news}, before.levels)
 
 
 def with_refused(
-    lines: Mapping[str, SeriesLine], refused: Mapping[str, str | None], levels: tuple[float, ...]
-) -> dict[str, SeriesLine]:
+    lines: Mapping[str, Line], refused: Mapping[str, str | None], levels: tuple[float, ...]
+) -> dict[str, Line]:
     """The lines of series with why their rows were refused, None: they are no longer; in the order of their ids."""
-    nothing = cast(SeriesLine, {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []})
+    nothing = {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []}
     names = sorted({*lines, *refused})
     return {name: {**lines.get(name, nothing), "refused": refused.get(name)} for name in names}

@@ -20,7 +20,7 @@ from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import Gaps
-from forecast.documents import Array, Count, read_arrays, read_json
+from forecast.documents import Count, read_arrays, read_document
 from forecast.errors import UserError
 from forecast.files import sync, write_text
 
@@ -33,12 +33,7 @@ _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", 
 
 
 _LONGEST = 10**8  # steps of a calendar
-_OF_SERIES = {
-    "offsets": Array("i", 1),
-    "steps": Array("i", 1),
-    "ids": Array("U", 1),
-    "facts": Array("f", 2, optional=True),
-}
+_OF_SERIES = ("offsets", "steps", "ids")
 
 
 class FactsOf(TypedDict):
@@ -196,10 +191,10 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta = read_json(home / _META, CacheMeta)
-        arrays = read_arrays(home / _ARRAYS, _OF_SERIES)
-        if meta is None or arrays is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
+        meta = read_document(home / _META, CacheMeta)
+        if meta is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
+        arrays = read_arrays(home / _ARRAYS, _OF_SERIES)
         offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
         fact_values, fact_meta, facts = arrays.get("facts"), meta.get("facts"), None
         if fact_values is not None and fact_meta is not None:

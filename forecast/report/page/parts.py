@@ -13,7 +13,7 @@ from forecast.report.page.charts import MOST_BARS, bars_chart, ranks_chart
 from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section, Verdict, facts
 from forecast.report.tables import UNITS, short_number
 from forecast.report.verdict import TRAIN
-from forecast.run_folder.shapes import DataRecord, Gaps, Metrics, Origin, Scale, SeriesRead, block_of
+from forecast.run_folder.shapes import Block, DataRecord, Metrics, Origin, Scale
 from forecast.text.terminal import label, listed
 
 ZOOM = "Drag across a picture to zoom, double-click to see all of it."
@@ -119,19 +119,19 @@ def data_section(data: DataRecord, scale: Scale, metrics: Metrics, split: str) -
     for name, floor in (data.get("floor") or {}).items():
         rows.append((f"floor of {label(name)}", f"no forecast, and no interval, is below {floor:g}"))
     rows += _left_out(data)
-    if flat := block_of(metrics, split).get("flat"):
+    if flat := metrics[split].get("flat"):
         rows.append(("nearly flat forecasts", _named(flat)))
     return Section("data", "Data", [facts(rows), scaler_table(scale, many=many)])
 
 
-def _panel_rows(data: DataRecord, series: SeriesRead) -> list[tuple[str, str]]:
+def _panel_rows(data: DataRecord, series: Block) -> list[tuple[str, str]]:
     lengths = f"{series['count']:,} with {series['rows']:,} rows, {series['shortest']:,} to {series['longest']:,} each"
     windows = ", ".join(f"{count:,} of {name}" for name, count in data["windows"].items())
     units = UNITS.get(data.get("scaling", ""), "")
     return [("series", lengths), ("windows", windows), *([("errors are measured", units)] if units else [])]
 
 
-def _gaps(gaps: Gaps) -> str:
+def _gaps(gaps: Block) -> str:
     """What was done to what the file lacked."""
     rows, cells = gaps["rows_added"], gaps["cells_filled"]
     if not rows and not cells:

@@ -34,7 +34,7 @@ from forecast.report.tables import (
 )
 from forecast.report.verdict import intervals_table
 from forecast.report.verdict import verdict as sentences
-from forecast.run_folder.shapes import Board, Metrics, Origin, block_of, is_many
+from forecast.run_folder.shapes import Block, Metrics, Origin, is_many
 from forecast.text.terminal import label
 
 OVER_TIME = (
@@ -110,7 +110,7 @@ def _ahead(windows: Mapping[str, npt.NDArray[Any]], metrics: Metrics) -> Piece:
 
 def _cards(metrics: Metrics, split: str, units: str) -> Cards:
     """The error in the file's own units first, of the target or of a few columns; then those that need none."""
-    block, best = block_of(metrics, split), best_baseline(metrics)
+    block, best = metrics[split], best_baseline(metrics)
     columns, target = block.get("columns") or {}, str(metrics.get("target"))
     names = [target] if target in columns else list(columns) if len(columns) <= NAMED else []
     cards = []
@@ -139,7 +139,7 @@ def _cards(metrics: Metrics, split: str, units: str) -> Cards:
     )
 
 
-def _leaderboard(board: Board | None) -> list[Piece | None]:
+def _leaderboard(board: Block | None) -> list[Piece | None]:
     """Of a run of `forecast auto`."""
     if not board:
         return []
@@ -154,9 +154,9 @@ def _leaderboard(board: Board | None) -> list[Piece | None]:
 def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[Any]]) -> Piece:
     drawn, left_out = forecasts_chart(windows, best_baseline(metrics), metrics.get("target"))
     shown = len(drawn["picks"][0]["names"])
-    which = f"{shown} of {block_of(metrics, split)['windows']:,} windows of {split}, evenly spread."
+    which = f"{shown} of {metrics[split]['windows']:,} windows of {split}, evenly spread."
     if "series" in windows:
-        of = block_of(metrics, split)["series"]
+        of = metrics[split]["series"]
         worst, best = len(of["worst"]), len(of["best"])
         between = f", and of {shown - worst - best} between them" * (shown > worst + best)
         which = f"The last windows of the {worst} worst and the {best} best of {of['count']:,} series{between}."
@@ -164,7 +164,7 @@ def _forecasts(metrics: Metrics, split: str, windows: Mapping[str, npt.NDArray[A
 
 
 def _reliability(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]]) -> list[Piece | None]:
-    intervals = block_of(metrics, split).get("intervals")
+    intervals = metrics[split].get("intervals")
     if not intervals:
         return []
     says = "Where the line lies below the grey one, intervals hold less than they say."
@@ -185,12 +185,12 @@ def _series(metrics: Metrics, split: str, series: pd.DataFrame | None) -> list[P
 
 
 def _covariates(metrics: Metrics, split: str) -> list[Piece | None]:
-    worth = block_of(metrics, split).get("covariates")
+    worth = metrics[split].get("covariates")
     if not worth:
         return []
     ranked = sorted(worth.items(), key=lambda item: -item[1]["importance"])
     bars = [(name, row["importance"], row["error"]) for name, row in ranked]
-    mae = block_of(metrics, split)["scaled"]["mae"] or 0.0
+    mae = metrics[split]["scaled"]["mae"] or 0.0
     drawn = bars_chart("Worth of the columns", bars, span=SMALL * mae)
     says = "By how much the MAE, scaled, grows when windows exchange the column, with the standard error."
     return [Drawn(drawn, says), table(covariates_table(metrics, split), titled=False)]

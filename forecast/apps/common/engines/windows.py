@@ -31,14 +31,13 @@ from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.scoring import device_name, part_of
 from forecast.config.settings import EvaluateSettings
 from forecast.data.catalog import file_md5
-from forecast.documents import ODD, Array, DocumentError, read_arrays
+from forecast.documents import ODD, read_arrays
 from forecast.evaluation import replayed
 from forecast.evaluation.evaluate import Elsewhere, Protocol, WindowPass, window_pass, with_baselines
 from forecast.files import save_arrays, together
 from forecast.jobs.cluster import Shared
 
 PIECE = 2**15  # windows of a part at most
-ARRAYS = {"point": Array("f", 3), **dict.fromkeys(("lower", "upper"), Array("f", 4, optional=True))}  # of one
 PARTS = "forecasts.parts"  # the folder of the parts, in that of the evaluation
 
 
@@ -160,9 +159,6 @@ def is_whole(path: Path) -> bool:
 def read(paths: Sequence[Path], chunk: int) -> Iterator[replayed.BatchForecasts]:
     """The forecasts in parts, `chunk` windows at a time, one part in memory."""
     for path in paths:
-        content = read_arrays(path, ARRAYS)
-        if content is None:
-            raise DocumentError(path, "there is no such file")
-        arrays = {name: torch.from_numpy(array) for name, array in content.items()}
+        arrays = {name: torch.from_numpy(array) for name, array in read_arrays(path).items()}
         for first in range(0, len(arrays["point"]), chunk):
             yield replayed.BatchForecasts(**{name: array[first : first + chunk] for name, array in arrays.items()})
