@@ -132,7 +132,6 @@ def _alike(run: Run, members: Sequence[Run]) -> tuple[int, int] | None:
 def _comparison(members: Sequence[Run]) -> Comparison:
     finished = next(run for run in members if run.state == "finished")
     metrics, data = finished.metrics, finished.run_info.get("data") or DataRecord()
-    path = data.get("path")
     # what runs differ in names the row, but for the seed and for keys that make no other experiment
     keys = [
         key
@@ -145,7 +144,7 @@ def _comparison(members: Sequence[Run]) -> Comparison:
     for run in members:
         grouped.setdefault(tuple(run.overrides.get(key) for key in keys), []).append(run)
     return Comparison(
-        data=metrics["data"] if metrics["data"] != "csv" or not path else Path(path).name,  # csv: of an older program
+        data=metrics["data"],
         features=metrics["features"],
         targets=tuple(data.get("targets") or ()),
         pred_len=metrics["pred_len"],

@@ -6,7 +6,7 @@ and future, so that each still sees one that is possible, but not its own.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,18 +28,8 @@ from forecast.evaluation.evaluate import (
 Use = Literal["without effect", "useless", "useful"]
 
 
-class Importance(TypedDict, total=False):
-    """Of a column, by its name, or of a block of the past: by how much forecasts change, and the error grows."""
-
-    name: str
-    first: int
-    last: int
-    change: float
-    importance: float
-    error: float
-    use: Use
-
-
+# By how much forecasts change, and the error grows: of a column, or of a block of the past.
+Importance = dict[str, Any]
 MOST_WINDOWS, FEWEST_WINDOWS = 1024, 64
 MOST_BYTES = 64_000_000  # of the windows, which are held together
 # Weights times steps of all passes: about half a minute of one core.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -20,16 +20,7 @@ SUMMED = ("squared", "absolute", "signed", "symmetric_percent", "truth", "cells"
 UNIT_FREE: Final = ("mase", "rmsse", "smape", "wape")
 
 
-class ColumnErrors(TypedDict):
-    """The metrics of a target column, None where one is not known."""
-
-    scaled: dict[str, float | None]
-    original: dict[str, float | None]
-    mase: float | None
-    rmsse: float | None
-    smape: float | None
-    wape: float | None
-    series_without_mase: int
+ColumnErrors = dict[str, Any]  # the metrics of a target column, None where one is not known
 
 
 class ErrorSums:

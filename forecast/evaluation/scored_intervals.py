@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,19 +42,7 @@ def windows_needed(levels: Sequence[float]) -> str:
     return ", of ".join([f"{first[0]} % need {first[1]}", *(f"{names} % {need}" for names, need in others)])
 
 
-class ColumnIntervals(TypedDict):
-    """The intervals of a target column. levels: the figures of each."""
-
-    levels: dict[str, dict[str, float | None]]
-    wql: float | None
-    sql: float | None
-
-
-class AllIntervals(ColumnIntervals):
-    """The intervals of all columns together, and of each."""
-
-    reliability: dict[str, float | None]
-    columns: dict[str, ColumnIntervals]
+Figures = dict[str, Any]  # of the intervals of a target column, or of all: metrics.json has them
 
 
 class IntervalErrors:
@@ -146,7 +134,7 @@ class IntervalErrors:
             self.ratios = torch.zeros(len(summed) + 1, *self.mean.shape, dtype=torch.float64)
         self.ratios.index_add_(1, series, torch.cat([means, there.double()[None]]))
 
-    def metrics(self, names: Sequence[str], naive: FloatArray | None) -> AllIntervals:
+    def metrics(self, names: Sequence[str], naive: FloatArray | None) -> Figures:
         """The entry `intervals` of metrics.json, but for what made them.
 
         naive (S, T): the mean absolute seasonal difference by which MASE is scaled, original units, 0 where there is
@@ -189,7 +177,7 @@ class IntervalErrors:
             figures[f"width_{name_of(level)}_scaled"] = (self.width[k].sum(1) / cells).tolist()
         return figures
 
-    def _column(self, i: int, naive: FloatArray | None) -> ColumnIntervals:
+    def _column(self, i: int, naive: FloatArray | None) -> Figures:
         """Of a target column: by level coverage, width in original units and MSIS; its quantile losses."""
         std, cells = self.std[:, i], self.series_cells[:, i]
         levels: dict[str, dict[str, float | None]] = {}
@@ -390,9 +378,7 @@ def example_ends(
     return {"levels": np.array(kept.levels), **arrays}
 
 
-def interval_metrics(
-    scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None
-) -> dict[str, object]:
+def interval_metrics(scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None) -> Figures:
     """The entries `coverage` and `intervals` of metrics.json; naive (S, T): by what MASE is
     scaled, original units, 0 where there is none; None: not known, or each window has its own.
     """

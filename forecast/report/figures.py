@@ -65,13 +65,9 @@ def forecast_figure(
     past (W, L, T), truth, forecast, baseline (W, P, T) in original units; timestamps: for each window L + P,
     ascending. first: the column that is drawn above the others. names: of the series of each window, where they have
     any. bands: intervals about the forecast, the widest first. Only the end of the past is drawn, and `max_columns`
-    columns: the title says how many are left out. Raises ValueError when timestamps or columns do not match the arrays.
+    columns: the title says how many are left out.
     """
-    windows, length, drawn = len(past), past.shape[1] + forecast.shape[1], min(len(columns), max_columns)
-    if (lengths := [len(index) for index in timestamps]) != [length] * windows:
-        raise ValueError(f"expected {windows} timestamps of length {length} (L + P), got lengths {lengths}")
-    if len(columns) != past.shape[2]:
-        raise ValueError(f"expected {past.shape[2]} column names, got {len(columns)}: {', '.join(columns)}")
+    windows, drawn = len(past), min(len(columns), max_columns)
     order = sorted(range(len(columns)), key=lambda column: columns[column] != first)
     if drawn < len(columns):
         title = f"{title} ({len(columns) - drawn} of {len(columns)} target columns are not shown)".strip()
@@ -109,11 +105,8 @@ def draw_weights(figure: Figure, axes: Axes, weights: Float[np.ndarray, "Q K"]) 
 def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
     """Bars over the query steps, counted from 0: how often ProbSparse chose the row.
 
-    shares (Q,): of windows and heads, from 0 to 1. Raises ValueError for a value outside (a count, say).
+    shares (Q,): of windows and heads, from 0 to 1.
     """
-    if not ((shares >= 0.0) & (shares <= 1.0)).all():
-        extremes = f"{shares.min():g} to {shares.max():g}"
-        raise ValueError(f"shares lie between 0 and 1, got {extremes}; divide the counts by windows * heads")
     figure = blank_figure(9.0, 3.6, title)
     axes = figure.add_subplot()
     axes.bar(np.arange(len(shares)), shares, width=0.9, color=STYLES["forecast"]["color"])

@@ -338,7 +338,7 @@ def test_what_ends_without_a_model_is_one_sentence_and_its_folder_serves_the_nex
     assert expected in message and "report.html" not in message
     assert ("Nothing could be trained" in message) == expected.startswith("Nothing")
     assert not any((tmp_path / "out").glob("*.*")) and not any((tmp_path / "out" / "members").glob("*.json"))
-    assert begun(csv, tmp_path / "out", H + 1).budget.is_new
+    assert begun(csv, tmp_path / "out", H + 1).budget.before == 0
 
 
 def test_every_member_is_checked_for_leaks_unless_that_is_switched_off(csv, tmp_path):

@@ -11,11 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from apps.backtests import CUTOFFS, FOLDS, OF_A_FILE, PRED_LEN, RIDGE, backtested, series
-from omegaconf import OmegaConf
-from program import call, refusal
+from program import refusal
 
 from forecast import Forecaster
-from forecast.apps.backtest.command import root_of
 from forecast.apps.common.backtest_files import saved_scales
 from forecast.errors import UserError
 from forecast.run_folder import read_run
@@ -209,17 +207,6 @@ def test_another_file_is_looked_back_on_where_the_model_has_not_learned(trained_
     assert "At most 3 do not" in text
 
 
-def test_a_published_file_is_looked_for_where_it_lay_in_training_unless_one_says_otherwise(monkeypatch):
-    """The default of data.root in train.yaml is no answer of the user's."""
-    cfg = OmegaConf.create({"data": {"root": "data"}})
-    for words, said, root in (([], None, None), ([], "/ett", "/ett"), (["data.root=data"], "/ett", "data")):
-        monkeypatch.setattr("forecast.config.compose.task_overrides", lambda words=words: words)
-        monkeypatch.delenv("FORECAST_DATA", raising=False)
-        if said:
-            monkeypatch.setenv("FORECAST_DATA", said)
-        assert root_of(cfg) == root
-
-
 @pytest.mark.parametrize("given", ["the data trained on", "a table"])
 def test_from_python_it_is_the_same_table(trained_once, given):
     folder, table, _ = trained_once
@@ -244,11 +231,3 @@ def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_
     assert not (tmp_path / "backtest.parquet").exists()
     backtested(tmp_path, *words[:-1])  # beside the sweep that is still at work
     assert (tmp_path / "backtest.parquet").read_bytes() == (refitted[0] / "backtest.parquet").read_bytes()
-
-
-def test_json_is_the_document(trained_once, tmp_path, capsys):
-    best = trained_once[0] / "folds/fold-all/checkpoints/best.ckpt"
-    capsys.readouterr()
-    call("backtest", "--json", f"ckpt_path={best}", *FOLDS[:2], f"hydra.run.dir={tmp_path}")
-    document = json.loads(capsys.readouterr().out)
-    assert document["folder"] == str(tmp_path) and len(document["by_fold"]) == 3 and document["model"] == "ridge"

@@ -1,7 +1,5 @@
 """The study of a folder: which trials it draws, begins, counts and prefers; nothing is trained here."""
 
-import pytest
-
 from forecast.apps.tune import studies
 from forecast.apps.tune.studies import SharedStudy
 from forecast.config.space import Choices, Range
@@ -60,35 +58,22 @@ def test_the_best_is_the_lowest_that_was_trained_to_its_end(tmp_path):
     assert study.best().number == 4
 
 
-@pytest.fixture
-def at_work(monkeypatch):
-    """The processes that are alive, by name: here all are this one, whose own locks it cannot ask for."""
-    alive = set()
-    monkeypatch.setattr("forecast.apps.tune.studies.in_use", lambda folder: folder.name in alive)
-    return alive
-
-
-def test_no_more_trials_are_begun_than_allowed_but_for_those_that_something_else_ended(tmp_path, at_work):
+def test_no_more_trials_are_begun_than_allowed_but_for_those_that_something_else_ended(tmp_path):
     study = joined(tmp_path)
     trial = study.ask(2)
     study.fail(trial, "Ctrl-C", seconds=1.0, again=True)
     study.fail(study.ask(2), "its own fault", seconds=1.0)
-    at_work.add(study.process)
     assert study.ask(2) is not None
-    assert joined(tmp_path).ask(2) is None  # the second one runs
+    assert study.ask(2) is None  # the second one runs
 
 
-def test_a_trial_of_a_process_that_is_gone_has_failed_and_one_at_work_has_not(tmp_path, at_work):
-    study, other = joined(tmp_path), joined(tmp_path)
-    at_work |= {study.process, other.process}
-    running = study.ask(None)
-    other.ask(None)
-    assert [trial.state.name for trial in other.trials] == ["RUNNING", "RUNNING"]
-    at_work.clear()
-    third = joined(tmp_path)
-    third.ask(None)
-    assert [trial.state.name for trial in third.trials] == ["FAIL", "FAIL", "RUNNING"]
-    assert third.trials[running.number].user_attrs["reason"] == "its process was killed"
+def test_a_trial_of_a_process_that_is_gone_has_failed_as_the_next_one_begins(tmp_path):
+    """That one at work has not: test_tune_processes.py."""
+    study = joined(tmp_path)
+    study.ask(None)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING"]
+    (trial,) = joined(tmp_path).trials
+    assert (trial.state.name, trial.user_attrs["reason"]) == ("FAIL", "its process was killed")
 
 
 def test_a_point_that_failed_or_was_pruned_before_is_not_trained_again(tmp_path):

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from apps.updates import DAY, TRAINED, broken, files_of, series, trained, updated, words
-from program import call, refusal
+from program import refusal
 
 from forecast import Forecaster
 from forecast.apps.update import state as update_state
-from forecast.apps.update.continued import joined
-from forecast.data.panel import Facts, PanelFrame
 
 SHOPS = {name: series(seed=seed) for seed, name in enumerate("abc")}
 AS_PANEL = ["data.id_column=shop", "data.target=load"]
@@ -268,38 +266,6 @@ def test_a_break_of_one_series_goes_to_the_log_and_of_all_is_said(run, folder, t
             assert "data.id_column=shop" in document["train_again"]
 
 
-def test_the_new_rows_alone_are_as_good_as_the_whole_history(run, folder, tmp_path):
-    other, path = shutil.copytree(folder, tmp_path / "other"), tmp_path / "h.csv"
-    updated(run, write(path, panel(TRAINED + 2)), folder)
-    updated(run, write(path, panel(TRAINED + 2, first=TRAINED + 1)), other)
-    assert files_of(folder) == files_of(other)
-
-
-class Killed(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
-def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(at, run, folder, tmp_path, monkeypatch):
-    whole, path = shutil.copytree(folder, tmp_path / "whole"), tmp_path / "h.csv"
-    updated(run, write(path, panel(TRAINED + 2)), whole)
-    replace, renames = type(path).replace, []
-
-    def renamed(part, target):
-        renames.append(target.name)
-        if len(renames) == at:
-            raise Killed
-        return replace(part, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(path), "replace", renamed)
-        with pytest.raises(Killed):
-            call("update", *words(run, path, folder))
-    assert len(update_state.read_state(folder).log) == 2 + (at > 2)
-    updated(run, path, folder)
-    assert files_of(folder) == files_of(whole)
-
-
 def test_series_that_end_at_other_times_are_watched_when_half_of_them_have_met_a_day(run, folder, tmp_path):
     path = tmp_path / "h.csv"
     for day, shop in ((TRAINED + 2, "a"), (TRAINED + 2, "abc")):
@@ -318,28 +284,3 @@ def test_the_first_update_of_steps_takes_the_rows_after_the_training_alone(tmp_p
     documents = [updated(run, path, tmp_path / path.stem) for path in (whole, late)]
     assert documents[0]["time"] == documents[1]["time"] == f"step {(TRAINED + 1) * DAY + 6}"
     assert (tmp_path / "0/latest.csv").read_text() == (tmp_path / f"{TRAINED * DAY}/latest.csv").read_text()
-
-
-def test_a_series_that_a_file_lacks_keeps_its_facts():
-    whole = joined(facts_panel("abc", values=(1, 2, 3)), facts_panel("cd", values=(5, 7)), np.ones((3, 1))).whole
-    assert dict(zip(whole.ids, whole.facts.column("size"), strict=True)) == {"a": 1, "b": 2, "c": 5, "d": 7}
-
-
-def facts_panel(ids, *, values):
-    """Two equal rows of each series, and a fact."""
-    return PanelFrame(
-        values=np.ones((2 * len(ids), 1)), offsets=2 * np.arange(len(ids) + 1), steps=np.zeros(len(ids), dtype=int),
-        ids=np.array([*ids]), first=pd.Timestamp("2025-01-01"), freq="D", columns=("load",), name="h.csv",
-        facts=Facts(("size",), np.array(values, dtype=float)[:, None]),
-    )  # fmt: skip
-
-
-def test_steps_without_a_calendar_have_numbers_of_their_own(tmp_path):
-    rows = panel(TRAINED).drop(columns="date").assign(step=np.tile(np.arange(TRAINED * DAY), 3) + 7)
-    run = trained(tmp_path, rows, *AS_PANEL, "data.time_column=step", days=len(rows) // DAY)
-    for day in (TRAINED, TRAINED + 1):
-        rows = panel(day).drop(columns="date").assign(step=np.tile(np.arange(day * DAY), 3) + 7)
-        last = rows if day == TRAINED else rows[rows["step"] >= TRAINED * DAY]
-        document = updated(run, write(tmp_path / "h.csv", last), tmp_path / "u")
-    assert document["time"] == f"step {(TRAINED + 1) * DAY + 6}" and document["last"]["values"] == 3 * DAY
-    assert pd.read_csv(tmp_path / "u/latest.csv")["step"].min() == (TRAINED + 1) * DAY + 7

@@ -103,12 +103,6 @@ def test_other_target_columns_or_splits_are_another_table(tmp_path):
     assert [(table.targets, len(table.rows)) for table in tables] == [(("OT",), 1), ((), 1), ((), 1)]
 
 
-def test_an_own_file_is_named(tmp_path):
-    folder = make_run(tmp_path / "run", errors=wave(0.5), data="csv")
-    edit_json(folder / "run.json", lambda info: info["data"].update(path="/somewhere/my.csv"))
-    assert comparisons(read_folder(tmp_path))[0].data == "my.csv"
-
-
 def failed(folder):
     (folder / "run.json").write_text('{"status": "failed", "error": "no"}')
 

@@ -137,20 +137,6 @@ def test_a_single_future_step_is_visible():
     assert len(markers) == 3 and "" not in markers
 
 
-@pytest.mark.parametrize(("windows", "targets", "pred_len"), [(1, 1, 7), (3, 4, 7), (1, 1, 1), (2, 5, 53)])
-def test_every_layout_is_drawn_without_a_warning(tmp_path, windows, targets, pred_len):
-    arguments = make(windows=windows, targets=targets, pred_len=pred_len)
-    figures.save(forecast_figure(**arguments, title="a long title " * 20), tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_dollars_in_names_are_no_formula_and_the_resolution_is_the_stated_one(tmp_path):
-    figure = forecast_figure(**make(windows=1, targets=1, columns=["$a_{$"]), title="$\\x{$")
-    figures.save(figure, tmp_path / "x.png")
-    header = (tmp_path / "x.png").read_bytes()[16:20]
-    assert int.from_bytes(header, "big") == round(figure.get_figwidth() * figures.DPI)
-
-
 NAMES_OF_OTHERS = ["$\\frac{", "price in $ and $ more", "a\x1b[2J", "two\nlines", "温度", "n" * 600, "a\u202eb"]
 
 
@@ -164,30 +150,11 @@ def test_any_name_of_a_column_is_drawn_on_one_line_without_a_warning(tmp_path, n
     assert len(line) <= 25
 
 
-LENGTHS = r"expected 3 timestamps of length 68 .* got lengths \[68, 68, 67\]"
-NAMES = "expected 5 column names, got 2: HUFL, HULL"
-
-
-@pytest.mark.parametrize(
-    ("key", "change", "message"),
-    [("timestamps", lambda times: [*times[:2], times[2][:-1]], LENGTHS), ("columns", lambda names: names[:2], NAMES)],
-)
-def test_timestamps_or_names_that_do_not_fit_are_refused(key, change, message):
-    arguments = make()
-    with pytest.raises(ValueError, match=message):
-        forecast_figure(**{**arguments, key: change(arguments[key])})
-
-
 def test_the_bars_are_the_shares():
     shares = np.array([0.0, 0.25, 1.0])
     figure = figures.active_rows_figure(shares, "decoder")
     assert [bar.get_height() for bar in figure.axes[0].patches] == [0.0, 0.25, 1.0]
     assert figure.get_suptitle() == "decoder"
-
-
-def test_counts_are_refused_where_shares_are_wanted():
-    with pytest.raises(ValueError, match="between 0 and 1, got 0 to 12; divide the counts"):
-        figures.active_rows_figure(np.array([0.0, 12.0]), "decoder")
 
 
 @pytest.mark.parametrize("freq", ["100ms", "7s", "min", "7min", "h", "5h", "D", "W-SUN", "MS", "YS"])

@@ -8,11 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from report.pages import HOSTILE, made_metrics, made_page, made_record, made_residuals, made_windows
+from report.pages import HOSTILE, made_page, made_windows
 
 from forecast.report.page.charts import MOST_CHOICES, forecasts_chart, steps_chart
 from forecast.report.page.document import script_json
-from forecast.report.page.run import run_page
 
 LIMIT = 3_000_000
 
@@ -147,20 +146,3 @@ def test_what_is_left_out_is_said():
     page = made_page(**LARGE["321 columns"])
     (shown,) = (len(chart["picks"][1]["names"]) for chart in charts_of(page) if len(chart.get("picks", ())) == 2)
     assert shown < MOST_CHOICES and f"To keep the page small: {shown} of 321 target columns." in page
-
-
-def test_an_older_figure_without_intervals_or_roles_has_a_page():
-    metrics = made_metrics(["a"])
-    for key in ("intervals", "coverage", "columns"):
-        del metrics["test"][key]
-    windows = {key: part for key, part in made_windows(["a"]).items() if key not in ("levels", "lower", "upper")}
-    page = run_page(
-        metrics,
-        "test",
-        by_step={"mse_scaled": [0.1] * 24, "mae_scaled": [0.2] * 24},
-        windows=windows,
-        residuals=made_residuals(["a"])[:0],
-        series=None,
-        origin=made_record(["a"]),
-    )
-    assert "Reliability" not in words_of(page) and "Error over time" not in words_of(page)

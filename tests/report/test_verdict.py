@@ -226,19 +226,6 @@ def test_the_table_of_offsets_has_a_line_for_each_and_begins_with_none():
     ]
 
 
-def test_the_table_of_offsets_fits_a_log():
-    offsets = {str(offset): at_offset(10**9, 1e-300, 1e300, 1e300) for offset in range(100, 900, 37)}
-    text = printed(offsets_table(make(model="sparse_transformer", offsets=offsets), "test"))
-    assert "…" not in text and "sparse_transformer" in text
-    assert max(map(len, text.splitlines())) <= 100
-    assert len(text.splitlines()) == 1 + 3 + 1 + 22 + 2
-
-
-@pytest.mark.parametrize(("changes", "expected"), [({}, False), ({"offsets": {"12": None}}, True)])
-def test_the_report_has_the_table_of_offsets_only_where_there_are_any(changes, expected):
-    assert ("MSE at offset" in render(make(**changes))) == expected
-
-
 NLINEAR, NAIVE, LAST = "closed-form NLinear", "seasonal naive", "last value"
 BEATS = "The model beats all baselines: its MSE is 12 % below the best of them, closed-form NLinear."
 ITSELF = (

@@ -75,7 +75,6 @@ def test_a_model_whose_forecasts_are_no_numbers_is_not_called_honest(best, check
 @pytest.mark.parametrize(
     ("splits", "says"),
     [
-        ({"test": [560, 999]}, "its split test goes beyond the 700 rows of demo. Use another checkpoint of its run"),
         ({"test": [560, 564]}, "4 are for the test, but one window needs 5 (pred_len 5)"),
         ({"train": [0, 20]}, "20 are for training, but one window needs 24 (seq_len 19 + pred_len 5)"),
     ],

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from typing_extensions import TypedDict
 
 from forecast.apps.common.continuation import continuation
 from forecast.apps.common.future import future_source
@@ -14,14 +13,6 @@ from forecast.evaluation.evaluate import evenly_spaced
 from forecast.evaluation.predict import split_ends
 
 SHOWN = 25  # series of a panel
-
-
-class AheadOf(TypedDict):
-    """What is to be forecast for a page: the arguments of `ahead`."""
-
-    checkpoint: Path
-    future: str | None
-    level: Sequence[float] | None
 
 
 def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None) -> dict[str, np.ndarray]:

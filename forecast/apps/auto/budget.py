@@ -1,9 +1,7 @@
 """The time that an automatic run may take, over all the processes that it took, and what it has decided."""
 
-import contextlib
 import json
 import shutil
-from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
 from typing import Literal
@@ -16,7 +14,6 @@ from forecast.errors import UserError
 from forecast.files import write_json
 from forecast.jobs.steps import REAL_TIME, Clock
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
-from forecast.run_folder.lock import LOCK
 
 FOLDER, STATE = "members", "auto.json"
 OUTCOMES = "outcomes.json"  # beside members: what ended without figures, and what steps took
@@ -47,14 +44,6 @@ def check_folder(folder: Path, *, make: bool = False) -> None:
         raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
 
 
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes folders that hold nothing but the file of a lock, the inner one first."""
-    for folder in folders:
-        (folder / LOCK).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-
-
 def default_folder(file: str) -> Path:
     """Where a run goes that names no folder. UserError for several files, which have no one name."""
     if has_magic(file):
@@ -80,7 +69,6 @@ class Budget:
         if state is not None and state.request != self.request and not any(self.path.parent.glob(f"*/{MEMBER}")):
             self.forget()
             state = None
-        self.is_new = state is None
         if state is not None:
             if state.request != self.request:
                 differs = dict.fromkeys(

@@ -21,7 +21,6 @@ from forecast.apps.auto.budget import (
     Budget,
     check_folder,
     default_folder,
-    remove_empty,
 )
 from forecast.apps.auto.task import AutoSettings, AutoTask, by_processor, check_known, checksum, find_task, members_of
 from forecast.apps.common.command import BEGUN, Answer
@@ -99,7 +98,8 @@ class Auto:
             "settings": list(arguments.settings),
         }
         self.by_processor = by_processor(arguments.settings)
-        new_folders = [path for path in (self.members, folder) if not path.exists()]
+        self.task: AutoTask = find_task(arguments)  # what it refuses leaves no folder
+        check_known(self.task)
         check_folder(folder, make=True)
         hold(self.members)
         try:
@@ -109,15 +109,6 @@ class Auto:
             self.kept = read_document(self.members / OUTCOMES, Outcomes) or {}
         except UserError:
             release(self.members)
-            raise
-        try:
-            self.task: AutoTask = find_task(arguments)
-            check_known(self.task)
-        except BaseException:  # what it refuses leaves nothing that the corrected command would meet
-            if self.budget.is_new:
-                self.budget.forget()
-            release(self.members)
-            remove_empty(new_folders)
             raise
         self.settings = cast(AutoSettings, OmegaConf.to_container(OmegaConf.load(PRESETS)))
         self.names = members_of(self.settings, arguments.preset, self.task)

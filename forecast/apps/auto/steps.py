@@ -9,7 +9,7 @@ import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig
 
-from forecast.apps.auto.ahead import AheadOf, ahead
+from forecast.apps.auto.ahead import ahead
 from forecast.apps.auto.board import MemberFigures
 from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
 from forecast.apps.auto.pace import Settings, measure
@@ -177,7 +177,7 @@ def weigh(folder: Path, overrides: Sequence[str], level: Sequence[float]) -> dic
     return {"weights": weights.mean(0).tolist(), "few": few, **(checkpoint.record.stacking or {})}
 
 
-def page_with(folder: Path, *, board: Block, forecast: AheadOf | None) -> None:
+def page_with(folder: Path, *, board: Block, forecast: Block | None) -> None:
     """Makes the page of a run anew, with the leaderboard and the forecast on it.
 
     board: its rows, which error they show, and the reason. forecast: the arguments of `ahead`; None: there is none.

@@ -10,7 +10,7 @@ import numpy as np
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource, Source
-from forecast.data.split import ANYWHERE, TargetRows
+from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.text.overrides import hydra_value, typed
@@ -33,7 +33,7 @@ def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
 def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> dict[str, TargetRows]:
     """The splits of the training in the rows of the data trained on, as they are now.
 
-    Raises UserError when they are no longer what they were, and for a split that is missing or goes beyond them.
+    Raises UserError when they are no longer what they were.
     """
     now, expected, path = source.checksum_of(frame), checkpoint.data["checksum"], source.path_used()
     if now != expected and has_grown(checkpoint, frame):
@@ -46,20 +46,7 @@ def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) ->
             f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
             f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
         )
-    recorded = checkpoint.record.series.rows
-    problems = [f"it has no split {name}" for name in ANYWHERE if name not in recorded.splits]
-    places = checkpoint.scale.places(frame.ids)
-    for s in np.flatnonzero((places >= 0) & (recorded.begins(frame, places) < 0))[:1].tolist():
-        problems.append(f"{frame.named(s)} has no row at the time of its first recorded one")
-    splits = recorded.placed(frame, places)
-    for name, rows in splits.items():
-        for s in np.flatnonzero(rows.stop > frame.offsets[1:])[:1].tolist():
-            problems.append(f"its split {name} goes beyond the {frame.lengths[s]} rows of {frame.named(s)}")
-    if problems:
-        raise UserError(
-            f"ckpt_path={checkpoint.path} was changed by other means: {problems[0]}. Use another checkpoint of its run."
-        )
-    return splits
+    return checkpoint.record.series.rows.placed(frame, checkpoint.scale.places(frame.ids))
 
 
 def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetRows]:

@@ -3,22 +3,21 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pooch
 import safetensors.torch
 import torch
-from typing_extensions import NotRequired, TypedDict, final
 
 import forecast
-from forecast.apps.common.mlflow_folder import MlflowEntry, write_mlflow
+from forecast.apps.common.mlflow_folder import write_mlflow
 from forecast.apps.export.card import model_card
-from forecast.apps.export.onnx_file import OnnxEntry, write_onnx
-from forecast.apps.export.program import INPUTS, FileEntry, ProgramEntry, file_entry, write_program
+from forecast.apps.export.onnx_file import write_onnx
+from forecast.apps.export.program import INPUTS, file_entry, write_program
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.annotations import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
@@ -32,30 +31,14 @@ KINDS = {field.name: field.type for field in fields(Layout)}
 FORMAT = 1  # of config.json; raised when an older reader could misread it
 # What each format writes beside the weights: into a folder, for so many windows at once; what it returns becomes the
 # entry of config.json that is called as the format.
-Entry = ProgramEntry | OnnxEntry | MlflowEntry
-FORMATS: dict[str, Callable[..., Entry]] = {"program": write_program, "onnx": write_onnx, "mlflow": write_mlflow}
+FORMATS: dict[str, Callable[..., Mapping[str, object]]] = {
+    "program": write_program,
+    "onnx": write_onnx,
+    "mlflow": write_mlflow,
+}
 
 
-class WeightsEntry(FileEntry):
-    """Of the weights."""
-
-    tensors: int
-
-
-@final
-class Refused(TypedDict):
-    """Why there is none."""
-
-    refused: str
-
-
-class Description(TypedDict):
-    """Config.json, of which the entries on the files are named here: the weights, and one for the format."""
-
-    weights: WeightsEntry
-    program: NotRequired[ProgramEntry | Refused]
-    onnx: NotRequired[OnnxEntry | Refused]
-    mlflow: NotRequired[MlflowEntry | Refused]
+Description = dict[str, Any]  # config.json: docs/reference/exports.md
 
 
 def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: str = "program") -> Description:
@@ -68,8 +51,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
     with new_folder(folder) as unfinished:
         weights = {name: part.detach().contiguous().clone() for name, part in checkpoint.model().state_dict().items()}
         (unfinished / WEIGHTS).write_bytes(safetensors.torch.save(weights, metadata={"format": "pt"}))
-        of_weights: WeightsEntry = {**file_entry(unfinished / WEIGHTS), "tensors": len(weights)}
-        entry: Entry | Refused
+        of_weights = {**file_entry(unfinished / WEIGHTS), "tensors": len(weights)}
         try:
             entry = FORMATS[format](checkpoint, unfinished, batch=batch)
         except UserError as refusal:
@@ -80,7 +62,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
         text = json.dumps(description, indent=2, ensure_ascii=False)
         (unfinished / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
         (unfinished / CARD).write_text(model_card(checkpoint, format, entry), encoding="utf-8")
-    return cast(Description, description)
+    return description
 
 
 @contextmanager

@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
-from typing_extensions import TypedDict, final
 
 from forecast.apps.common.intervals import saved_calibration
 from forecast.apps.export.program import (
     TRACED_WINDOWS,
-    GraphEntry,
+    FileEntry,
     check_has_graph,
     graph_entry,
     noise_times,
@@ -42,26 +41,7 @@ EPOCH = (
 )
 
 
-class GraphValue(TypedDict):
-    """An input or output."""
-
-    name: str
-    shape: list[str | int]
-    dtype: str
-    meaning: str
-
-
-@final
-class OnnxEntry(GraphEntry):
-    """Of the ONNX file. levels: of the intervals, in per cent; none where there are no intervals."""
-
-    opset: int
-    inputs: list[GraphValue]
-    outputs: list[GraphValue]
-    levels: list[float]
-
-
-def write_onnx(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> OnnxEntry:
+def write_onnx(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> FileEntry:
     """Writes the file and returns what config.json says of it.
 
     Raises UserError without the packages of the extra, when the model cannot become one, and when the file, run by
@@ -255,11 +235,11 @@ def raw_windows(checkpoint: Checkpoint, model: InUnits, count: int) -> list[Tens
     return windows + ([known * model.std[c:] + model.mean[c:]] if known.shape[2] else [])
 
 
-def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[GraphValue]:
+def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[FileEntry]:
     """What the file is called with."""
     columns, length = checkpoint.data["columns"], model.model.look_back
     steps, c = length + checkpoint.config.pred_len, model.n_columns
-    inputs: list[GraphValue] = [
+    inputs: list[FileEntry] = [
         {
             "name": "past",
             "shape": [windows, length, c],
@@ -285,7 +265,7 @@ def inputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> lis
     return inputs
 
 
-def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[GraphValue]:
+def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> list[FileEntry]:
     """What comes out."""
     targets = checkpoint.data["targets"]
     shape: list[str | int] = [windows, checkpoint.config.pred_len, len(targets)]
@@ -296,6 +276,6 @@ def outputs_of(checkpoint: Checkpoint, model: InUnits, windows: str | int) -> li
     ]
     levels = [len(model.levels)]
     return [
-        GraphValue(name=name, shape=[*shape, *levels] if i else shape, dtype="float64", meaning=meaning)
+        {"name": name, "shape": [*shape, *levels] if i else shape, "dtype": "float64", "meaning": meaning}
         for i, (name, meaning) in enumerate(zip(OUTPUTS, meanings, strict=True))
     ][: model.n_outputs]

@@ -5,6 +5,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pooch
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
-from typing_extensions import TypedDict, final
+from typing_extensions import TypedDict
 
 from forecast.attention.base import SeededDraws
 from forecast.checkpoint.load import Checkpoint
@@ -40,29 +41,7 @@ MEMBERS = re.compile(
 LARGEST_CONFIG = 10**8  # bytes of what an archive says of its weights
 
 
-class FileEntry(TypedDict):
-    """What config.json says of a file beside it."""
-
-    file: str
-    sha256: str
-    bytes: int
-
-
-class GraphEntry(FileEntry):
-    """Of a file that forecasts. windows: how many it takes, None for any number."""
-
-    windows: int | None
-    largest_difference_scaled: float
-    compared_on_windows: list[int]
-
-
-@final
-class ProgramEntry(GraphEntry):
-    """Of the program."""
-
-    kind: str
-    device: str
-    warning: str
+FileEntry = dict[str, Any]  # what config.json says of a file beside it: docs/reference/exports.md
 
 
 class Entry(TypedDict):
@@ -227,7 +206,7 @@ def _pickled(path: Path) -> str:
     return ""
 
 
-def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> ProgramEntry:
+def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> FileEntry:
     """Writes the program and returns what config.json says of it.
 
     Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
@@ -266,7 +245,7 @@ def sizes_of(batch: int | None) -> tuple[int, ...]:
     return BATCHES if batch is None else (batch,) * len(BATCHES)
 
 
-def graph_entry(path: Path, batch: int | None, difference: float) -> GraphEntry:
+def graph_entry(path: Path, batch: int | None, difference: float) -> FileEntry:
     """What config.json says of a file that forecasts; UserError where it forecasts anything else than the model."""
     if not difference <= TOLERANCE:  # NaN too
         raise UserError(
