@@ -12,7 +12,6 @@ from forecast.errors import UserError
 T = TypeVar("T")
 Arrays = dict[str, Any]  # of an archive, by their names: NumPy's, for whose import `--help` does not wait
 Count = Annotated[int, annotated_types.Ge(0)]
-Positive = Annotated[int, annotated_types.Ge(1)]
 
 # What reading a damaged archive can raise.
 ODD = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile)

@@ -2,59 +2,32 @@
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from annotated_types import Interval
-from typing_extensions import TypedDict
+from pydantic import BaseModel
 
 from forecast.data.catalog import file_md5
 from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts, all_far
-from forecast.documents import Count, DocumentError, Positive, read_document
+from forecast.documents import DocumentError, read_document
 from forecast.errors import UserError
 from forecast.files import json_text
 from forecast.text.terminal import label, listed
 
-KIND = "forecast of a panel"
 GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
+RunOf = dict[str, Any]  # what all parts of a forecast have alike, and the bits depend on
 
 
-class RunOf(TypedDict):
-    """Of what all parts of a forecast have alike, what joining them needs."""
+class ForecastPart(BaseModel):
+    """The JSON beside a forecast.
 
-    series: Count
-    pred_len: Positive
-    ending: Literal[".csv", ".parquet"]
-    left_out: Count
-    unseen: Count
-
-
-class Beside(TypedDict):
-    """The JSON beside a forecast."""
-
-    kind: Literal["forecast of a panel"]
-    run: RunOf
-    shard: list[Annotated[int, Interval(ge=1, le=10**6)]]
-    first: Count
-    stop: Count
-    rows: Count
-    head: Count
-    far: FarSeries
-    md5: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForecastPart:
-    """What the JSON beside a file says.
-
-    run: what all parts of one forecast have alike, and the bits depend on. shard (i, n): the i-th of n. first, stop: of
-    the series that the run forecasts. head: the bytes of the first line of a CSV.
-    far: which of them the model has seen nothing like.
+    shard (i, n): the i-th of n. first, stop: of the series that the run forecasts. head: the bytes of the first line of
+    a CSV. far: which of them the model has seen nothing like.
     """
 
+    kind: Literal["forecast of a panel"] = "forecast of a panel"
     run: RunOf
     shard: tuple[int, int]
     first: int
@@ -71,7 +44,7 @@ class ForecastPart:
 
     def text(self) -> str:
         """The JSON."""
-        return json_text({"kind": KIND, **asdict(self)})
+        return json_text(self.model_dump())
 
 
 def beside(path: Path) -> Path:
@@ -82,21 +55,9 @@ def beside(path: Path) -> Path:
 def read_part(path: Path) -> ForecastPart | None:
     """What is said of a forecast; None where nothing is, or nothing of this kind."""
     try:
-        document = read_document(beside(path), Beside)
+        return read_document(beside(path), ForecastPart)
     except DocumentError:
         return None
-    if document is None or len(document["shard"]) != 2 or document["shard"][0] > document["shard"][1]:
-        return None
-    return ForecastPart(
-        run=document["run"],
-        shard=(document["shard"][0], document["shard"][1]),
-        first=document["first"],
-        stop=document["stop"],
-        rows=document["rows"],
-        head=document["head"],
-        far=document["far"],
-        md5=document["md5"],
-    )
 
 
 def is_unchanged(path: Path, part: ForecastPart) -> bool:

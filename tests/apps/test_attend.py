@@ -99,17 +99,6 @@ def test_a_run_has_its_page_remade_with_its_attention(csv_run, capsys, tmp_path)
     assert (run / "report.html").read_text() == before
 
 
-def test_a_page_of_somebody_else_stays_as_it_was(csv_run, capsys, tmp_path):
-    run = shutil.copytree(csv_run, tmp_path / "run")
-    metrics = json.loads((run / "metrics.json").read_text())
-    del metrics["files"]["report.html"]
-    (run / "metrics.json").write_text(json.dumps(metrics))
-    (run / "report.html").write_text("mine")
-    printed = attend(capsys, run / "checkpoints/best.ckpt")
-    assert f"{run / 'report.html'} is as it was: {run}: {run / 'report.html'} is there and is not a page of" in printed
-    assert (run / "report.html").read_text() == "mine" and (run / ATTENTION).exists()
-
-
 def test_a_window_is_named_by_its_number_or_the_last_time_that_it_knows(informer, capsys, tmp_path):
     maps = {}
     attend(capsys, informer, "--window", "3", "--to", tmp_path)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -135,9 +135,7 @@ def test_the_same_command_again_finds_all_done_and_forecasts_the_same(found, csv
     assert time.monotonic() - begin < 60
 
 
-@pytest.mark.parametrize("case", [(1.1, "no memory"), (1e9, "there was no time for it")])
-def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found, csv, tmp_path, capsys, case):
-    again, reason = case
+def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found, csv, tmp_path, capsys):
     out = Path(shutil.copytree(found, tmp_path / "out"))
     for refitted in out.rglob("refit.ckpt"):
         refitted.unlink()
@@ -146,11 +144,11 @@ def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found
         return Ended(error="no memory") if step == "refit_run" else in_this_process(module, step, arguments)
 
     command = "forecast.apps.auto.command"
-    with mock.patch(f"{command}.run_step", without_refits), mock.patch(f"{command}.REFIT", again):
+    with mock.patch(f"{command}.run_step", without_refits):
         printed = auto(str(csv), *FAST, "--output", str(out))
     said = capsys.readouterr().err
     weighed = [row["model"] for row in board(out) if row["weight"]]
-    assert weighed and all(f"refit {name} is left out: {reason}" in said for name in weighed)
+    assert weighed and all(f"refit {name} is left out: no memory" in said for name in weighed)
     assert f"Model: {out / 'checkpoints/best.ckpt'}" in printed
     until = load_checkpoint(out / "checkpoints/best.ckpt").trained_until
     learned = f"The model has learned from the rows up to {until}, and not from those after it"
@@ -363,19 +361,10 @@ def test_each_member_is_a_training_that_is_accepted_where_columns_are_known_in_a
     assert alone == ["seasonal_naive", "smoothing", *BASELINES]
 
 
-def test_without_a_folder_it_is_called_after_the_file(csv, monkeypatch):
-    folders = []
-    monkeypatch.setattr("forecast.apps.auto.command.check_folder", folders.append)
-    monkeypatch.setattr("forecast.apps.auto.command.begin_server", mock.Mock(side_effect=SystemExit))
-    for words in ([], ["--output", "sales"]):
-        with suppress(SystemExit):
-            call("auto", str(csv), *words)
-    assert folders == [Path("auto") / csv.stem, Path("sales")]
+def test_without_a_folder_it_is_called_after_the_file():
+    assert default_folder("data/own.csv") == Path("auto/own")
     with pytest.raises(UserError, match=r"shops/\*\.csv names several files\. Say where .* --output DIR"):
         default_folder("shops/*.csv")
-    with pytest.raises(SystemExit):  # not refused: a folder is named
-        Forecaster.auto("shops/*.csv", output="shops")
-    assert folders[-1] == Path("shops")
 
 
 def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):

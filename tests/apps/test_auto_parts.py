@@ -115,10 +115,10 @@ def test_where_nothing_is_trained_another_request_begins_anew(tmp_path):
     assert {path.name for path in (tmp_path / "members").iterdir()} == {"auto.json", "patchtst.log"}
 
 
-def test_a_state_that_nobody_can_read_is_refused(tmp_path):
+def test_the_state_of_another_version_is_refused(tmp_path):
     (tmp_path / "members").mkdir()
-    (tmp_path / "members" / "auto.json").write_text(json.dumps({"request": {"a": 1}}))
-    with pytest.raises(UserError, match="is damaged"):
+    (tmp_path / "members" / "auto.json").write_text(json.dumps({"request": {"a": 1}, "seconds": 3.0}))
+    with pytest.raises(UserError, match=r"auto\.json is damaged or was written by another version: format: Field req"):
         Budget(tmp_path, {"a": 1}, minutes=1, begun=time.monotonic())
 
 

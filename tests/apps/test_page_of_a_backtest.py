@@ -1,6 +1,5 @@
 """report.html of a backtest, and the same page made anew from the files of its folder."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -85,16 +84,6 @@ def test_a_backtest_without_results_is_refused_in_a_sentence(run, report, kind):
     error = report(run, "--page", status=1)
     assert error.startswith(str(run)) and words in error
     assert (run / "report.html").read_bytes() == before
-
-
-def test_a_strangers_page_is_replaced_only_on_request(run, report):
-    document = json.loads((run / "backtest.json").read_text())
-    del document["files"]["report.html"]
-    (run / "backtest.json").write_text(json.dumps(document))
-    (run / "report.html").write_text("mine")
-    assert "report.html is there and is not a page of this backtest" in report(run, "--page", status=1)
-    report(run, "--page", "--overwrite")
-    assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
 def test_a_backtest_is_no_sweep_and_a_sweep_has_its_page_without_the_option(run, report, tmp_path):

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from checkpoints import write_untrained
 from program import call, refusal
 
 from forecast.comparison.rows import comparisons, mse_difference, read_folder
@@ -139,13 +138,6 @@ def test_an_offset_that_no_series_has_room_for_is_refused_before_a_training(pane
     offsets = ["protocol.horizon_offsets=[3000]", f"hydra.run.dir={tmp_path}"]
     text = refusal(capsys, "train", *DATA, f"data.path={panel_csv}", *RIDGE, *offsets)
     assert "at 3000 steps from its window no forecast of pred_len" in text
-
-
-def test_any_model_can_be_checked_for_leaks(panel_csv, tmp_path, capsys):
-    call("check-leakage", write_untrained(tmp_path / "best.ckpt", *DATA, f"data.path={panel_csv}", "model=informer"))
-    lines = capsys.readouterr().out.splitlines()
-    claims = [line.split(":")[0] for line in lines]
-    assert claims == ["ok    scaler", "ok    splits", "ok    borders", "ok    forecasts", "ok    training"]
 
 
 def test_series_all_shorter_than_seq_len_are_trained_on_judged_and_continued(panel_csv, tmp_path):

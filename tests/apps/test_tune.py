@@ -313,10 +313,3 @@ def test_a_study_without_a_page_to_make_is_refused_in_a_sentence(copied, spoil, 
     said = refusal(capsys, "report", copied, "--page")
     assert words in said and len(said.splitlines()) == 1
     assert (copied / "report.html").read_bytes() == before
-
-
-def test_a_strangers_page_is_replaced_on_request(copied):
-    change(files={})(copied)
-    (copied / "report.html").write_text("mine")
-    call("report", copied, "--page", "--overwrite")
-    assert "Tuning of dlinear" in (copied / "report.html").read_text()

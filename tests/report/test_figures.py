@@ -84,12 +84,6 @@ def test_a_future_without_truth_or_baseline_has_two_lines_and_the_origin():
     assert len(figure.axes[0].lines) == 3
 
 
-def test_series_that_overlap_differ_in_colour_and_dashes():
-    drawn = [lines(panels(make())[0, 0])[name] for name in FUTURE]
-    assert len({line.get_color() for line in drawn}) == 3
-    assert len({str(line._dash_pattern) for line in drawn}) == 3
-
-
 def test_the_columns_left_out_are_counted_in_the_title():
     figure = forecast_figure(**make(), title="informer", max_columns=2)
     assert figure.get_suptitle() == "informer (3 of 5 target columns are not shown)"
@@ -129,12 +123,6 @@ def test_rows_that_no_calendar_counts_are_shown_as_steps():
 def test_times_that_a_clock_has_measured_are_no_steps(index):
     start, freq = index
     assert step_numbers(pd.date_range(start, periods=5, freq=freq)) is None
-
-
-def test_a_single_future_step_is_visible():
-    axes = panels(make(pred_len=1))[0, 0]
-    markers = {lines(axes)[name].get_marker() for name in FUTURE}
-    assert len(markers) == 3 and "" not in markers
 
 
 NAMES_OF_OTHERS = ["$\\frac{", "price in $ and $ more", "a\x1b[2J", "two\nlines", "温度", "n" * 600, "a\u202eb"]

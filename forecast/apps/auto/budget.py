@@ -27,7 +27,7 @@ WRITTEN = 1.0  # seconds between two notes of the time that has passed
 class AutoState(BaseModel):
     """auto.json: what was asked for, and the seconds that it took so far."""
 
-    format: Literal[2] = 2
+    format: Literal[2]
     request: dict[str, object]
     seconds: float
 
@@ -102,7 +102,7 @@ class Budget:
         """Writes down how much time has passed, for a process that goes on after a kill."""
         if not self.noted or self.passed - self.noted >= WRITTEN:
             self.noted = self.passed
-            write_json(self.path, AutoState(request=self.request, seconds=self.passed).model_dump())
+            write_json(self.path, AutoState(format=2, request=self.request, seconds=self.passed).model_dump())
 
     def forget(self) -> None:
         """Removes what was begun, but for its logs: the next command, corrected or not, begins anew."""

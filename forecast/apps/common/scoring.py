@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
 from forecast.data.forecast_files import (
     ForecastPart,
-    RunOf,
     beside,
     is_unchanged,
     join,
@@ -108,10 +106,15 @@ class Scoring:
         return part
 
     def _part(self, written: Path, first: int, stop: int, *, head: int, far: FarSeries) -> ForecastPart:
-        rows = (stop - first) * self.ends.pred_len
-        series = {"first": first, "stop": stop, "rows": rows}
         return ForecastPart(
-            run=cast(RunOf, self.run), shard=self.shard, **series, head=head, far=far, md5=file_md5(written)
+            run={**self.run},
+            shard=self.shard,
+            first=first,
+            stop=stop,
+            rows=(stop - first) * self.ends.pred_len,
+            head=head,
+            far=far,
+            md5=file_md5(written),
         )
 
 
