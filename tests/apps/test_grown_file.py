@@ -75,13 +75,6 @@ def test_a_copy_that_has_grown_is_named_by_its_path(trained, tmp_path, lines):
     assert metrics["new"]["windows"] == 50 - P + 1 and metrics["evaluated_file"].endswith("copy.csv")
 
 
-def test_a_last_line_that_had_no_end_has_got_one(tmp_path, lines):
-    (tmp_path / "own.csv").write_text("".join(lines[: 1 + ROWS]).rstrip("\n"))
-    checkpoint = write_untrained(tmp_path / "best.ckpt", *LENGTHS, *LAYOUT, f"data.path={tmp_path}/own.csv")
-    grow(tmp_path, lines)
-    assert evaluated(tmp_path, checkpoint)["new"]["windows"] == MORE - P + 1
-
-
 def test_a_file_written_anew_has_grown_where_its_rows_are_the_same(trained, tmp_path, lines):
     """Times and values count, not bytes."""
     text = "".join(lines[: 1 + ROWS + MORE])
@@ -163,12 +156,6 @@ def test_another_horizon_is_answered_with_a_training_that_works(trained, tmp_pat
     assert load_checkpoint(tmp_path / "seven/checkpoints/best.ckpt").config.pred_len == 7
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "evaluate"])
-def test_a_horizon_is_our_pred_len(capsys, tmp_path, command):
-    text = refusal(capsys, command, "horizon=12", f"hydra.run.dir={tmp_path}/r")
-    assert "'horizon' is no key of the config. Did you mean 'pred_len'?" in text
-
-
 def test_values_of_another_size_are_warned_of_in_a_forecast_and_an_evaluation(trained, tmp_path, lines, capsys):
     table = write_csv(tmp_path / "large.csv", rows=60, start="2022-01-01")
     table.assign(load=1000 * table["load"]).to_csv(tmp_path / "large.csv", sep=";", decimal=",", index=False)
@@ -179,15 +166,6 @@ def test_values_of_another_size_are_warned_of_in_a_forecast_and_an_evaluation(tr
     assert "'wind'" not in said
     call("evaluate", *common, "split=all", f"hydra.run.dir={tmp_path}/e")
     assert "large.csv, the rows of all: column 'load' has the median" in capsys.readouterr().out
-
-
-def test_a_grown_copy_that_a_training_is_to_go_on_with_is_named_in_the_commands(trained, tmp_path, lines, capsys):
-    (tmp_path / "copy.csv").write_text("".join(lines))
-    text = refusal(capsys, "train", f"ckpt_path={trained}", f"data.path={tmp_path}/copy.csv")
-    assert f"{tmp_path}/copy.csv has grown since" in text
-    commands = [shlex.split(line)[1:] for line in text.splitlines()[-3:]]
-    assert all(f"data.path={tmp_path}/copy.csv" in words for words in commands), text
-    call(*commands[2], f"output={tmp_path}/f.csv")
 
 
 SHOPS = "a", "=b", "c"
@@ -242,12 +220,6 @@ def test_their_error_is_that_of_the_forecasts_after_each_row_of_a_panel(of_panel
     assert mse == pytest.approx(np.mean(squared), rel=1e-4)
 
 
-def test_a_new_series_without_a_window_is_said_to_be_new(of_panel, tmp_path, capsys):
-    panel([ROWS, ROWS - 30, ROWS - 60, P - 1], of=(*SHOPS, "new")).to_csv(tmp_path / "own.csv", index=False)
-    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", "split=new", f"hydra.run.dir={tmp_path}/r")
-    assert f"series 'new' has {P - 1} rows and was not in the training; one window needs pred_len = {P}" in text
-
-
 def test_a_panel_with_another_past_is_refused_by_the_name_of_a_series(of_panel, tmp_path, capsys):
     table = panel([ROWS + 11, ROWS - 30 + 3, ROWS - 60])
     table.iloc[ROWS + 11 + 5, 2] += 1
@@ -257,11 +229,3 @@ def test_a_panel_with_another_past_is_refused_by_the_name_of_a_series(of_panel, 
     panel([ROWS, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "own.csv", index=False)
     text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", "split=new", f"hydra.run.dir={tmp_path}/r")
     assert "own.csv, series 'a' has 0 rows after" in text and "Evaluate when 5 more are there" in text
-
-
-def test_a_panel_that_has_grown_is_told_so(of_panel, tmp_path, capsys):
-    panel([ROWS + 11, ROWS - 30, ROWS - 60]).to_csv(tmp_path / "own.csv", index=False)
-    text = refusal(capsys, "evaluate", f"ckpt_path={of_panel}", f"hydra.run.dir={tmp_path}/r")
-    assert f"{tmp_path}/own.csv has grown since the model was trained on it" in text and "split=new" in text
-    text = refusal(capsys, "train", f"ckpt_path={of_panel}", f"hydra.run.dir={tmp_path}/r")
-    assert "own.csv has grown since" in text

@@ -41,9 +41,6 @@ def test_the_verdict_comes_first_then_the_sections_with_budget_asked_and_taken()
     assert "asked for 3 trials at most taken" in " ".join(
         words_of(made_study_page(minutes=None, most_trials=3)).split()
     )
-    before = made_study()
-    del before["most_trials"]  # as programs before have written it
-    assert "asked for 10 minutes taken" in " ".join(words_of(study_page(before)).split())
 
 
 def test_the_lowest_so_far_falls_and_heeds_no_pruned_trial():
