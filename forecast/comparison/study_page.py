@@ -161,7 +161,7 @@ def _failed(document: StudyDocument) -> dict[str, str]:
 def _budget(document: StudyDocument) -> str:
     """The budget: minutes, trials, or both."""
     minutes = [] if document["minutes"] is None else [f"{document['minutes']:g} minutes"]
-    most = document.get("most_trials")  # not in studies of former programs
+    most = document["most_trials"]
     return ", ".join([*minutes, *([] if most is None else [f"{_many(most, 'trial')} at most"])]) or "-"
 
 
