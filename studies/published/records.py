@@ -24,8 +24,6 @@ class Line(BaseModel):
     contender: str
     overrides: list[str]
     seed: int
-    seq_len: int
-    protocol: str
     versions: dict[str, str | int | None]
     test: dict[str, Any]
     baselines: dict[str, Any]

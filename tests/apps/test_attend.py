@@ -81,11 +81,6 @@ def test_the_arrays_are_those_that_a_page_reads_with_the_active_rows_of_probspar
     assert not (tmp_path / "report.html").exists()  # this is no run
 
 
-def test_the_arrays_of_a_model_of_many_layers_can_be_read_too(capsys, tmp_path):
-    attend(capsys, written(tmp_path, "model=transformer", "model.encoder_layers=40"), "--slot", "cross")
-    assert len(arrays_of(tmp_path)["places"]) > 40
-
-
 def test_a_run_has_its_page_remade_with_its_attention(csv_run, capsys, tmp_path):
     run = shutil.copytree(csv_run, tmp_path / "run")
     before = (run / "report.html").read_text()
