@@ -2,7 +2,6 @@
 
 import logging
 import time
-from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -18,7 +17,7 @@ from forecast.config.build import build
 from forecast.config.check import read_settings
 from forecast.config.compose import chosen, run_folder
 from forecast.config.settings import EvaluateSettings
-from forecast.evaluation.evaluate import Elsewhere, Protocol
+from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.memory import PeakMemory
 from forecast.files import rounded
 from forecast.report.verdict import print_report
@@ -43,43 +42,32 @@ def evaluate(cfg: DictConfig) -> Answer:
         print_report(stored, settings.split)
         return Answer(rounded({"held_out": True, **stored}))
     protocol = cast(Protocol, build(with_horizon.protocol))
-    with engine_of(settings, protocol) as elsewhere:
-        started, memory = time.perf_counter(), PeakMemory()
-        result = loaded.result(
-            settings.data.path,
-            split=settings.split,
-            reading=settings.data.reading(),
-            protocol=protocol,
-            protocol_name=chosen("protocol"),
-            batch_size=settings.data.batch_size,
-            calibration=settings.calibration,
-            level=settings.level,
-            elsewhere=elsewhere,
-        )
-        result.metrics["cost"] = {
-            "train_seconds": None,
-            "train_samples_per_second": None,
-            "evaluate_seconds": time.perf_counter() - started,
-            "peak_memory_mb": memory.megabytes(loaded.device),
-            "device": loaded.device.type,
-            "precision": "32-true",
-        }
-        if settings.data.path:
-            result.metrics["evaluated_file"] = result.data.frame.name
-        if settings.split == NEW_ROWS:
-            result.metrics["evaluated_from"] = str(first_forecast(result.data, NEW_ROWS))
-        if loaded.checkpoint.record.imported is not None:
-            result.metrics["imported"] = loaded.checkpoint.record.imported
-        write_results(run_folder(), result)
+    started, memory = time.perf_counter(), PeakMemory()
+    result = loaded.result(
+        settings.data.path,
+        split=settings.split,
+        reading=settings.data.reading(),
+        protocol=protocol,
+        protocol_name=chosen("protocol"),
+        batch_size=settings.data.batch_size,
+        calibration=settings.calibration,
+        level=settings.level,
+    )
+    result.metrics["cost"] = {
+        "train_seconds": None,
+        "train_samples_per_second": None,
+        "evaluate_seconds": time.perf_counter() - started,
+        "peak_memory_mb": memory.megabytes(loaded.device),
+        "device": loaded.device.type,
+        "precision": "32-true",
+    }
+    if settings.data.path:
+        result.metrics["evaluated_file"] = result.data.frame.name
+    if settings.split == NEW_ROWS:
+        result.metrics["evaluated_from"] = str(first_forecast(result.data, NEW_ROWS))
+    if loaded.checkpoint.record.imported is not None:
+        result.metrics["imported"] = loaded.checkpoint.record.imported
+    write_results(run_folder(), result)
     print_report(result.metrics, settings.split, result.by_step)
     log.info("Everything about this evaluation is in %s", run_folder())
     return Answer(rounded({"folder": str(run_folder()), **result.metrics}))
-
-
-def engine_of(settings: EvaluateSettings, protocol: Protocol) -> AbstractContextManager[Elsewhere | None]:
-    """A context that gives what makes the model's forecasts; None: this process makes them."""
-    if settings.engine == "local":
-        return nullcontext()
-    from forecast.apps.common.engines.windows import cluster
-
-    return cluster(settings, protocol, run_folder())

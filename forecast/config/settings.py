@@ -104,8 +104,6 @@ class EvaluateSettings:
     level: Sequence[Level] | None
     overwrite: bool
     device: str
-    engine: Literal["local", "ray"]
-    ray: RaySettings
     data: OtherData
 
 

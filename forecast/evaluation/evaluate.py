@@ -1,9 +1,9 @@
 """Evaluating a model and its baselines on every window of a split."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,8 @@ from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
-from forecast.evaluation.conformal import own_interval
 from forecast.evaluation.metrics import ErrorSums, row_means
 from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_errors
-from forecast.evaluation.replayed import BatchForecasts, Replayed
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
@@ -99,27 +97,6 @@ class WindowPass:
     numbers: IntArray
     chunk: int
 
-    def batches(self, batch_size: int, first: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """The windows from first, a multiple of chunk, to stop; None: the end."""
-        return in_chunks(self.windows, self.numbers[first:stop], batch_size, self.chunk)
-
-    @torch.inference_mode()
-    def forecasts(
-        self, levels: Sequence[float] | None, *, batch_size: int, first: int = 0, stop: int | None = None
-    ) -> Iterator[BatchForecasts]:
-        """What the model forecasts, batch after batch, of the windows from first to stop.
-
-        levels (K,): of intervals, in per cent; None: the point forecasts alone.
-        """
-        model, rows = self.forecasters[MODEL], self.look_backs[MODEL]
-        assert isinstance(model, ForecastModel)
-        with exact_float32():
-            for batch in self.batches(batch_size, first, stop):
-                if levels is None or model.spread is None:
-                    yield BatchForecasts(forecast_of(model, batch, rows).cpu())
-                else:
-                    yield BatchForecasts(*(part.cpu() for part in own_interval(model, batch, rows, levels)))
-
 
 def in_chunks(windows: Windows, numbers: IntArray, batch_size: int, chunk: int) -> Iterator[Batch]:
     """Windows by their numbers, `chunk` at a time; about `batch_size` are gathered at once."""
@@ -167,10 +144,6 @@ def with_baselines(
         return {MODEL: model}
     on_device = {name: weight.to(device) for name, weight in fitted.items()}
     return {MODEL: model, **make_baselines(data.on(device), fitted=on_device)}
-
-
-# The forecasts of a pass, batch after batch, with the ends of intervals of these levels, where any are asked for.
-Elsewhere = Callable[[WindowPass, Sequence[float] | None], Iterator[BatchForecasts]]
 
 
 class WindowErrors:
@@ -265,16 +238,14 @@ def evaluate(
     batch_size: int,
     device: torch.device,
     intervals: Intervals | None = None,
-    elsewhere: Elsewhere | None = None,
     naive: SeasonalDifferences | None = None,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
     The model must be in evaluation mode and on the device. fitted: the weights of the fitted baselines by
-    their names; None leaves all baselines out. intervals: which of the model's are wanted. elsewhere: makes the model's
-    forecasts in other processes; the sums are made here, in the same order. naive: by what MASE is scaled, where the
-    data do not tell: their train rows are others'. Raises UserError when no window counts, no cell of them was
-    measured, or a forecast is not finite.
+    their names; None leaves all baselines out. intervals: which of the model's are wanted. naive: by what MASE is
+    scaled, where the data do not tell: their train rows are others'. Raises UserError when no window counts, no cell of
+    them was measured, or a forecast is not finite.
     """
     one_pass = window_pass(
         with_baselines(model, data, fitted, device), data, split=split, protocol=protocol, device=device
@@ -284,12 +255,6 @@ def evaluate(
     if isinstance(model, FittedModel) and model.fits_each_window:
         log.info("%d windows of %d targets: %d fits", count, n_targets, count * n_targets)
     examples = evenly_spaced(count, n_examples(data.pred_len * n_targets)) if alone else []
-    replayed = one_pass
-    if elsewhere is not None:
-        assert isinstance(model, ForecastModel)
-        levels = None if intervals is None else intervals.calibration.levels
-        by_others = Replayed(model, elsewhere(one_pass, levels), device=device)
-        replayed = replace(one_pass, forecasters={**one_pass.forecasters, MODEL: by_others})
     scored_intervals = None
     if intervals is not None:
         scale = dict(zip(("mean", "std"), data.target_scale, strict=True))
@@ -299,7 +264,7 @@ def evaluate(
     by_window = WindowErrors(one_pass) if few else None
     each = BeforeEachWindow(data) if protocol.mase_scale == "window" else None
     scored = score(
-        replayed,
+        one_pass,
         batch_size=batch_size,
         each=each,
         examples=examples,
@@ -403,7 +368,7 @@ def score(
     scored = {name: Scored(ErrorSums(data.pred_len, *data.target_scale), np.empty(count), []) for name in forecasters}
     done = 0
     with exact_float32():
-        for batch in one_pass.batches(batch_size):
+        for batch in in_chunks(one_pass.windows, one_pass.numbers, batch_size, one_pass.chunk):
             now = slice(done, done + len(batch.target))
             rows = [i - done for i in examples if now.start <= i < now.stop]
             scale = None

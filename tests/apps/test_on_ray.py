@@ -236,19 +236,3 @@ def test_a_cluster_of_another_ray_is_refused(folder, address, tmp_path):
     code = "import ray; ray.__version__ = '2.51.0'; from forecast.__main__ import start; start('predict')"
     text = ended(on_ray(folder, tmp_path / "f.parquet", address, before=("-c", code)), status=1)
     assert re.search(r"the cluster has Ray 2\.\d+\.\d+ and Python 3\.\S+, this command Ray 2\.51\.0", text)
-
-
-def test_an_evaluation_goes_on_after_a_killed_worker_to_the_figures_of_one_process(folder, address, tmp_path):
-    words = [sys.executable, "-m", "forecast", "evaluate", f"ckpt_path={folder}/c.ckpt", "device=cpu"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environment()}
-    pipes |= {"cwd": tmp_path}
-    whole = subprocess.Popen([*words, "hydra.run.dir=whole"], **pipes)
-    shared = subprocess.Popen([*words, "hydra.run.dir=ray", "engine=ray", f"ray.address={address}"], **pipes)
-    waited_for("shard-*.npz", tmp_path / "ray" / "forecasts", 2)
-    worker = waited_for(".seen-*-*-*", tmp_path / "ray" / "forecasts", 2)[0]
-    os.kill(int(worker.name.rpartition("-")[2]), signal.SIGKILL)
-    assert "died, and another one makes it" in ended(shared)
-    ended(whole)
-    for name in ("errors_by_series.csv", "metrics_by_step.csv", "residuals.csv", "forecasts.npz"):
-        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    assert not (tmp_path / "ray" / "forecasts.parts").exists()

@@ -38,7 +38,7 @@ def test_every_yaml_is_an_entry_point_or_an_option_of_a_group():
     files = {file.relative_to(CONF).as_posix() for file in CONF.rglob("[!_]*.yaml")}
     rows = {f"experiment/{table}" for table in published_tables()}
     options = {f"{group}/{option}.yaml" for group, names in groups().items() if group not in rows for option in names}
-    assert files == options | {f"{name}.yaml" for name in (*NAMES, "reading", "engine")}
+    assert files == options | {f"{name}.yaml" for name in (*NAMES, "reading")}
 
 
 @pytest.mark.parametrize("words", ["experiment=quickstart", "model=reformer attention=lsh pred_len=7", "~logger"])

@@ -13,7 +13,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.run_config import Plain
 from forecast.data.sources import Source
 from forecast.evaluation.blocks import check_offsets
-from forecast.evaluation.evaluate import Elsewhere, Protocol
+from forecast.evaluation.evaluate import Protocol
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class LoadedModel:
         reading: Plain | None = None,
         calibration: str | None = None,
         level: Sequence[float] | None = None,
-        elsewhere: Elsewhere | None = None,
     ) -> Result:
         """All that an evaluation gives, of the data trained on or of the file `path`.
 
@@ -63,5 +62,4 @@ class LoadedModel:
             batch_size=batch_size or source.batch_size,
             device=self.device,
             intervals=wanted(self.checkpoint, how=calibration, level=level),
-            elsewhere=elsewhere,
         )

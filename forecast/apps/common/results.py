@@ -26,7 +26,6 @@ from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_m
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
-    Elsewhere,
     Evaluation,
     Protocol,
     evaluate,
@@ -83,14 +82,12 @@ def evaluate_checkpoint(
     device: torch.device,
     brief: Sequence[str] = (),
     intervals: Intervals | None = None,
-    elsewhere: Elsewhere | None = None,
 ) -> Result:
     """A checkpoint on every window of `split` that the protocol counts: the one place where metrics.json is made.
 
     source: where the data come from; None for another file than the one trained on. protocol_name: the chosen option.
     brief: splits of which only the number of windows and the errors are kept. intervals: which of the model's are
-    wanted. elsewhere: makes the model's forecasts in place of this process. Raises UserError when no window counts, or
-    a forecast is not finite.
+    wanted. Raises UserError when no window counts, or a forecast is not finite.
     """
     model, data = checkpoint.model().to(device), data.on(device)
     judged = partial(evaluate, model, data, protocol=protocol, batch_size=batch_size, device=device)
@@ -100,7 +97,7 @@ def evaluate_checkpoint(
         other = judged(split=name, fitted=None, naive=naive_of(checkpoint, data, name, protocol.mase_scale))
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
     scale = naive_of(checkpoint, data, split, protocol.mase_scale)
-    evaluation = judged(split=split, fitted=fitted, intervals=intervals, elsewhere=elsewhere, naive=scale)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals, naive=scale)
     naive, names = evaluation.naive, data.target_names
     baselines = baseline_metrics(evaluation.baselines, data, naive)
     for key in fitted.keys() & WEIGHTS.keys():
