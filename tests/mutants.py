@@ -1075,8 +1075,8 @@ PANELS = [
         "panel-ids-sorted",
         "Series stand in the order of the file.",
         "forecast/data/writing.py",
-        "ids = [cells[series] for cells in self._ids.values()]",
-        "ids = [np.sort(cells)[series] for cells in self._ids.values()]",
+        "ids = [cells[series] for cells in self.id_columns.values()]",
+        "ids = [np.sort(cells)[series] for cells in self.id_columns.values()]",
         ("tests/data/test_forecast_files.py::test_the_rows_are_those_of_a_slow_reader",),
     ),
     Mutant(
@@ -1091,8 +1091,8 @@ PANELS = [
         "shard-series-left-out",
         "However they were cut, the parts hold each series once.",
         "forecast/apps/common/scoring.py",
-        "return min(first, size), min(stop, size)",
-        "return min(first, size), min(stop, size - size % whole)",
+        "return min(first, series), min(stop, series)",
+        "return min(first, series), min(stop, series - series % BATCH)",
         ("tests/apps/test_predict_panel.py::test_parts_hold_each_series_once_and_begin_with_a_batch",),
     ),
     Mutant(

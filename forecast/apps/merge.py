@@ -6,11 +6,8 @@ from pathlib import Path
 from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
 from forecast.apps.common.scoring import written_or_refused
-from forecast.data.catalog import file_md5
-from forecast.data.forecast_files import ForecastPart, beside, check_parts, join, read_part
-from forecast.data.writing import all_far
+from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined
 from forecast.errors import UserError
-from forecast.files import together
 from forecast.text.terminal import say
 
 
@@ -32,19 +29,12 @@ def main(arguments: argparse.Namespace) -> Answer:
     keep_others(
         (output, beside(output)), ours=before is not None and before.whole, key=key, like="a whole forecast", fix=fix
     )
-    run, head = parts[0][1].run, parts[0][1].head
-    with written_or_refused(output), together(output.parent) as place:
-        sheet, rows = place(beside(output).name), place(output.name)
-        join(rows, ending, parts)
-        count = sum(part.rows for _, part in parts)
-        far, md5 = all_far(part.far for _, part in parts), file_md5(rows)
-        whole = ForecastPart(
-            run=run, shard=(1, 1), first=0, stop=run["series"], rows=count, head=head, far=far, md5=md5
-        )
-        sheet.write_text(whole.text(), encoding="utf-8")
-    say(f"{len(parts)} parts, {run['series']} series in {count} rows, are joined in {output}.")
-    counts = {key: run[key] for key in ("series", "left_out", "unseen")}
-    return Answer({"output": str(output), "parts": [str(path) for path, _ in parts], **counts, "row_count": count})
+    with written_or_refused(output):
+        whole = write_joined(output, parts)
+    say(f"{len(parts)} parts, {whole.run['series']} series in {whole.rows} rows, are joined in {output}.")
+    paths = [str(path) for path, _ in parts]
+    counts = {key: whole.run[key] for key in ("series", "left_out", "unseen")}
+    return Answer({"output": str(output), "parts": paths, **counts, "row_count": whole.rows})
 
 
 def said_of(path: Path) -> ForecastPart:

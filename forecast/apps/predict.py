@@ -1,7 +1,5 @@
 """What `forecast predict` does: the steps after the end of every series of a file, as a table and a picture."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -11,7 +9,7 @@ from forecast.apps.common.continuation import files_of, report_far_series, whole
 from forecast.apps.common.future import FUTURE
 from forecast.apps.common.inputs import check_horizon, files_read, find_device
 from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
-from forecast.apps.common.scoring import Pieces, Scoring, scoring_of, shard_of, sources, written_or_refused
+from forecast.apps.common.scoring import forecast_files, report_files, scoring_of, shard_of, sources, with_pattern
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
@@ -28,38 +26,42 @@ def predict(cfg: DictConfig) -> Answer:
     """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
     settings = read_settings(cfg, PredictSettings)
     device, shard = find_device(settings.device), shard_of(settings.shard)
-    output = checked_output(settings.output)
-    picture = output.with_suffix(".png") if shard == (1, 1) else None
+    output, on_ray = checked_output(settings.output), settings.engine == "ray"
+    if on_ray:
+        settings = with_pattern(settings)
+    picture = output.with_suffix(".png") if shard == (1, 1) and not on_ray else None
     checkpoint = load_checkpoint(settings.ckpt_path)
     check_horizon(checkpoint, settings.pred_len)
     check_files(settings, checkpoint, [path for path in (output, beside(output), picture) if path is not None])
-    with engine_of(settings, output) as make_parts:
+    rows = frame = None
+    if on_ray:
+        part = forecast_files(settings, checkpoint, output, device=device)
+        report_files(part)
+    else:
         scoring = scoring_of(settings, checkpoint, device=device)
-        with written_or_refused(output):
-            part = scoring.joined(output, picture, make_parts(scoring, output))
-    report_far_series(scoring.ends, part.far)
-    rows = None
-    if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
-        rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
-    steps, frame, count = scoring.ends.pred_len, scoring.ends.frame, part.stop - part.first
+        part, frame = scoring.write(output, picture), scoring.ends.frame
+        report_far_series(scoring.ends, part.far)
+        if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
+            rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
+    steps, count = checkpoint.config.pred_len, part.stop - part.first
     where = f"are in {output}"
-    if rows is not None and count == 1:
+    if rows is not None and frame is not None and count == 1:
         times = rows[frame.time_column]
         say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} {where}, drawn in {picture}.")
     else:
-        first = f" part {shard[0]} of {shard[1]}," if picture is None else ""
+        first = "" if shard == (1, 1) else f" part {shard[0]} of {shard[1]},"
         drawn = f", some drawn in {picture}" if picture else ""
         say(f"{count} series,{first} {steps} steps after the end of each, {where}{drawn}.")
     if sentences := verdict_of(checkpoint.path):
         say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
-    if rows is not None and not frame.without_calendar:
+    if rows is not None and frame is not None and not frame.without_calendar:
         rows = rows.assign(**{frame.time_column: rows[frame.time_column].astype(str)})
     return Answer(
         {
             "checkpoint": str(checkpoint.path),
             "output": str(output),
             "picture": None if picture is None else str(picture),
-            "frequency": frame.freq,
+            "frequency": checkpoint.data["freq"] if frame is None else frame.freq,
             "shard": "{}/{}".format(*shard),
             "series": count,
             "left_out": part.run["left_out"],
@@ -92,15 +94,6 @@ def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list
     if any(part is not None and part.shard == (1, 1) for part in namesakes):  # the picture is of one of them
         outputs = outputs[:2]
     keep_others(outputs, ours=ours, key=key, like=like)
-
-
-def engine_of(settings: PredictSettings, output: Path) -> AbstractContextManager[Callable[[Scoring, Path], Pieces]]:
-    """What makes the pieces of a forecast."""
-    if settings.engine == "local":
-        return nullcontext(Scoring.pieces)
-    from forecast.apps.common.engines.forecasts import cluster
-
-    return cluster(settings, output)
 
 
 def verdict_of(path: Path) -> list[str]:

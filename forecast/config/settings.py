@@ -85,12 +85,10 @@ class OtherData(OtherFile):
 
 @dataclass(frozen=True, kw_only=True)
 class RaySettings:
-    """The cluster that scores with engine=ray."""
+    """The cluster that forecasts with engine=ray."""
 
     address: str
-    workers: Positive | None
     threads: Positive
-    shards: Positive | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Forecasts in files: of some series each or joined, with a small JSON beside that says of which run they are."""
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -13,7 +13,7 @@ from forecast.data.catalog import file_md5
 from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts, all_far
 from forecast.documents import DocumentError, read_document
 from forecast.errors import UserError
-from forecast.files import json_text
+from forecast.files import json_text, together
 from forecast.text.terminal import label, listed
 
 GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
@@ -71,19 +71,34 @@ def is_unchanged(path: Path, part: ForecastPart) -> bool:
 def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> FarSeries:
     """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns which are far."""
     far: list[FarSeries] = []
+
+    def noted() -> Iterator[SeriesForecasts]:
+        for some in ends:
+            far.append(some.far)
+            yield some
+
     if ending == CSV:
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(table.header_text())
-            for some in ends:
-                file.write(table.text(some.series, some.values))
-                far.append(some.far)
-        return all_far(far)
-
-    with path.open("wb") as raw, pq.ParquetWriter(raw, table.schema()) as writer:
-        for some in ends:
-            writer.write_table(table.columns(some.series, some.values))
-            far.append(some.far)
+            file.writelines(table.text(some.series, some.values) for some in noted())
+    else:
+        with path.open("wb") as raw:
+            write_groups(raw, table.schema(), (table.columns(some.series, some.values) for some in noted()))
     return all_far(far)
+
+
+def write_groups(file: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Writes rows as Parquet in row groups of GROUP rows, whatever tables they come in."""
+    held: list[pa.Table] = []
+    with pq.ParquetWriter(file, schema) as writer:
+        for table in tables:
+            held.append(table)
+            while sum(map(len, held)) >= GROUP:
+                whole = pa.concat_tables(held).combine_chunks()
+                writer.write_table(whole.slice(0, GROUP))
+                held = [whole.slice(GROUP)]
+        if sum(map(len, held)):
+            writer.write_table(pa.concat_tables(held).combine_chunks())
 
 
 def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:
@@ -98,7 +113,9 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) ->
                     shutil.copyfileobj(rows, file, 1 << 20)
         else:
             try:
-                _join_columns([path for path, _ in parts], file)
+                paths = [path for path, _ in parts]
+                schema = pq.read_schema(paths[0])
+                write_groups(file, schema, tables_of(paths, schema))
             except pa.ArrowException as error:
                 reason = label((str(error).splitlines() or [""])[0])
                 named = listed(str(path) for path, _ in parts)
@@ -107,23 +124,27 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) ->
                 ) from error
 
 
-def _join_columns(paths: Sequence[Path], file: IO[bytes]) -> None:
+def tables_of(paths: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of Parquet files of this schema, one after another."""
+    for path in paths:
+        with pq.ParquetFile(path) as part:
+            if part.schema_arrow != schema:
+                raise pa.ArrowInvalid(f"{path} has other columns")
+            for batch in part.iter_batches(batch_size=GROUP):
+                yield pa.Table.from_batches([batch])
 
-    schema = pq.read_schema(paths[0])
-    held: list[pa.Table] = []
-    with pq.ParquetWriter(file, schema) as writer:
-        for path in paths:
-            with pq.ParquetFile(path) as part:
-                if part.schema_arrow != schema:
-                    raise pa.ArrowInvalid(f"{path} has other columns")
-                for batch in part.iter_batches(batch_size=GROUP):
-                    held.append(batch)
-                    while sum(map(len, held)) >= GROUP:
-                        table = pa.Table.from_batches(held, schema).combine_chunks()
-                        writer.write_table(table.slice(0, GROUP))
-                        held = table.slice(GROUP).to_batches()
-        if held or not paths:
-            writer.write_table(pa.Table.from_batches(held, schema).combine_chunks())
+
+def write_joined(output: Path, parts: Sequence[tuple[Path, ForecastPart]]) -> ForecastPart:
+    """Writes the rows of all parts of a forecast, in its order, into one file with its JSON."""
+    with together(output.parent) as place:
+        sheet, rows = place(beside(output).name), place(output.name)
+        join(rows, output.suffix, parts)
+        run, head = parts[0][1].run, parts[0][1].head
+        of_series = {"first": 0, "stop": run["series"], "rows": sum(part.rows for _, part in parts)}
+        far = all_far(part.far for _, part in parts)
+        whole = ForecastPart(run=run, shard=(1, 1), **of_series, head=head, far=far, md5=file_md5(rows))
+        sheet.write_text(whole.text(), encoding="utf-8")
+    return whole
 
 
 def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, ForecastPart]]:

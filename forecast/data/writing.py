@@ -368,7 +368,7 @@ class ForecastTable:
         """The names of the columns of a CSV."""
         times, own = self.writing.times, (self.frame.time_column,)
         of_time = own if times is None or self.frame.without_calendar else times.names
-        names = [*self._ids, *of_time, *self.writing.where, *self.targets]
+        names = [*self.id_columns, *of_time, *self.writing.where, *self.targets]
         return [as_cell(name) for name in names] if self.safe else names
 
     def header_text(self) -> str:
@@ -380,7 +380,7 @@ class ForecastTable:
     def text(self, series: IntArray, values: FloatArray) -> str:
         """The lines of forecasts (B, P, T) of series (B,)."""
         steps, number = self._steps(series), self.writing.number
-        ids = [cells[series] for cells in self._ids.values()]
+        ids = [cells[series] for cells in self.id_columns.values()]
         if self.safe:
             ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
         numbers = list(values.reshape(-1, len(self.targets)).T)
@@ -402,31 +402,31 @@ class ForecastTable:
 
     def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
         """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
-        ids = [np.repeat(cells[series], self.pred_len) for cells in self._ids.values()]
-        columns = [*ids, self._stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
-        names = [*self._ids, self.frame.time_column, *self.targets]
+        ids = [np.repeat(cells[series], self.pred_len) for cells in self.id_columns.values()]
+        columns = [*ids, self.stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
+        names = [*self.id_columns, self.frame.time_column, *self.targets]
         rows: pd.DataFrame = pd.DataFrame(dict(zip(names, columns, strict=True)))
         return rows
 
     def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
         places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
-        texts = [pa.array(cells[series], pa.string()) for cells in self._ids.values()]
+        texts = [pa.array(cells[series], pa.string()) for cells in self.id_columns.values()]
         kinds = self.schema().types
         ids = [text.cast(kind).take(places) for text, kind in zip(texts, kinds, strict=False)]
-        times = pa.array(self._stamps[self._steps(series)])
+        times = pa.array(self.stamps[self._steps(series)])
         targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
         return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
 
     def schema(self) -> pa.Schema:
         """The names and kinds of the columns of a Parquet file."""
         time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
-        ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self._ids]
+        ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self.id_columns]
         fields = [*ids, (self.frame.time_column, time)]
         return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
 
     @cached_property
-    def _ids(self) -> dict[str, npt.NDArray[Any]]:
+    def id_columns(self) -> dict[str, npt.NDArray[Any]]:
         """The cells (S,) of each id column."""
         ids, names = [str(name) for name in self.frame.ids], self.id_names
         if len(names) > 1 and all(name.count(JOINT) == len(names) - 1 for name in ids):
@@ -441,7 +441,7 @@ class ForecastTable:
         return steps
 
     @cached_property
-    def _stamps(self) -> npt.NDArray[Any]:
+    def stamps(self) -> npt.NDArray[Any]:
         """The time of each step: a timestamp, or the number of a step that no calendar counts."""
         if self.frame.without_calendar:
             return self.frame.times(self.pred_len)
@@ -451,11 +451,11 @@ class ForecastTable:
     def _times(self) -> list[npt.NDArray[Any]]:
         """The texts of each step, of each column of time; of steps that no forecast has none."""
         if self.frame.without_calendar:
-            return [self._stamps]
-        used = np.zeros(len(self._stamps), dtype=np.bool_)
+            return [self.stamps]
+        used = np.zeros(len(self.stamps), dtype=np.bool_)
         ends = np.unique(self.frame.steps + self.frame.lengths)
         used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
-        stamps = pd.DatetimeIndex(self._stamps[used])
+        stamps = pd.DatetimeIndex(self.stamps[used])
         if self.writing.times is not None:
             cells = np.array(self.writing.times.cells(stamps), dtype=object)
         else:

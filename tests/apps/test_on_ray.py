@@ -1,6 +1,6 @@
-"""engine=ray on a cluster of two nodes: the bytes of one process, whatever is killed on the way."""
+"""predict engine=ray and hydra/launcher=ray on a Ray of this machine: what one process makes, whatever is killed."""
 
-import contextlib
+import json
 import os
 import re
 import signal
@@ -9,58 +9,27 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from apps.test_predict_panel import WINDOW
+from apps.test_predict_panel import WINDOW, long_table
 from checkpoints import write_untrained
-
-from forecast.data.forecast_files import beside
+from program import ONE_COLUMN
 
 pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
-from benchmarks.ray_nodes import (  # it imports Ray
-    end_node,
-    environment,
-    head_and_nodes,
-    ray_nodes,
-    start_node,
-    wait_for,
-)
-
 pytestmark = pytest.mark.slow
-SERIES, ROWS, LIMIT = 8_000, 45, 200
+LIMIT = 200  # seconds
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "RAY_AUTH_MODE": "disabled",
+    "PYTHONPATH": str(Path(__file__).parents[2]),
+}
+JOBS = [*ONE_COLUMN, "seed=1,2,3", "data.rows=900", "trainer.max_epochs=4"]
 
 
-@pytest.fixture(scope="module")
-def address():
-    with ray_nodes(2) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A panel, a checkpoint of it that reads it from a cache, and one process's forecast."""
-    folder = tmp_path_factory.mktemp("panel")
-    table = {
-        "shop": np.repeat([f"s{number:05}" for number in range(SERIES)], ROWS),
-        "day": np.tile(pd.date_range("2024-01-01", periods=ROWS), SERIES),
-        "sold": np.random.default_rng(0).normal(50, 9, SERIES * ROWS).round(2),
-    }
-    pd.DataFrame(table).to_parquet(folder / "p.parquet")
-    keys = [f"data.path={folder}/p.parquet", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
-    write_untrained(folder / "c.ckpt", *WINDOW, *keys, f"data.cache={folder}/cache")
-    ended(started(folder, folder / "whole.parquet"))
-    return folder
-
-
-def started(folder, output, *keys, before=("-m", "forecast", "predict"), **more):
-    command = [sys.executable, *before, f"ckpt_path={folder}/c.ckpt", f"output={output}", "device=cpu", *keys]
+def started(folder, *words):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, env={**environment(), **more}, cwd=folder, **pipes)
-
-
-def on_ray(folder, output, address, *keys, **named):
-    return started(folder, output, "engine=ray", f"ray.address={address}", *keys, **named)
+    return subprocess.Popen([sys.executable, "-m", "forecast", *words], env=ENVIRONMENT, cwd=folder, **pipes)
 
 
 def ended(process, status=0):
@@ -69,170 +38,126 @@ def ended(process, status=0):
     return text
 
 
-def waited_for(pattern, output, count):
-    """The files of such a name in the folder of the parts, when there are so many."""
+def wait_until(reached, process):
     end = time.monotonic() + LIMIT
-    while len(found := [*output.with_name(f"{output.name}.parts").glob(pattern)]) < count:
-        assert time.monotonic() < end, found
+    while not (value := reached()):
+        assert time.monotonic() < end and process.poll() is None
         time.sleep(0.02)
-    return found
+    return value
 
 
-def killed(folder, output, address):
-    """A command that is killed once there are three parts."""
-    process = on_ray(folder, output, address)
-    waited_for("shard-*.parquet.json", output, 3)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A checkpoint, its panel in ten files, some of whose series are short, new or far, and one process's forecast."""
+    folder = tmp_path_factory.mktemp("panel")
+    table = long_table([40, 45, 10, 50] * 250)
+    table.to_csv(folder / "p.csv", index=False)
+    keys = [f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
+    write_untrained(folder / "c.ckpt", *WINDOW, *keys)
+    table["shop"] = table["shop"].replace("s700", "new")
+    late = table.groupby("shop").cumcount(ascending=False) < 22
+    table["sold"] = table["sold"].where(~(table["shop"].isin(["s400", "s900"]) & late), 1e6)
+    table.to_parquet(folder / "p.parquet")
+    ended(started(folder, "split-panel", "c.ckpt", "data.path=p.parquet", "--output", "files", "--files", "10"))
+    ended(started(folder, "predict", "ckpt_path=c.ckpt", "data.path='files/*.parquet'", "output=whole.parquet"))
+    return folder
+
+
+def on_ray(folder, *words, path="files"):
+    ours = ("engine=ray", "ray.address=local", "device=cpu", f"data.path={path}", "output=f.parquet", "overwrite=true")
+    return started(folder, "predict", "ckpt_path=c.ckpt", *ours, *words)
+
+
+def test_a_task_for_each_file_is_joined_to_the_bytes_of_one_process_though_a_worker_is_killed(folder):
+    process = on_ray(folder)
+
+    def at_work():
+        return [*folder.glob(".f.parquet.*/*.json")] and workers(process.pid)
+
+    os.kill(wait_until(at_work, process)[0], signal.SIGKILL)
+    text = ended(process)
+    assert "750 series, 5 steps after the end of each, are in f.parquet." in text
+    for count, words in ((250, "have fewer rows"), (1, "were not in the training"), (2, "end with rows of another")):
+        assert f"{count} series {words}" in text
+    for name in (".parquet", ".parquet.json"):
+        assert (folder / f"f{name}").read_bytes() == (folder / f"whole{name}").read_bytes()
+    assert not [*folder.glob(".f.parquet.*")]
+
+
+def workers(pid):
+    """The processes of the Ray of a command that are at a task."""
+    parents, busy = {}, []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            busy += [int(path.name)] * (path / "cmdline").read_bytes().startswith(b"ray::run_in_worker")
+        except OSError:
+            continue
+    return [number for number in busy if pid in ancestors(number, parents)]
+
+
+def ancestors(pid, parents):
+    while pid := parents.get(pid):
+        yield pid
+
+
+def test_what_keeps_a_task_from_its_work_is_said_in_one_sentence(folder, tmp_path):
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    table = pd.read_parquet(folder / "p.parquet")
+    table[:3980].to_parquet(torn / "a.parquet")  # in the middle of a series
+    table[3980:9000].to_parquet(torn / "b.parquet")
+    for words, path, message in (
+        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. .* with forecast split-panel"),
+        (("ray.threads=512",), "files", r"ray\.threads=512: no machine of the cluster has so many, the largest has"),
+        (("ray.address=127.0.0.1:9",), "files", "ray.address=127.0.0.1:9: no cluster can be used there: .* refused"),
+    ):
+        text = ended(on_ray(folder, *words, "output=g.parquet", path=path), status=1)
+        assert re.search(message, text), text
+        assert not [*folder.glob("*g.parquet*")]
+
+
+def runs(folder):
+    return [path.parent for path in folder.glob("multirun/*/*/run.json")]
+
+
+def states(folder):
+    return {
+        run.name: json.loads((run / "run.json").read_text() or "{}").get("status", "running") for run in runs(folder)
+    }
+
+
+def sweep(folder, *words, launcher="ray"):
+    ray = ("hydra/launcher=ray", "hydra.launcher.address=local") if launcher == "ray" else ()
+    return started(folder, "train", "-m", *words, *ray)
+
+
+def test_jobs_end_with_the_figures_and_the_words_of_one_machine_where_some_fail_too(tmp_path):
+    jobs, texts, figures = [*ONE_COLUMN, "model.n_heads=2,3", "seed=1,2"], {}, {}  # d_model 14 is no multiple of 3
+    for name in ("basic", "ray"):
+        (tmp_path / name).mkdir()
+        texts[name] = ended(sweep(tmp_path / name, *jobs, launcher=name), status=1)
+        assert sorted(states(tmp_path / name).values()) == ["failed"] * 2 + ["finished"] * 2
+        metrics = {run.name: run / "metrics.json" for run in runs(tmp_path / name) if (run / "metrics.json").exists()}
+        figures[name] = {run: json.loads(path.read_text()) | {"cost": None} for run, path in metrics.items()}
+    assert figures["ray"] == figures["basic"]
+    for line in ("skill: 1 - MSE", "seed 2", "an equal part", "`forecast report FOLDER` compares"):
+        assert texts["ray"].count(line) == texts["basic"].count(line) > 0, line
+
+
+def test_a_killed_workers_job_is_run_once_more_and_a_killed_sweep_runs_the_rest(tmp_path):
+    def some_finished():
+        now = [*states(tmp_path).values()]
+        return "finished" in now and "running" in now
+
+    process = sweep(tmp_path, *JOBS)
+    wait_until(some_finished, process)
     process.kill()
     ended(process, status=-signal.SIGKILL)
-    time.sleep(5)  # Ray ends the workers, which may finish a part
-
-
-def check_whole(folder, output):
-    """Byte for byte one process's: nothing lost, nothing twice."""
-    assert output.read_bytes() == (folder / "whole.parquet").read_bytes()
-    assert beside(output).read_bytes() == beside(folder / "whole.parquet").read_bytes()
-    counts = pd.read_parquet(output, columns=["shop"])["shop"].value_counts()
-    assert len(counts) == SERIES and set(counts) == {5}
-    assert not output.with_name(f"{output.name}.parts").exists()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_one_and_two_workers_write_the_bytes_of_one_process(folder, address, tmp_path, workers):
-    process = on_ray(folder, tmp_path / "f.parquet", address, f"ray.workers={workers}")
-    waited_for(".seen-*-*-*", tmp_path / "f.parquet", workers)
-    text = ended(process)
-    assert f"{SERIES} of {SERIES} series" in text
-    check_whole(folder, tmp_path / "f.parquet")
-
-
-def test_a_killed_worker_costs_the_part_that_it_was_at(folder, address, tmp_path):
-    output = tmp_path / "f.parquet"
-    process = on_ray(folder, output, address)
-    waited_for("shard-*.parquet", output, 2)
-    worker = waited_for(".seen-*-*-*", output, 2)[0]
-    os.kill(int(worker.name.rpartition("-")[2]), signal.SIGKILL)
-    text = ended(process)
-    assert len(re.findall(r"The worker of part \d+ of 32 died, and another one makes it: ", text)) == 1, text
-    check_whole(folder, output)
-
-
-def test_after_a_killed_command_the_next_goes_on_with_the_parts_that_are_there(folder, address, tmp_path):
-    output = tmp_path / "f.parquet"
-    killed(folder, output, address)
-    before = {path: path.stat().st_mtime_ns for path in waited_for("shard-*.parquet", output, 3)}
-    assert not output.exists() and len(before) < 32
-    again = on_ray(folder, output, address)
-    seen = {}
-    while again.poll() is None:
-        for path in before:
-            try:
-                seen[path] = path.stat().st_mtime_ns
-            except OSError:
-                break
-        time.sleep(0.1)
-    assert f"{len(before)} of 32 parts are there from a former command." in ended(again)
-    assert seen == before, "none was written again"
-    check_whole(folder, output)
-
-
-def test_a_second_command_on_the_same_output_is_refused_and_the_first_goes_on(folder, address, tmp_path):
-    output = tmp_path / "f.parquet"
-    first = on_ray(folder, output, address)
-    waited_for(".seen-*", output, 1)
-    text = ended(on_ray(folder, output, address), status=1)
-    assert re.search(rf"f\.parquet\.parts is in use: process {first.pid} on .* is at work there", text)
-    ended(first)
-    check_whole(folder, output)
-
-
-def processes_below(pid):
-    """A process and all that it has started."""
-    children, found = {}, [pid]
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            children.setdefault(int(stat.read_text().rpartition(")")[2].split()[1]), []).append(int(stat.parent.name))
-    for one in found:
-        found += children.get(one, [])
-    return found
-
-
-def send(pids, number):
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
-def test_a_killed_head_ends_a_long_forecast_and_the_same_command_goes_on_elsewhere(folder, tmp_path):
-    output, soon = tmp_path / "f.parquet", {"RAY_gcs_rpc_server_reconnect_timeout_s": "12"}
-    with head_and_nodes(2, **soon) as (address, nodes):
-        process = on_ray(folder, output, address, **soon)
-        waited_for("shard-*.parquet.json", output, 2)
-        workers = [int(path.name.rpartition("-")[2]) for path in waited_for(".seen-*-*-*", output, 2)]
-        head = processes_below(nodes[0].pid)
-        others = [worker for worker in workers if worker not in head]
-        send(others, signal.SIGSTOP)  # at a part that takes long
-        send(head, signal.SIGKILL)
-        text, _ = process.communicate(timeout=LIMIT)
-        send(others, signal.SIGCONT)
-    assert process.returncode != 0 and not output.exists()
-    assert re.search(r"The head of the cluster, \S+, does not answer\. .* goes on with what is in \S+f\.parquet", text)
-    before = len([*output.with_name("f.parquet.parts").glob("shard-*.json")])
-    assert 2 <= before < 32
-    with ray_nodes(1) as other:
-        assert f"{before} of 32 parts are there from a former command." in ended(on_ray(folder, output, other))
-    check_whole(folder, output)
-
-
-def test_a_clock_that_was_set_back_loses_and_doubles_nothing(folder, address, tmp_path):
-    fake = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-    if fake is None:
-        pytest.skip("no libfaketime: apt-get install faketime")
-    output = tmp_path / "f.parquet"
-    killed(folder, output, address)
-    before = len([*output.with_name("f.parquet.parts").glob("shard-*.json")])
-    again = on_ray(folder, output, address, LD_PRELOAD=str(fake), FAKETIME="-400d", DONT_FAKE_MONOTONIC="1")
-    assert f"{before} of 32 parts are there from a former command." in ended(again)
-    check_whole(folder, output)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True, check=False
-    ).returncode:
-        pytest.skip("no right to mount a small disk")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
-
-
-def test_on_a_full_disk_it_is_said_and_with_room_gone_on(folder, address, small_disk):
-    output = small_disk / "f.parquet"
-    text = ended(on_ray(folder, output, address), status=1)
-    assert "cannot be written: No space left on device. Make room" in text
-    there = len([*(small_disk / "f.parquet.parts").glob("shard-*.json")])
-    assert 0 < there < 32 and not output.exists()
-    subprocess.run(["mount", "-o", "remount,size=60m", small_disk], check=True)
-    assert f"{there} of 32 parts are there from a former command." in ended(on_ray(folder, output, address))
-    check_whole(folder, output)
-
-
-def test_an_output_that_a_node_does_not_share_is_found_before_any_part_is_begun(folder, address, tmp_path):
-    own = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs tmpfs {tmp_path} && exec "$@"', "sh"]
-    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no right to a view of the disk of one's own")
-    node = start_node([f"--address={address}"], log=folder / "third.log", before=own)
-    try:
-        wait_for(address, 3)
-        text = ended(on_ray(folder, tmp_path / "f.parquet", address), status=1)
-    finally:
-        end_node(node)
-    assert re.search(r"f\.parquet\.parts is no folder that all machines of the cluster share", text)
-    assert [*tmp_path.iterdir()] == []
-
-
-def test_a_cluster_of_another_ray_is_refused(folder, address, tmp_path):
-    code = "import ray; ray.__version__ = '2.51.0'; from forecast.__main__ import start; start('predict')"
-    text = ended(on_ray(folder, tmp_path / "f.parquet", address, before=("-c", code)), status=1)
-    assert re.search(r"the cluster has Ray 2\.\d+\.\d+ and Python 3\.\S+, this command Ray 2\.51\.0", text)
+    done = {run: (run / "metrics.json").stat().st_mtime_ns for run in runs(tmp_path) if (run / "metrics.json").exists()}
+    again = sweep(tmp_path, *JOBS)
+    os.kill(wait_until(lambda: workers(again.pid), again)[0], signal.SIGKILL)
+    ended(again)
+    assert [*states(tmp_path).values()] == ["finished"] * 3
+    assert [(run / "train.log").read_text().count("Speed: ") for run in runs(tmp_path)] == [1] * 3
+    assert done.items() <= {run: (run / "metrics.json").stat().st_mtime_ns for run in runs(tmp_path)}.items()

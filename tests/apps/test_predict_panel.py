@@ -1,15 +1,14 @@
 """forecast predict and merge of a panel: long format in the input's names, the same bytes in any number of parts."""
 
 import json
-import os
-import signal
-from unittest import mock
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checkpoints import write_untrained
+from permissions import read_only
 from program import call, refusal
 
 from forecast import Forecaster
@@ -20,6 +19,7 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.data.forecast_files import beside
 from forecast.data.sources import CsvSource
 from forecast.evaluation import predict as core
+from forecast.evaluation.predict import BATCH
 from forecast.training.calibrated import add_calibration
 
 LENGTHS = [60, 80, 45, 10, 90, 70, 22, 31, 40, 55, 33, 28, 64]
@@ -67,10 +67,9 @@ def undrawn(monkeypatch, request):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Batches of three series, files of two batches: as many of both as a panel of millions has."""
+    """Batches of three series: as many as a panel of millions has."""
     monkeypatch.setattr(core, "BATCH", 3)
     monkeypatch.setattr(command, "BATCH", 3)
-    monkeypatch.setattr(command, "PIECE", 6)
 
 
 def predict(checkpoint, output, *changes):
@@ -181,87 +180,15 @@ def test_one_part_or_five_are_joined_to_the_same_bytes(folder, tmp_path, capsys,
         assert joined.read_bytes() == whole.read_bytes()
         assert beside(joined).read_bytes() == beside(whole).read_bytes()
     assert "5 parts, 12 series in 60 rows, are joined in" in capsys.readouterr().out
-    assert not list(tmp_path.glob("*.parts"))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-@pytest.mark.parametrize("series", [0, 1, 3, 11, 12, 13])
+@pytest.mark.parametrize("series", [0, 1, 3 * BATCH, 4 * BATCH - 1, 4 * BATCH + 1])
 def test_parts_hold_each_series_once_and_begin_with_a_batch(series, n):
     """The last batch may be less than a whole one."""
-    parts = [command.part_of((i, n), series, whole=3) for i in range(1, n + 1)]
+    parts = [command.series_of((i, n), series) for i in range(1, n + 1)]
     assert [number for first, stop in parts for number in range(first, stop)] == list(range(series))
-    assert all(first % 3 == 0 for first, stop in parts if first < stop)
-
-
-# Where a scoring is killed, the n-th time that it comes there, and the pieces that it makes afterwards.
-KILLS = {
-    "before its first piece": ("write_rows", 1, [(0, 6), (6, 12)]),
-    "in its second piece": ("write_rows", 2, [(6, 12)]),
-    "while pieces are joined": ("join", 1, []),
-    "while the whole is described": ("ForecastPart", 3, []),
-}
-
-
-@pytest.mark.parametrize(
-    ("place", "ending"), [*((place, ".csv") for place in KILLS), ("while pieces are joined", ".parquet")]
-)
-@pytest.mark.usefixtures("small")
-def test_a_killed_scoring_goes_on_with_the_pieces_it_has(folder, tmp_path, monkeypatch, ending, place):
-    whole, output = tmp_path / f"whole{ending}", tmp_path / f"f{ending}"
-    predict(folder / "c.ckpt", whole)
-    name, call_number, pieces = KILLS[place]
-    process = os.fork()
-    if not process:
-        real, calls = getattr(command, name), []
-
-        def killing(*given, **named):
-            done = real(*given, **named)  # its files are written, under names of their own
-            calls.append(given)
-            if len(calls) == call_number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done
-
-        try:
-            monkeypatch.setattr(command, name, killing)
-            predict(folder / "c.ckpt", output)
-        finally:
-            os._exit(1)
-    assert os.waitpid(process, 0)[1] == signal.SIGKILL, "it came to the place"
-    assert not output.exists()
-    made, real = [], command.write_rows
-
-    def write_rows(path, ending, table, ends):
-        ends = list(ends)
-        made.append((HELD.index(ends[0].series[0]), HELD.index(ends[-1].series[-1]) + 1))
-        return real(path, ending, table, ends)
-
-    monkeypatch.setattr(command, "write_rows", write_rows)
-    predict(folder / "c.ckpt", output)
-    assert made == pieces
-    assert output.read_bytes() == whole.read_bytes()
-    assert beside(output).read_bytes() == beside(whole).read_bytes()
-    assert not (tmp_path / f"f{ending}.parts").exists()
-
-
-def test_pieces_of_another_run_and_damaged_ones_are_made_anew(folder, tmp_path, small):
-    whole, output = tmp_path / "whole.csv", tmp_path / "f.csv"
-    predict(folder / "c.ckpt", whole)
-    pieces = tmp_path / "f.csv.parts"
-    pieces.mkdir()
-    for edges, text in (("0000000000-0000000006", "other run"), ("0000000006-0000000012", "damaged")):
-        (pieces / f"{edges}.csv").write_text(text)
-        said = json.loads(beside(whole).read_text())
-        first, stop = map(int, edges.split("-"))
-        said |= {"first": first, "stop": stop, "md5": command.file_md5(pieces / f"{edges}.csv")}
-        if text == "other run":
-            said["run"]["threads"] = 64
-        else:
-            said["md5"] = "0"
-        beside(pieces / f"{edges}.csv").write_text(json.dumps(said))
-    (pieces / "mine.txt").write_text("a stranger's")
-    predict(folder / "c.ckpt", output)
-    assert output.read_bytes() == whole.read_bytes()
-    assert [path.name for path in pieces.iterdir()] == ["mine.txt"]
+    assert all(first % BATCH == 0 for first, stop in parts if first < stop)
 
 
 def test_a_series_that_was_not_trained_on_is_scaled_by_its_own_rows_and_counted(folder, tmp_path, capsys):
@@ -298,15 +225,11 @@ def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder,
     assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
 
 
-def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys, small, monkeypatch):
-    """Of the pieces that a killed command has left, too; the JSON of the parts has them, and that of the whole."""
+def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tmp_path, capsys):
     table = long_table()
     last = table.groupby("shop").cumcount(ascending=False) < 22
     table["sold"] = table["sold"].where(~(table["shop"].isin(["s4", "s7"]) & last), 1e5)
     table.to_csv(tmp_path / "far.csv", index=False)
-    with monkeypatch.context() as killed, pytest.raises(SystemExit):
-        killed.setattr(command.Scoring, "joined", mock.Mock(side_effect=KeyboardInterrupt))
-        predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
     predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
     assert json.loads(beside(tmp_path / "f.csv").read_text())["far"] == {"count": 2, "first": 4}
     text = capsys.readouterr().out
@@ -496,3 +419,30 @@ def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, sm
     two.write_text(two.read_text() + "s12,2025-01-01,1,2\n")
     text = refusal(capsys, "merge", one, two, "--output", tmp_path / "f.csv")
     assert "2.csv is not what it was when 2.csv.json was written. Make the part anew." in text
+
+
+def test_engine_ray_names_what_is_missing_before_it_looks_for_a_cluster(folder, tmp_path, capsys, monkeypatch, best):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    files, empty, text = (tmp_path / name for name in ("files", "empty", "text"))
+    for path in (empty, text):
+        path.mkdir()
+    (text / "a.parquet").write_text("shop,day,sold\n")
+    call("split-panel", folder / "c.ckpt", "--output", files)
+    panel = f"{folder}/p.csv"
+    whole = "engine=ray forecasts a folder of Parquet files that each hold whole series, data.path=FOLDER; write one"
+    for path, words, message in (
+        (panel, (), f"p.csv is no Parquet file of many series. {whole}: forecast split-panel ckpt_path="),
+        (text, (), "a.parquet is no Parquet file of many series."),
+        (empty, (), f"empty: the folder holds no Parquet file. {whole} with forecast split-panel"),
+        (files, ("shard=1/2",), "shard=1/2 engine=ray: Ray's tasks forecast all files"),
+        (files, (), "the package ray is not installed. Install it: pip install -e"),
+    ):
+        given = ("engine=ray", f"data.path={path}", *words)
+        assert message in refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *given)
+    (tmp_path / "mine").mkdir()
+    with read_only(tmp_path / "mine"):
+        given = ("engine=ray", f"data.path={files}")
+        text = refused(capsys, folder / "c.ckpt", tmp_path / "mine" / "f.csv", *given)
+        assert "mine/f.csv: " in text and "cannot be written: Permission denied" in text
+    assert "is no Parquet file of many series" in refused(capsys, best, tmp_path / "f.csv", "engine=ray")
+    assert not [*tmp_path.glob("*f.csv*")]

@@ -1,11 +1,13 @@
-"""The forecast of a file as `forecast predict` makes it: in pieces that a killed command leaves, and in parts."""
+"""The forecast of a file as `forecast predict` makes it: in one process, as one of n shards, or a file a Ray task."""
 
+import glob
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -19,29 +21,25 @@ from forecast.apps.common.continuation import (
     report_left_out,
 )
 from forecast.apps.common.future import future_source
-from forecast.apps.common.inputs import trained_source
-from forecast.checkpoint.load import Checkpoint
+from forecast.apps.common.inputs import find_device, trained_source
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.settings import PredictSettings
+from forecast.data.assembling.rows import checksum_of
 from forecast.data.catalog import file_md5
-from forecast.data.forecast_files import (
-    ForecastPart,
-    beside,
-    is_unchanged,
-    join,
-    read_part,
-    write_rows,
-)
+from forecast.data.forecast_files import ForecastPart, beside, check_parts, write_joined, write_rows
+from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.sources import CsvSource, Source
-from forecast.data.writing import CSV, FarSeries, ForecastTable, all_far
+from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, Continuation, split_ends
-from forecast.files import remove_unfinished, together
+from forecast.files import together
+from forecast.text.overrides import typed
 from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
 
-PIECE = 320 * BATCH  # series of a file that a killed command finds finished when it is run again
-Pieces = list[tuple[Path, ForecastPart]]
+REPORTED = 320 * BATCH  # series between two lines of how far a forecast is
+SPLIT = "engine=ray forecasts a folder of Parquet files that each hold whole series, data.path=FOLDER; write one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,69 +51,139 @@ class Scoring:
     run: Mapping[str, object]
     shard: tuple[int, int]
 
-    def pieces(self, output: Path) -> Pieces:
-        """Its forecasts in files of some series each, of which those that a killed command has left are used."""
+    def write(self, output: Path, picture: Path | None) -> ForecastPart:
+        """Writes its rows and the JSON beside them, and the picture: all, or nothing."""
         first, stop = series_of(self.shard, len(self.ends.series))
-        pieces = []
-        for start in range(first, stop, PIECE) or [first]:
-            end = min(stop, start + PIECE)
-            path = pieces_of(output) / f"{start:010}-{end:010}{output.suffix}"
-            pieces.append((path, self.piece(path, start, end)))
-            if stop - first > PIECE:
-                log.info("%d of %d series", end - first, stop - first)
-        return pieces
-
-    def joined(self, output: Path, picture: Path | None, pieces: Pieces) -> ForecastPart:
-        """Writes the rows of all pieces, and the picture, and removes the pieces."""
-        first, stop = series_of(self.shard, len(self.ends.series))
-        borders = [first, *(part.stop for _, part in pieces)]
-        assert borders[-1] == stop and [part.first for _, part in pieces] == borders[:-1], "each series once"
-        with together(output.parent) as place:
+        with written_or_refused(output), together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
-            join(rows, output.suffix, pieces)
-            far = all_far(part.far for _, part in pieces)
-            part = self._part(rows, first, stop, head=pieces[0][1].head, far=far)
+            far = write_rows(rows, output.suffix, self.table, self._blocks(first, stop))
+            head = len(self.table.header_text().encode()) if output.suffix == CSV else 0
+            part = ForecastPart(
+                run={**self.run},
+                shard=self.shard,
+                first=first,
+                stop=stop,
+                rows=(stop - first) * self.ends.pred_len,
+                head=head,
+                far=far,
+                md5=file_md5(rows),
+            )
             sheet.write_text(part.text(), encoding="utf-8")
             if picture is not None:
                 draw_ends(place(picture.name), self.ends, self.table)
-        for path, _ in pieces:
-            for gone in (path, beside(path)):
-                gone.unlink(missing_ok=True)
-                remove_unfinished(gone)
-        with suppress(OSError):  # of another command, or of a stranger
-            pieces_of(output).rmdir()
         return part
 
-    def piece(self, path: Path, first: int, stop: int) -> ForecastPart:
-        """The forecasts of some series in a file of their own: there already, or written now."""
-        there = read_part(path)
-        ours = there is not None and (there.run, there.first, there.stop) == (self.run, first, stop)
-        if there is not None and ours and is_unchanged(path, there):
-            return there
-        path.parent.mkdir(exist_ok=True)
-        try:
-            with together(path.parent) as place:
-                rows = place(path.name)
-                far = write_rows(rows, path.suffix, self.table, self.ends.blocks(first, stop))
-                head = len(self.table.header_text().encode()) if path.suffix == CSV else 0
-                part = self._part(rows, first, stop, head=head, far=far)
-                place(beside(path).name).write_text(part.text(), encoding="utf-8")
-        finally:
-            with suppress(OSError):  # where anything is in it
-                path.parent.rmdir()
-        return part
+    def _blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
+        done = 0
+        for some in self.ends.blocks(first, stop):
+            yield some
+            done += len(some.series)
+            if done % REPORTED < len(some.series) and stop - first > REPORTED:
+                log.info("%d of %d series", done, stop - first)
 
-    def _part(self, written: Path, first: int, stop: int, *, head: int, far: FarSeries) -> ForecastPart:
-        return ForecastPart(
-            run={**self.run},
-            shard=self.shard,
-            first=first,
-            stop=stop,
-            rows=(stop - first) * self.ends.pred_len,
-            head=head,
-            far=far,
-            md5=file_md5(written),
+
+def with_pattern(settings: PredictSettings) -> PredictSettings:
+    """The same, where data.path is a folder with the pattern of its Parquet files. UserError where it has none."""
+    if settings.shard is not None:
+        raise UserError(
+            f"shard={settings.shard} engine=ray: Ray's tasks forecast all files, and join them. Leave one of both out."
         )
+    path = settings.data.path
+    if path is None or not Path(path).is_dir():
+        return settings
+    if not any(Path(path).glob("*.parquet")):
+        raise UserError(f"data.path={path}: the folder holds no Parquet file. {SPLIT} with forecast split-panel")
+    pattern = str(Path(glob.escape(path)) / "*.parquet")
+    return replace(settings, data=replace(settings.data, path=pattern))
+
+
+def forecast_files(
+    settings: PredictSettings, checkpoint: Checkpoint, output: Path, *, device: torch.device
+) -> ForecastPart:
+    """Has each Parquet file of a panel forecast by a task on a Ray cluster, and joins what they write.
+
+    The bytes are those of one process that reads the same files. UserError where a file is none, where a series lies
+    in two of them, and for what keeps a task from its work.
+    """
+    from forecast.jobs.cluster import Cluster, run_tasks  # here: one process does without
+
+    files = parquet_files(settings, checkpoint)
+    settings = replace(settings, device=device.type)
+    threads, gpus = settings.ray.threads, int(device.type == "cuda")
+    cluster = Cluster(key="ray", address=settings.ray.address, threads=threads, gpus=gpus)
+    with written_or_refused(output):
+        folder = TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent)
+    with folder as name:
+        paths = [Path(name) / f"{number:06}{output.suffix}" for number in range(len(files))]
+        tasks = [(settings, *pair) for pair in zip(files, paths, strict=True)]
+        answers: dict[int, tuple[ForecastPart, list[str]]] = {}
+        for number, ended in run_tasks(cluster, forecast_file, tasks):
+            if ended.error:
+                raise UserError(f"{files[number]}: {ended.error}")
+            answers[number] = ended.value
+            log.info("%d of %d files", len(answers), len(files))
+        ordered = [answers[number] for number in range(len(files))]
+        check_whole_series(files, [ids for _, ids in ordered])
+        parts = check_parts(list(zip(paths, as_shards(ordered), strict=True)))
+        with written_or_refused(output):
+            return write_joined(output, parts)
+
+
+def parquet_files(settings: PredictSettings, checkpoint: Checkpoint) -> list[Path]:
+    """The files of a panel. UserError unless they are Parquet files."""
+    files = files_of(sources(settings, checkpoint)[0])
+    one_series = checkpoint.record.series.id_column is None
+    if wrong := [path for path in files if one_series or columnar_kind(path) != PARQUET]:
+        raise UserError(
+            f"engine=ray: {wrong[0]} is no Parquet file of many series. {SPLIT}: forecast split-panel "
+            f"{typed('ckpt_path', str(checkpoint.path))} {typed('data.path', str(wrong[0]))} --output FOLDER"
+        )
+    return files
+
+
+def forecast_file(settings: PredictSettings, path: Path, output: Path) -> tuple[ForecastPart, list[str]]:
+    """Forecasts the series of one file of a panel, in a worker; what is said of the forecast, and the file's ids."""
+    settings = replace(settings, output=str(output), data=replace(settings.data, path=str(path)))
+    scoring = scoring_of(settings, load_checkpoint(settings.ckpt_path), device=find_device(settings.device))
+    return scoring.write(output, None), [str(name) for name in scoring.ends.frame.ids]
+
+
+def check_whole_series(files: Sequence[Path], ids: Sequence[Sequence[str]]) -> None:
+    """UserError where two files hold rows of one series."""
+    owners: dict[str, Path] = {}
+    for path, names in zip(files, ids, strict=True):
+        for name in names:
+            if (owner := owners.setdefault(name, path)) is not path:
+                raise UserError(
+                    f"{owner} and {path} both hold rows of the series '{label(name)}'. {SPLIT} with "
+                    "forecast split-panel"
+                )
+
+
+def as_shards(answers: Sequence[tuple[ForecastPart, Sequence[str]]]) -> list[ForecastPart]:
+    """The forecasts of the files of a panel as the shards of one forecast."""
+    runs = [part.run for part, _ in answers]
+    totals: dict[str, object] = {key: sum(run[key] for run in runs) for key in ("series", "left_out", "unseen")}
+    totals["data"] = checksum_of([str(run["data"]) for run in runs])
+    shards, done, read = [], 0, 0  # series that are forecast, and series in the files
+    for number, (part, ids) in enumerate(answers, start=1):
+        first, stop = part.far["first"], done + part.run["series"]
+        far: FarSeries = {"count": part.far["count"], "first": None if first is None else read + first}
+        place = {"shard": (number, len(answers)), "first": done, "stop": stop, "far": far}
+        shards.append(part.model_copy(update={"run": {**part.run, **totals}, **place}))
+        done, read = stop, read + len(ids)
+    return shards
+
+
+def report_files(part: ForecastPart) -> None:
+    """Warns of series that are too short, unseen or of another size than in training; the workers log elsewhere."""
+    for count, what in (
+        (part.run["left_out"], "have fewer rows than the model reads and are left out"),
+        (part.run["unseen"], "were not in the training"),
+        (part.far["count"], "end with rows of another size than their train rows"),
+    ):
+        if count:
+            log.warning("%d series %s.", count, what)
 
 
 def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
@@ -151,13 +219,8 @@ def sources(settings: PredictSettings, checkpoint: Checkpoint) -> tuple[Source, 
     return history, future_source(checkpoint, source, settings.future, reading)
 
 
-def scoring_of(
-    settings: PredictSettings, checkpoint: Checkpoint, *, device: torch.device, worker: bool = False
-) -> Scoring:
-    """Model, series and table of a command; series that are unseen, refused, too short or made up are said.
-
-    worker: whether it is one of several that read the same series, of which none looks for made-up rows.
-    """
+def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: torch.device) -> Scoring:
+    """Model, series and table of a command; series that are unseen, refused, too short or made up are said."""
     (source, future), reading = sources(settings, checkpoint), settings.data.reading()
     ends = continuation(
         checkpoint,
@@ -170,7 +233,7 @@ def scoring_of(
     )
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     shard = shard_of(settings.shard)
-    short = report_left_out(ends, (0, 0) if worker else series_of(shard, len(ends.series)))
+    short = report_left_out(ends, series_of(shard, len(ends.series)))
     table = forecast_table(checkpoint, source, ends.frame, ends.levels, safe=settings.output_safe)
     run = {
         "checkpoint": file_md5(checkpoint.path),
@@ -189,11 +252,6 @@ def scoring_of(
         "ending": Path(settings.output).suffix,
     }
     return Scoring(ends=ends, table=table, run=run, shard=shard)
-
-
-def pieces_of(output: Path) -> Path:
-    """The folder of the pieces of a forecast that is not whole yet."""
-    return output.with_name(f"{output.name}.parts")
 
 
 def device_name(device: torch.device) -> str:
@@ -222,26 +280,19 @@ def shard_of(text: str | None) -> tuple[int, int]:
 
 
 def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
-    """The first and the end of the series of a part: each series has the same beside it in its batch."""
-    return part_of(shard, series, whole=BATCH)
-
-
-def part_of(shard: tuple[int, int], size: int, *, whole: int) -> tuple[int, int]:
-    """The first and the end of what the i-th of n parts has of `size`: multiples of `whole`, but for the last end."""
-    wholes = -(-size // whole)
-    first, stop = (wholes * number // shard[1] * whole for number in (shard[0] - 1, shard[0]))
-    return min(first, size), min(stop, size)
+    """The first and the end of the series of a part: whole batches, so that each series has the same beside it."""
+    batches = -(-series // BATCH)
+    first, stop = (batches * number // shard[1] * BATCH for number in (shard[0] - 1, shard[0]))
+    return min(first, series), min(stop, series)
 
 
 @contextmanager
-def written_or_refused(
-    output: Path | str, *, key: str = "output", other: str = "FOLDER/forecast.csv"
-) -> Iterator[None]:
-    """UserError where a file cannot be written. key: what names the output; other: a value for it to advise."""
+def written_or_refused(output: Path) -> Iterator[None]:
+    """UserError where a forecast cannot be written."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"{key}={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
-            f"place: {key}={other}"
+            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
+            "place: output=FOLDER/forecast.csv"
         ) from error

@@ -1,1 +1,0 @@
-"""Parts of an evaluation or a forecast that workers of a cluster make."""
