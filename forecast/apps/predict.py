@@ -15,7 +15,6 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
 from forecast.data.writing import ENDINGS
-from forecast.errors import UserError
 from forecast.evaluation.predict import FEW_ROWS
 from forecast.report.verdict import verdict
 from forecast.run_folder import read_run, run_of
@@ -74,19 +73,13 @@ def predict(cfg: DictConfig) -> Answer:
 
 
 def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list[Path]) -> None:
-    """UserError where an output is an input or somebody else's, and where the history is a part of a forecast."""
+    """UserError where an output is an input or somebody else's."""
     shard, key = shard_of(settings.shard), f"output={settings.output}"
     source, future = sources(settings, checkpoint)
     inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
     inputs += [("the history itself (data.path)", path) for path in files_of(source)]
     inputs += [(FUTURE, path) for path in (files_of(future) if future else ())]
     keep_inputs(outputs, inputs, key=key)
-    for path in files_of(source):
-        if (part := read_part(path)) is not None and not part.whole:
-            raise UserError(
-                f"{path} is part {part.shard[0]} of {part.shard[1]} of a forecast, and no history to forecast from. "
-                "Name the history itself: data.path=FILE"
-            )
     before = read_part(outputs[0])
     ours = settings.overwrite or (before is not None and before.shard == shard)
     like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"

@@ -27,10 +27,8 @@ _locks: dict[Path, FileLock | None] = {}
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 
 
-def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=FOLDER") -> None:
+def hold(folder: Path) -> None:
     """Keeps all other processes out of a run folder, until `release` or the end of this process, however it ends.
-
-    elsewhere: what a process that is kept out is advised to do.
 
     A second call by the same process does nothing. Raises FolderHeld where another one has it. The lock is the
     operating system's (flock, in FOLDER/.lock), which a killed process loses with its life. On a network file system it
@@ -47,15 +45,16 @@ def hold(folder: Path, *, elsewhere: str = "train elsewhere with hydra.run.dir=F
     except Timeout:
         raise FolderHeld(
             f"{folder} is in use: {holder(path) or 'another process'} is at work there; wait for its end, stop it, or "
-            f"{elsewhere}"
+            "train elsewhere with hydra.run.dir=FOLDER"
         ) from None
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
         _locks[path] = None
         log.warning(
-            "%s is on a file system without locks: see that nothing else is at work there, or %s",
-            *(folder, elsewhere),
+            "%s is on a file system without locks: see that nothing else is at work there, or train elsewhere with "
+            "hydra.run.dir=FOLDER",
+            folder,
         )
         return
     _locks[path] = lock

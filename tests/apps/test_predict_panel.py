@@ -340,25 +340,10 @@ def test_merge_answers_in_json_what_it_has_joined(folder, tmp_path, capsys, smal
     }  # fmt: skip
 
 
-SHARDS = {
-    "0/3": "shard=0/3: it must say which part of how many, the first being 1. Say one of shard=1/3 to shard=3/3",
-    "4/3": "Say one of shard=1/3 to shard=3/3",
-    "1-3": "shard=1-3: it must say which part of how many",
-    "1/0": "shard=1/0: it must say which part of how many",
-    "a/b": "shard=a/b: it must say",
-    "1/2/3": "shard=1/2/3: a part is not divided again. Make more parts, as shard=1/6",
-}
-
-
-@pytest.mark.parametrize("shard", SHARDS)
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "1-3", "1/2/3"])
 def test_a_shard_that_is_none_is_refused(folder, tmp_path, capsys, shard):
-    assert SHARDS[shard] in refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"shard='{shard}'")
-
-
-def test_a_part_of_a_forecast_is_no_history(folder, tmp_path, capsys, small):
-    predict(folder / "c.ckpt", tmp_path / "1.csv", "shard=1/2")
-    text = refused(capsys, folder / "c.ckpt", tmp_path / "2.csv", f"data.path={tmp_path}/1.csv", "shard=1/2")
-    assert "1.csv is part 1 of 2 of a forecast, and no history to forecast from" in text
+    text = refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", f"shard='{shard}'")
+    assert f"shard={shard}: it must say which part of how many, the first being 1. Say one of shard=1/3 to" in text
 
 
 def test_what_is_there_is_replaced_by_a_forecast_of_its_kind_alone(folder, tmp_path, capsys, small):

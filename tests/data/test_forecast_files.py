@@ -164,8 +164,6 @@ REFUSALS = {
     "are both part 1 of 2. Name each part once": lambda one, two: [two[0], two[1], two[0]],
     r"1 of 2 parts is missing: 2 of 2. Make it with forecast predict shard=2/2": lambda one, two: [two[0]],
     r"2 of 3 parts are missing: 1, 3 of 3": lambda one, two: [one[1]],
-    "where the series from 8 on are expected": lambda one, two: [two[0], (two[1][0], replace(two[1][1], first=9))],
-    "holds the series 8 to 31 of 31 in 70 rows": lambda one, two: [two[0], (two[1][0], replace(two[1][1], rows=70))],
     "2-1.csv is not what it was when 2-1.csv.json was written": lambda one, two: [
         (two[0][0], replace(two[0][1], md5="")),
         two[1],
@@ -178,12 +176,3 @@ def test_parts_that_are_not_one_forecast_are_refused(tmp_path, message):
     three, two = divided(tmp_path, ".csv", [8, 16]), divided(tmp_path, ".csv", [8])
     with pytest.raises(UserError, match=message):
         check_parts(REFUSALS[message](three, two))
-
-
-def test_parts_that_end_early_are_refused(tmp_path):
-    pairs = [
-        part_of(tmp_path / "a.csv", table_of(), 0, 8, (1, 2)),
-        part_of(tmp_path / "b.csv", table_of(), 8, 30, (2, 2)),
-    ]
-    with pytest.raises(UserError, match="the parts hold 30 of 31 series"):
-        check_parts(pairs)

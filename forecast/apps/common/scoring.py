@@ -262,21 +262,16 @@ def device_name(device: torch.device) -> str:
 
 
 def shard_of(text: str | None) -> tuple[int, int]:
-    """(i, n): which part of how many, None: all in one. UserError for any other text, and for a part of a part."""
+    """(i, n): which part of how many, None: all in one. UserError for any other text."""
     if text is None:
         return 1, 1
-    numbers = [int(number) for number in re.findall(r"\d+", text)] if re.fullmatch(r"\d{1,9}(/\d{1,9})+", text) else []
-    if len(numbers) > 2:
+    number, _, of = text.partition("/")
+    if not re.fullmatch(r"\d{1,9}/\d{1,9}", text) or not 1 <= int(number) <= int(of):
         raise UserError(
-            f"shard={text}: a part is not divided again. Make more parts, as shard=1/{np.prod(numbers[1:])}"
+            f"shard={label(text)}: it must say which part of how many, the first being 1. Say one of shard=1/3 to "
+            "shard=3/3, of three parts"
         )
-    if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
-        most = numbers[1] if len(numbers) == 2 and numbers[1] else 3
-        raise UserError(
-            f"shard={label(text)}: it must say which part of how many, the first being 1. Say one of shard=1/{most} to "
-            f"shard={most}/{most}"
-        )
-    return numbers[0], numbers[1]
+    return int(number), int(of)
 
 
 def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
