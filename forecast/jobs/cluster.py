@@ -63,9 +63,8 @@ def run_tasks(
             socket.create_connection((host, int(port)), timeout=REACHED).close()
         ray.init(address=address, log_to_driver=False, configure_logging=False, **fewer)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
-        reason = label(next(iter(str(error).strip().splitlines()), "no reason is given")).rstrip(".")
         raise UserError(
-            f"{key}.address={label(address)}: no cluster can be used there: {reason}. Start one with "
+            f"{key}.address={label(address)}: no cluster can be used there: {first_line(error)}. Start one with "
             f"ray start --head, or say {key}.address=local"
         ) from error
     try:
@@ -114,6 +113,10 @@ def answer(ray: Any, ended: object) -> Ended:
     except ray.exceptions.RayTaskError:
         raise
     except ray.exceptions.RayError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return Ended(error=f"{RETRIES + 1} workers died at it: {label(lines[0]) if lines else 'no reason is given'}")
+        return Ended(error=f"{RETRIES + 1} workers died at it, the last one so: {first_line(error)}")
     return value
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Ray or of the system says, in one line."""
+    return label((str(error).strip().splitlines() or [type(error).__name__])[0]).rstrip(".")

@@ -15,6 +15,8 @@ from apps.test_predict_panel import WINDOW, long_table
 from checkpoints import write_untrained
 from program import ONE_COLUMN
 
+from forecast.jobs.cluster import Cluster, run_tasks
+
 pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
 pytestmark = pytest.mark.slow
 LIMIT = 200  # seconds
@@ -161,3 +163,9 @@ def test_a_killed_workers_job_is_run_once_more_and_a_killed_sweep_runs_the_rest(
     assert [*states(tmp_path).values()] == ["finished"] * 3
     assert [(run / "train.log").read_text().count("Speed: ") for run in runs(tmp_path)] == [1] * 3
     assert done.items() <= {run: (run / "metrics.json").stat().st_mtime_ns for run in runs(tmp_path)}.items()
+
+
+def test_a_task_at_which_three_workers_die_is_given_up():
+    cluster = Cluster(key="ray", address="local", threads=1)
+    ((number, ended),) = run_tasks(cluster, os._exit, [(1,)])
+    assert number == 0 and ended.error.startswith("3 workers died at it, the last one so: The worker died unexpectedly")
