@@ -48,7 +48,7 @@ def part_of(path, table, first, stop, shard, **changes):
     head = len(table.header_text().encode()) if path.suffix == ".csv" else 0
     series = {"first": first, "stop": stop, "rows": rows}
     said = ForecastPart(run=RUN, shard=shard, **series, head=head, far=far, md5=parts.file_md5(path))
-    said = replace(said, **changes)
+    said = said.model_copy(update=changes)
     beside(path).write_text(said.text())
     return path, said
 
@@ -141,7 +141,7 @@ def test_what_is_said_of_a_part_is_read_back_and_a_changed_file_is_seen(tmp_path
 
 
 def other_run(pair):
-    return pair[0], replace(pair[1], run={**RUN, "checkpoint": "c2"})
+    return pair[0], pair[1].model_copy(update={"run": {**RUN, "checkpoint": "c2"}})
 
 
 REFUSALS = {
@@ -151,21 +151,21 @@ REFUSALS = {
     ],
     "threads is 4, there 1. Make it anew with as many threads: OMP_NUM_THREADS=1 forecast predict": lambda one, two: [
         two[0],
-        (two[1][0], replace(two[1][1], run={**RUN, "threads": 4})),
+        (two[1][0], two[1][1].model_copy(update={"run": {**RUN, "threads": 4}})),
     ],
     "is part 1 of 3, and .* is one of 2. Name parts of one division: shard=1/2 to shard=2/2": lambda one, two: [
         two[0],
         one[0],
     ],
     "1-1.csv holds all series already, and needs no merging": lambda one, two: [
-        (one[0][0].with_name("1-1.csv"), replace(two[0][1], shard=(1, 1), stop=31)),
+        (one[0][0].with_name("1-1.csv"), two[0][1].model_copy(update={"shard": (1, 1), "stop": 31})),
         two[1],
     ],
     "are both part 1 of 2. Name each part once": lambda one, two: [two[0], two[1], two[0]],
     r"1 of 2 parts is missing: 2 of 2. Make it with forecast predict shard=2/2": lambda one, two: [two[0]],
     r"2 of 3 parts are missing: 1, 3 of 3": lambda one, two: [one[1]],
     "2-1.csv is not what it was when 2-1.csv.json was written": lambda one, two: [
-        (two[0][0], replace(two[0][1], md5="")),
+        (two[0][0], two[0][1].model_copy(update={"md5": ""})),
         two[1],
     ],
 }
