@@ -44,7 +44,7 @@ def homes(tmp_path_factory):
             write(home, kind, f"{name}.csv", *rows)
         for run, words in RUNS.items():
             call("train", *trained(home, keys), *words.split(), f"hydra.run.dir={home}/{run}")
-    call("split-panel", folders["many"] / "run/checkpoints/best.ckpt", "--output", folders["many"] / "SPLIT")
+    call("split-table", folders["many"] / "run/checkpoints/best.ckpt", "--output", folders["many"] / "SPLIT")
     return folders
 
 

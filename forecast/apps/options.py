@@ -153,7 +153,7 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output-safe", action="store_true", help=safe)
 
 
-def split_panel(parser: argparse.ArgumentParser) -> None:
+def split_table(parser: argparse.ArgumentParser) -> None:
     """A checkpoint, a panel, and the folder to write."""
     parser.epilog = "`forecast predict engine=ray data.path=DIR` forecasts the folder, with a Ray task for each file."
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
@@ -173,7 +173,7 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "inspect-checkpoint": inspect_checkpoint,
     "merge": merge,
     "report": report,
-    "split-panel": split_panel,
+    "split-table": split_table,
 }
 
 

@@ -113,14 +113,12 @@ def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) ->
                     shutil.copyfileobj(rows, file, 1 << 20)
         else:
             try:
-                paths = [path for path, _ in parts]
-                schema = pq.read_schema(paths[0])
-                write_groups(file, schema, tables_of(paths, schema))
+                schema = pq.read_schema(parts[0][0])
+                write_groups(file, schema, tables_of([path for path, _ in parts], schema))
             except pa.ArrowException as error:
-                reason = label((str(error).splitlines() or [""])[0])
-                named = listed(str(path) for path, _ in parts)
                 raise UserError(
-                    f"{named}: not all are Parquet files of one forecast: {reason}. Make them anew."
+                    f"{listed(str(path) for path, _ in parts)}: not all are Parquet files of one forecast: "
+                    f"{label(str(error).partition(chr(10))[0])}. Make them anew."
                 ) from error
 
 
@@ -139,10 +137,17 @@ def write_joined(output: Path, parts: Sequence[tuple[Path, ForecastPart]]) -> Fo
     with together(output.parent) as place:
         sheet, rows = place(beside(output).name), place(output.name)
         join(rows, output.suffix, parts)
-        run, head = parts[0][1].run, parts[0][1].head
-        of_series = {"first": 0, "stop": run["series"], "rows": sum(part.rows for _, part in parts)}
-        far = all_far(part.far for _, part in parts)
-        whole = ForecastPart(run=run, shard=(1, 1), **of_series, head=head, far=far, md5=file_md5(rows))
+        run = parts[0][1].run
+        whole = ForecastPart(
+            run=run,
+            shard=(1, 1),
+            first=0,
+            stop=run["series"],
+            rows=sum(part.rows for _, part in parts),
+            head=parts[0][1].head,
+            far=all_far(part.far for _, part in parts),
+            md5=file_md5(rows),
+        )
         sheet.write_text(whole.text(), encoding="utf-8")
     return whole
 
@@ -151,11 +156,6 @@ def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, 
     """The parts of a forecast in its order; UserError unless they are all, each once, of one run."""
     first, first_part = parts[0]
     number = first_part.shard[1]
-    for path, part in parts:
-        if part.shard == (1, 1) and len(parts) > 1:
-            raise UserError(
-                f"{path} holds all series already, and needs no merging. Name the parts of one division alone."
-            )
     for path, part in parts[1:]:
         for key in {**first_part.run, **part.run}:
             expected, actual = first_part.run.get(key), part.run.get(key)
@@ -185,9 +185,9 @@ def _each_once(parts: Sequence[tuple[Path, ForecastPart]], number: int) -> list[
         by_shard[i] = path
     missing = [str(i) for i in range(1, number + 1) if i not in by_shard]
     if missing:
-        which = f"{', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''} of {number}"
         raise UserError(
-            f"{len(missing)} of {number} parts {'is' if len(missing) == 1 else 'are'} missing: {which}. Make it with "
+            f"{len(missing)} of {number} parts {'is' if len(missing) == 1 else 'are'} missing: "
+            f"{', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''} of {number}. Make it with "
             f"forecast predict shard={missing[0]}/{number}, and name all parts."
         )
     ordered = sorted(parts, key=lambda pair: pair[1].shard[0])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from forecast.config.trust import trusted, trusting
 from forecast.errors import UserError
@@ -33,7 +33,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class WorkerSetting:
     """What a worker takes over from the command: its folder, its variables, its trusted modules."""
 
     folder: str
@@ -55,7 +55,7 @@ def run_tasks(
             f"{key}.address={label(address)}: the package ray is not installed. Install it: {install('ray')}"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of one's own has its own settings
-    ray: Any = import_module("ray")
+    ray = import_module("ray")
     fewer = {"include_dashboard": False} if address == "local" else {}
     host, _, port = address.rpartition(":")
     try:
@@ -68,10 +68,10 @@ def run_tasks(
             f"ray start --head, or say {key}.address=local"
         ) from error
     try:
-        check_room(ray.nodes(), cluster)
+        check_room(ray, cluster)
         variables = {name: text for name, text in os.environ.items() if name.startswith("FORECAST_")}
         variables["OMP_NUM_THREADS"] = str(cluster.threads)
-        setting = Setting(folder=str(Path.cwd()), variables=variables, trust=trusted(), threads=cluster.threads)
+        setting = WorkerSetting(folder=str(Path.cwd()), variables=variables, trust=trusted(), threads=cluster.threads)
         task = ray.remote(num_cpus=cluster.threads, num_gpus=cluster.gpus, max_retries=RETRIES)(run_in_worker)
         numbers = {task.remote(setting, function, *words): number for number, words in enumerate(arguments)}
         while numbers:
@@ -81,7 +81,7 @@ def run_tasks(
         ray.shutdown()
 
 
-def run_in_worker(setting: Setting, function: Callable[..., object], *arguments: object) -> Ended:
+def run_in_worker(setting: WorkerSetting, function: Callable[..., object], *arguments: object) -> Ended:
     """Runs a task in this process, made like the command's."""
     import torch  # the command line of a sweep waits for no torch
 
@@ -95,10 +95,10 @@ def run_in_worker(setting: Setting, function: Callable[..., object], *arguments:
         return Ended(error=str(error))
 
 
-def check_room(nodes: Sequence[Mapping[str, Any]], cluster: Cluster) -> None:
+def check_room(ray: ModuleType, cluster: Cluster) -> None:
     """UserError where no machine has what a task takes: Ray would wait for one without a word."""
     for name, resource, wanted in (("threads", "CPU", cluster.threads), ("gpus", "GPU", cluster.gpus)):
-        most = max(node["Resources"].get(resource, 0) for node in nodes)
+        most = max(node["Resources"].get(resource, 0) for node in ray.nodes())
         if most < wanted:
             raise UserError(
                 f"{cluster.key}.{name}={wanted}: no machine of the cluster has so many, the largest has {most:g}. "
@@ -106,7 +106,7 @@ def check_room(nodes: Sequence[Mapping[str, Any]], cluster: Cluster) -> None:
             )
 
 
-def answer(ray: Any, ended: object) -> Ended:
+def answer(ray: ModuleType, ended: object) -> Ended:
     """What a task has returned; an error where its workers died. A bug of ours is raised."""
     try:
         value: Ended = ray.get(ended)

@@ -60,7 +60,7 @@ def folder(tmp_path_factory):
     late = table.groupby("shop").cumcount(ascending=False) < 22
     table["sold"] = table["sold"].where(~(table["shop"].isin(["s400", "s900"]) & late), 1e6)
     table.to_parquet(folder / "p.parquet")
-    ended(started(folder, "split-panel", "c.ckpt", "data.path=p.parquet", "--output", "files", "--files", "10"))
+    ended(started(folder, "split-table", "c.ckpt", "data.path=p.parquet", "--output", "files", "--files", "10"))
     ended(started(folder, "predict", "ckpt_path=c.ckpt", "data.path='files/*.parquet'", "output=whole.parquet"))
     return folder
 
@@ -110,7 +110,7 @@ def test_what_keeps_a_task_from_its_work_is_said_in_one_sentence(folder, tmp_pat
     table[:3980].to_parquet(torn / "a.parquet")  # in the middle of a series
     table[3980:9000].to_parquet(torn / "b.parquet")
     for words, path, message in (
-        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. .* with forecast split-panel"),
+        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. .* with forecast split-table"),
         (("ray.threads=512",), "files", r"ray\.threads=512: no machine of the cluster has so many, the largest has"),
         (("ray.address=127.0.0.1:9",), "files", "ray.address=127.0.0.1:9: no cluster can be used there: .* refused"),
     ):

@@ -157,10 +157,6 @@ REFUSALS = {
         two[0],
         one[0],
     ],
-    "1-1.csv holds all series already, and needs no merging": lambda one, two: [
-        (one[0][0].with_name("1-1.csv"), two[0][1].model_copy(update={"shard": (1, 1), "stop": 31})),
-        two[1],
-    ],
     "are both part 1 of 2. Name each part once": lambda one, two: [two[0], two[1], two[0]],
     r"1 of 2 parts is missing: 2 of 2. Make it with forecast predict shard=2/2": lambda one, two: [two[0]],
     r"2 of 3 parts are missing: 1, 3 of 3": lambda one, two: [one[1]],

@@ -92,7 +92,7 @@ def with_pattern(settings: PredictSettings) -> PredictSettings:
     if path is None or not Path(path).is_dir():
         return settings
     if not any(Path(path).glob("*.parquet")):
-        raise UserError(f"data.path={path}: the folder holds no Parquet file. {SPLIT} with forecast split-panel")
+        raise UserError(f"data.path={path}: the folder holds no Parquet file. {SPLIT} with forecast split-table")
     pattern = str(Path(glob.escape(path)) / "*.parquet")
     return replace(settings, data=replace(settings.data, path=pattern))
 
@@ -135,7 +135,7 @@ def parquet_files(settings: PredictSettings, checkpoint: Checkpoint) -> list[Pat
     one_series = checkpoint.record.series.id_column is None
     if wrong := [path for path in files if one_series or columnar_kind(path) != PARQUET]:
         raise UserError(
-            f"engine=ray: {wrong[0]} is no Parquet file of many series. {SPLIT}: forecast split-panel "
+            f"engine=ray: {wrong[0]} is no Parquet file of many series. {SPLIT}: forecast split-table "
             f"{typed('ckpt_path', str(checkpoint.path))} {typed('data.path', str(wrong[0]))} --output FOLDER"
         )
     return files
@@ -156,7 +156,7 @@ def check_whole_series(files: Sequence[Path], ids: Sequence[Sequence[str]]) -> N
             if (owner := owners.setdefault(name, path)) is not path:
                 raise UserError(
                     f"{owner} and {path} both hold rows of the series '{label(name)}'. {SPLIT} with "
-                    "forecast split-panel"
+                    "forecast split-table"
                 )
 
 
@@ -177,13 +177,13 @@ def as_shards(answers: Sequence[tuple[ForecastPart, Sequence[str]]]) -> list[For
 
 def report_files(part: ForecastPart) -> None:
     """Warns of series that are too short, unseen or of another size than in training; the workers log elsewhere."""
-    for count, what in (
+    for count, reason in (
         (part.run["left_out"], "have fewer rows than the model reads and are left out"),
         (part.run["unseen"], "were not in the training"),
         (part.far["count"], "end with rows of another size than their train rows"),
     ):
         if count:
-            log.warning("%d series %s.", count, what)
+            log.warning("%d series %s.", count, reason)
 
 
 def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:

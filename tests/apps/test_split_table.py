@@ -1,4 +1,4 @@
-"""forecast split-panel: a panel as Parquet files of whole series, which are forecast as the panel is."""
+"""forecast split-table: a panel as Parquet files of whole series, which are forecast as the panel is."""
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ def numbered(folder):
 @pytest.mark.parametrize(("made", "name"), [(german, "p.csv"), (numbered, "p.parquet")])
 def test_the_files_are_forecast_to_the_bytes_of_the_panel(tmp_path, capsys, made, name):
     write_untrained(tmp_path / "c.ckpt", *WINDOW, *KEYS, f"data.path={tmp_path}/{name}", *made(tmp_path))
-    call("split-panel", tmp_path / "c.ckpt", "--output", tmp_path / "files", "--files", "2")
+    call("split-table", tmp_path / "c.ckpt", "--output", tmp_path / "files", "--files", "2")
     names = [f"{tmp_path}/files/00000{number}.parquet" for number in range(2)]
     assert sorted(map(str, (tmp_path / "files").iterdir())) == names
     said = capsys.readouterr().out
@@ -68,7 +68,7 @@ def test_what_is_no_long_table_or_has_no_place_is_refused_in_one_sentence(tmp_pa
         ((checkpoint, "--output", tmp_path / "full"), "full: the folder is not empty. Choose a new one"),
         ((checkpoint, "data.colour=red", "--output", tmp_path / "files"), "this command does not take it"),
     ):
-        assert message in refusal(capsys, "split-panel", *given)
+        assert message in refusal(capsys, "split-table", *given)
     with read_only(tmp_path / "mine"):
-        text = refusal(capsys, "split-panel", checkpoint, "--output", tmp_path / "mine")
+        text = refusal(capsys, "split-table", checkpoint, "--output", tmp_path / "mine")
     assert "000000.parquet cannot be written: Permission denied" in text and not [*(tmp_path / "mine").iterdir()]

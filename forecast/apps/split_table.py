@@ -1,4 +1,4 @@
-"""What `forecast split-panel` does: the panel that a checkpoint reads, as Parquet files that each hold whole series."""
+"""What `forecast split-table` does: the panel that a checkpoint reads, as Parquet files that each hold whole series."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -64,10 +64,10 @@ def panel_of(checkpoint: Checkpoint, settings: Mapping[str, object]) -> tuple[Fo
     trained = trained_source(checkpoint, root=root)
     source = history_source(checkpoint, trained, path, reading)
     if not isinstance(source, CsvSource) or source.panel_form != "long" or source.static_path is not None:
-        what = "a file of facts" if getattr(source, "static_path", None) else "no column of ids"
+        lack = "a file of facts" if getattr(source, "static_path", None) else "no column of ids"
         raise UserError(
-            f"{checkpoint.path}: split-panel takes a table with a row for each series and time, and the model reads "
-            f"one with {what}. Share the series out without it: forecast predict shard=i/n"
+            f"{checkpoint.path}: split-table takes a table with a row for each series and time, and the model reads "
+            f"one with {lack}. Share the series out without it: forecast predict shard=i/n"
         )
     frame = rows_of(checkpoint, trained, path, reading)
     if checkpoint.holidays is not None:  # which the reader adds
