@@ -4,6 +4,7 @@ Ray starts the workers, gives each one task at a time, and repeats a task whose 
 """
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,10 +59,12 @@ def run_tasks(
     ray = import_module("ray")
     fewer = {"include_dashboard": False} if address == "local" else {}
     host, _, port = address.rpartition(":")
+    stop = signal.getsignal(signal.SIGTERM)
     try:
         if port.isdecimal():  # Ray itself would try for minutes
             socket.create_connection((host, int(port)), timeout=REACHED).close()
         ray.init(address=address, log_to_driver=False, configure_logging=False, **fewer)
+        signal.signal(signal.SIGTERM, stop)  # Ray has set one of its own
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise UserError(
             f"{key}.address={label(address)}: no cluster can be used there: {first_line(error)}. Start one with "

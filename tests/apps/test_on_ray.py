@@ -86,6 +86,14 @@ def test_a_task_for_each_file_is_joined_to_the_bytes_of_one_process_though_a_wor
     assert not [*folder.glob(".f.parquet.*")]
 
 
+def test_sigterm_ends_it_with_a_sentence_and_leaves_nothing(folder):
+    process = on_ray(folder, "output=h.parquet")
+    wait_until(lambda: workers(process.pid), process)
+    process.terminate()
+    assert "SIGTERM ended the command." in ended(process, status=143)
+    assert not [*folder.glob("*h.parquet*")]
+
+
 def workers(pid):
     """The processes of the Ray of a command that are at a task."""
     parents, busy = {}, []
