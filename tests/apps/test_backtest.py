@@ -231,3 +231,12 @@ def test_killed_after_the_first_fold_it_goes_on_to_the_same_bytes(refitted, tmp_
     assert not (tmp_path / "backtest.parquet").exists()
     backtested(tmp_path, *words[:-1])  # beside the sweep that is still at work
     assert (tmp_path / "backtest.parquet").read_bytes() == (refitted[0] / "backtest.parquet").read_bytes()
+
+
+def test_of_a_short_file_the_words_that_a_refused_backtest_names_give_one(tmp_path, capsys):
+    of_file = ["data=csv", f"data.path={tmp_path}/own.csv", "model=ridge", "pred_len=7", "logger=none"]
+    series().iloc[:60].rename_axis("date").to_csv(tmp_path / "own.csv")
+    said = refusal(capsys, "backtest", *of_file, f"hydra.run.dir={tmp_path}/run")
+    words = said.partition("For these rows: ")[2].rstrip(".\n").split()
+    table, _ = backtested(tmp_path / "again", *of_file, *words)
+    assert table["fold"].nunique() == int(words[0].partition("=")[2])

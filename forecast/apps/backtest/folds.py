@@ -59,7 +59,11 @@ def check_length(config: RunConfig, split: FoldSplit) -> None:
         warn_of_levels(config, split, cuts.test - cuts.val, frame.lengths)
         return
     needed = f"before the first there must be a window of {seq_len} + {split.horizon} rows to train on, and validation"
-    fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set shorter seq_len and pred_len"
+    fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set a shorter pred_len"
+    shorter = next((n for n in range(seq_len - 1, 0, -1) if split.most_folds(rows, seq_len=n)), 0)
+    if shorter and not most:
+        most = split.most_folds(rows, seq_len=shorter)
+        fix = f"For these rows: backtest.folds={most} seq_len={shorter} label_len={min(config.label_len, shorter)}"
     raise UserError(
         f"backtest.folds={split.folds}: longer than the data: {frame.name} has {rows} rows{of}, the forecasts take "
         f"the last {split.horizon + (split.folds - 1) * split.step}, and {needed}. {fix}."
