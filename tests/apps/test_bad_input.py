@@ -77,11 +77,6 @@ def test_a_broken_file_is_refused_with_file_line_column_value_and_fix(workplace,
     assert written(workplace / "outputs") == []
 
 
-def test_a_pipe_is_refused_and_not_waited_for(workplace, capsys):
-    os.mkfifo(workplace / "own.csv")
-    assert "own.csv is a pipe or a device" in refusal(capsys, "train", *SMALL, "data=csv", "data.path=own.csv")
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_behind_stdout_is_one_sentence(workplace):
     """A process of its own: its stdout is a file, which Python fills at the end."""

@@ -14,7 +14,6 @@ import pytest
 
 from forecast.data.frame import read_frame
 from forecast.data.guessing.check import check_file
-from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -166,13 +165,6 @@ def test_a_truncated_file_is_refused(written, keep):
     path = written(pd.DataFrame({"date": STAMPS, "x": VALUES}))
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(UserError, match=r"my\.\w+ is a \w+ file, and cannot be read: .*Copy it again"):
-        read_frame(path)
-
-
-def test_a_file_that_claims_more_than_a_memory_holds_is_refused_before_it_is_read(written, monkeypatch):
-    path = written(pd.DataFrame({"date": STAMPS, "x": VALUES}))
-    monkeypatch.setattr(unpacked, "LARGEST", 2 * 8 * N - 1)
-    with pytest.raises(UserError, match=f"it claims {N} rows of 2 columns"):
         read_frame(path)
 
 

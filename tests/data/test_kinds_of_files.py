@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from forecast.data.frame import read_frame
-from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -79,14 +78,6 @@ def test_another_encoding_is_said_in_one_line(tmp_path, caplog):
     ]  # fmt: skip
 
 
-def test_the_unpacked_text_is_gone_when_it_has_been_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    read_frame(file_of(tmp_path, "my.csv.gz", KINDS["my.csv.gz"]))
-    refused(file_of(tmp_path, "bad.csv.gz", gzip.compress(b"date,a\n")), "holds a header and no rows")
-    assert list((tmp_path / "temporary").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("content", "match"),
     [
@@ -118,24 +109,6 @@ def test_what_is_damaged_or_no_text_is_refused(tmp_path, content, match):
     refused(file_of(tmp_path, "my.gz", content), match)
 
 
-def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacked, "LARGEST", 3 << 20)
-    bomb = TEXT.encode() + b"\n" * (5 << 20)
-    for name, content in (("bomb.gz", gzip.compress(bomb)), ("bomb.zip", zipped(**{"my.csv": bomb}))):
-        refused(file_of(tmp_path, name, content), rf"{name} holds more than .* of text")
-
-
 def test_a_comma_that_was_asked_for_in_a_tsv_is_the_one_in_its_header(tmp_path):
     path = file_of(tmp_path, "semicolons.tsv", TEXT.replace(",", ";").encode())
     assert read_frame(path, Layout(separator=";")).columns == ("Läufe", "b")
-
-
-@pytest.mark.parametrize("name", ["my.csv", "my.csv.gz", "my.zip"])
-@pytest.mark.parametrize("begins", ["", TEXT])
-def test_a_line_that_would_fill_the_memory_is_refused(name, begins, tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacked, "_BLOCK", 1 << 10)
-    monkeypatch.setattr(unpacked, "LONGEST_LINE", 1 << 16)
-    text = begins.encode() + b"0" * (1 << 17)
-    content = {".csv": text, ".gz": gzip.compress(text), ".zip": zipped(my=text)}["." + name.rpartition(".")[2]]
-    with pytest.raises(UserError, match=r"has a line of more than \d+ MiB: it is no table of rows"):
-        read_frame(file_of(tmp_path, name, content))

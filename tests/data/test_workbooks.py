@@ -155,13 +155,6 @@ def test_a_row_beyond_the_last_of_the_format_is_not_waited_for(tmp_path, monkeyp
     assert len(read_frame(path)) == N - 1
 
 
-def test_parts_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(workbook, "LARGEST_UNPACKED", 3 << 20)
-    path = changed_part(written(tmp_path, Data=ROWS), "xl/styles.xml", lambda xml: xml + b" " * (3 << 20))
-    with pytest.raises(UserError, match=r"my\.xlsx: the parts of this workbook are more than .*Save the sheet as CSV"):
-        read_frame(path)
-
-
 def test_xml_that_grows_by_itself_is_refused(tmp_path):
     path = changed_part(
         written(tmp_path, Data=ROWS),

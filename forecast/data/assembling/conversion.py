@@ -20,7 +20,7 @@ from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.raw_columns import TypedTable
-from forecast.data.reading.unpacked import FileBytes, damaged
+from forecast.data.reading.unpacked import FileContent, damaged
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
@@ -145,7 +145,7 @@ def _tables(path: Path) -> Iterator[TypedTable]:
 
 def _rows(path: Path, table: TypedTable, source: CsvSource, book: Codebook, findings: Findings) -> PanelRows:
     """Some rows of a file. UserError as `csv_rows.rows_of`."""
-    text = CsvText(path, ",", FileBytes(path, 0, "", 0, True, None, table=table))
+    text = CsvText(path, ",", FileContent("", table=table))
     return rows_of(text, table.names, source, book, findings)
 
 

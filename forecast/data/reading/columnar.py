@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from forecast.text.terminal import label
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
-_CELL = 8  # bytes
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _LONGEST = 40  # characters of the name of a type
 UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
@@ -60,10 +58,10 @@ class ColumnarFile:
         self.index = index_columns(self._schema)
         self._places = {name: place for name, place in zip(names, places, strict=True) if name not in self.unread}
 
-    def tables(self, rows: int | None = None, largest: int = sys.maxsize) -> Iterator[TypedTable]:
-        """Its cells, so many rows at a time, None: all; ValueError for more than `largest` bytes of them at a time."""
+    def tables(self, rows: int | None = None) -> Iterator[TypedTable]:
+        """Its cells, so many rows at a time, None: all."""
         first = 2
-        for part in self._parts(rows, largest // _CELL // max(1, len(self._places))):
+        for part in self._parts(rows):
             read, unread = [], dict(self.unread)
             for name, column in zip(self._places, part.columns, strict=True):
                 try:
@@ -74,21 +72,20 @@ class ColumnarFile:
             yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=unread).without_blank_rows()
             first += part.num_rows
 
-    def _parts(self, rows: int | None, most: int) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The columns that can be read, some rows at a time; most: rows that may be at a time."""
+    def _parts(self, rows: int | None) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The columns that can be read, some rows at a time."""
         places = list(self._places.values())
         if self._kind == PARQUET:
             names = {self._schema.names[place] for place in places}
             stored = [place for place, name in enumerate(self._schema.names) if name in names]
             wanted = list(dict.fromkeys(self._schema.names[place] for place in stored))
-            _check_rows(rows or self._stored.metadata.num_rows, most, len(places))
             # One text may stand in a million rows: it is held once.
             texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if has_text(kind)]
             parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
             parts = [parquet.read(wanted)] if rows is None else parquet.iter_batches(rows, columns=wanted)
             places = [stored.index(place) for place in places]
         else:
-            batches = self._batches(most)
+            batches = self._batches()
             parts = (
                 [pa.Table.from_batches(batches, self._schema)]
                 if rows is None
@@ -96,20 +93,12 @@ class ColumnarFile:
             )
         yield from (part.select(places) for part in parts)
 
-    def _batches(self, most: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         """Those of a Feather file."""
-        rows = 0
         for number in range(self._stored.num_record_batches):
             batch = self._stored.get_batch(number)
-            batch.validate(full=True)  # its offsets are those of a stranger
-            rows += batch.num_rows
-            _check_rows(rows, most, len(self._places))
+            batch.validate(full=True)  # offsets of a damaged file would be read beyond its memory
             yield batch
-
-
-def _check_rows(rows: int, most: int, columns: int) -> None:
-    if rows > most:
-        raise ValueError(f"it claims {rows} rows of {columns} columns")
 
 
 def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:

@@ -79,12 +79,11 @@ def quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
 
 def _quick_table(text: CsvText, spec: TableSpec) -> QuickRead:
     """As pandas reads it; ValueError where it cannot, or where a column is empty."""
-    assert text.content is not None
     words = {place: Words(spec.header[place]) for place in [*_places_of_words(text, spec), *spec.named()]}
     coded = {place: words.pop(place) for place in (*spec.named(), *spec.perhaps()) if place in words}
     places = [place for place in spec.candidates if place not in words and place not in coded]
     # Column by column as pandas lays them: sums over the rows round the same, whatever the size of a chunk.
-    values = np.empty((text.content.lines, len(places)), order="F")
+    values = np.empty((text.most_rows, len(places)), order="F")
     stamps: list[pd.DatetimeIndex] = []
     row = 0
     for chunk, times in _quick_chunks(text, spec, places, {*words, *coded}):
@@ -199,7 +198,6 @@ def plain_chunks(
 
     kinds: the type of each, by its place, text where none is named. missing: those in which spellings of nothing count.
     """
-    assert text.content is not None
     width = len(spec.header)
     if len(next(text.rows())[1]) > width:  # pandas would take the first column for an index, in silence
         raise ValueError("surplus cells")
@@ -218,7 +216,7 @@ def plain_chunks(
             skipinitialspace=True,
             keep_default_na=False,
             na_values=dict.fromkeys(missing, sorted(MISSING_SPELLINGS)),  # type: ignore[arg-type]  # named by numbers
-            chunksize=text.content.lines + 1 if DROPS else spec.chunk_rows,
+            chunksize=text.most_rows if DROPS else spec.chunk_rows,
         ) as chunks,
     ):
         yield from chunks

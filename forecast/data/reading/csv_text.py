@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Literal, TextIO
 
 from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
 from forecast.data.reading.raw_columns import BLANKS, TypedTable
-from forecast.data.reading.unpacked import GZIP, LONGEST_LINE, ZIP, FileBytes, unpacked, without_waiting
+from forecast.data.reading.unpacked import GZIP, ZIP, FileContent, unpacked
 from forecast.data.reading.workbook import ABOVE, header_place
 from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.data.values.findings import MAX_QUOTED, Findings, quoted
@@ -25,8 +24,7 @@ from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
-MOST_COLUMNS = 100_000
-_BEGINNING = 1 << 20  # bytes that tell what kind of file it is
+_BEGINNING = 1 << 20  # bytes that titles are looked for in
 _SAMPLE = 100  # lines that separators are tried on
 _NOT_CSV = (  # first bytes, what such a file is, what to do
     (GZIP, "is compressed twice", "Unpack it"),
@@ -50,14 +48,13 @@ class CsvText:
     """A CSV file as lines and cells; pandas reads the numbers, this class finds the words for its errors.
 
     A row number counts the data rows from 0, as the arrays do; a line number counts the lines of the file
-    from 1, as an editor does. They drift apart where a file has blank lines. content: what is read, once it is
-    `verified`; what is written to the file later has no part in it. encoding, errors and quoting are other
-    than usual only where a check reads on in a damaged file.
+    from 1, as an editor does. They drift apart where a file has blank lines. content: what the file held when it was
+    `verified`. encoding, errors and quoting are other than usual only where a check reads on in a damaged file.
     """
 
     path: Path
     separator: str
-    content: FileBytes | None = None
+    content: FileContent | None = None
     encoding: str = "utf-8-sig"
     errors: str = "strict"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
@@ -66,6 +63,12 @@ class CsvText:
     def table(self) -> TypedTable | None:
         """What the file is where it is no text, but knows its cells and numbers."""
         return None if self.content is None else self.content.table
+
+    @property
+    def most_rows(self) -> int:
+        """Data rows that it may have: line ends of any kind, counted."""
+        assert self.content is not None
+        return 1 + self.content.text.count(b"\n") + self.content.text.count(b"\r")
 
     @cached_property
     def above(self) -> int:
@@ -86,12 +89,10 @@ class CsvText:
         """The whole text, without its byte order mark."""
         assert self.content is not None, "only a verified text can be read"
         try:
-            with io.TextIOWrapper(self.content.open(), encoding=self.encoding, errors=self.errors) as file:
+            with io.TextIOWrapper(io.BytesIO(self.content.text), self.encoding, self.errors) as file:
                 yield file
         except UnicodeError as error:
             raise (self._damaged() if self.encoding == "utf-16" else self._not_utf8()) from error
-        except OSError as error:
-            raise self._not_readable(error) from error
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
@@ -129,54 +130,39 @@ class CsvText:
         assert self.content is not None
         if self.table is not None:
             return True
-        quotes, separators = self.content.count(b'"', self.separator.encode())
-        return not quotes and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
-
-    def _beginning(self) -> bytes:
-        """The first bytes; UserError unless this is a file that can be read."""
-        try:
-            mode = self.path.stat().st_mode
-            if stat.S_ISDIR(mode):
-                raise UserError(f"{self.path} is a folder. Name one CSV file inside it.")
-            if not stat.S_ISREG(mode):  # a pipe can be read once only, and may keep its reader waiting for ever
-                raise UserError(f"{self.path} is a pipe or a device. Write its text to a file, and name that.")
-            with open(self.path, "rb", opener=without_waiting) as file:
-                return file.read(_BEGINNING) or b""  # None: nothing yet, where others would wait
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise UserError(f"{self.path} does not exist.{closest_file(self.path)}") from error
-        except OSError as error:
-            raise self._not_readable(error) from error
+        text = self.content.text
+        separators = text.count(self.separator.encode())
+        return b'"' not in text and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
 
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one.
 
         sheet: which one of a workbook to read; SeveralSheets where that must be said.
         """
-        beginning = self._beginning()
         try:
-            content = unpacked(self.path, beginning, sheet, findings)
-            if content.packed is not None:
-                with content.open() as file:
-                    beginning = file.read(_BEGINNING)
+            content = unpacked(self.path, sheet, findings)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UserError(f"{self.path} does not exist.{closest_file(self.path)}") from error
         except OSError as error:
-            raise self._not_readable(error) from error
+            raise UserError(
+                f"{self.path} cannot be read: {error.strerror}. Check the path and its permissions."
+            ) from error
         text = replace(self, content=content)
         if sheet is not None and (text.table is None or text.table.kind != WORKBOOK):
             findings.say(f"data.sheet={hydra_value(sheet)} chooses nothing: this file is no Excel workbook.")
         if text.table is not None:
             return replace(text, separator=",")
-        text.check_lines()
         for first_bytes, kind, fix in _NOT_CSV:
-            if beginning.startswith(first_bytes):
+            if content.text.startswith(first_bytes):
                 raise UserError(f"{self.path} {kind}, not a CSV file. {fix}, and name the new file.")
-        if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in beginning.partition(b"\n")[0]:
+        if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in content.text.partition(b"\n")[0]:
             text = replace(text, separator="\t")
-        if beginning.startswith(_UTF16):
+        if content.text.startswith(_UTF16):
             text = replace(text, encoding="utf-16")
-        elif b"\0" in beginning:
+        else:
             text.check_nul()
-        if text.encoding != "utf-16" and content.utf8:
-            return text
+            if _decodes(content.text):
+                return text
         return text._in_another_encoding(findings)
 
     def _in_another_encoding(self, findings: Findings) -> "CsvText":
@@ -195,9 +181,8 @@ class CsvText:
     def _of_one_byte(self) -> "CsvText":
         """The same as text of one byte a letter. UserError where it is rather UTF-8 that is damaged."""
         assert self.content is not None
-        with self.content.open() as file:
-            if any(_MANY_BYTES.search(line) for line in file):
-                raise self._not_utf8()
+        if _MANY_BYTES.search(self.content.text):
+            raise self._not_utf8()
         return replace(self, encoding="cp1252")
 
     def _damaged(self) -> UserError:
@@ -211,7 +196,6 @@ class CsvText:
         """
         records = self.records()
         number, header = next(records, (0, []))
-        self.check_width(header)
         if not header:
             raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
         if self.table is None and self.above:
@@ -245,45 +229,27 @@ class CsvText:
     def check_nul(self) -> None:
         """Refuses NUL: to pandas a cell ends there."""
         assert self.content is not None
-        if self.content.nul_line is not None and self.encoding != "utf-16":
+        place = self.content.text.find(b"\0")
+        if place >= 0 and self.encoding != "utf-16":
             raise UserError(
-                f"{self.path}: line {self.content.nul_line} holds a NUL byte: the file is damaged, or UTF-16, or no "
-                "text. Save it as a CSV with encoding UTF-8."
+                f"{self.path}: line {self._line(place)} holds a NUL byte: the file is damaged, or UTF-16, or no text. "
+                "Save it as a CSV with encoding UTF-8."
             )
 
-    def check_width(self, header: Sequence[str]) -> None:
-        """Refuses a header of more names than columns are read."""
-        if len(header) > MOST_COLUMNS:
-            raise UserError(
-                f"{self.path}: the first line has {len(header)} cells, and at most {MOST_COLUMNS} columns are read. "
-                "Write many series below one another, a row for each series and time, and name the column that tells "
-                "them apart: data.id_column=NAME"
-            )
-
-    def check_lines(self) -> None:
-        """Refuses a line that would fill the memory: a small packed file can hold one."""
+    def _line(self, place: int) -> int:
+        """The line of a byte."""
         assert self.content is not None
-        if self.content.endless:
-            raise UserError(
-                f"{self.path} has a line of more than {LONGEST_LINE >> 20} MiB: it is no table of rows. Give a file "
-                "with a line for each time."
-            )
+        return 1 + self.content.text.count(b"\n", 0, place)
 
     def _not_utf8(self) -> UserError:
         """The error for a file in another encoding, with the line of its first foreign byte."""
-        place = "a foreign byte"  # should the file have changed meanwhile
         assert self.content is not None
-        with self.content.open() as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    line.decode()
-                except UnicodeDecodeError as error:
-                    place = f"byte 0x{line[error.start]:02x} in line {number}"
-                    break
+        try:
+            self.content.text.decode()
+            place = "a foreign byte"
+        except UnicodeDecodeError as error:
+            place = f"byte 0x{self.content.text[error.start]:02x} in line {self._line(error.start)}"
         return UserError(f"{self.path} is not UTF-8 text: {place}. Save it as a CSV with encoding UTF-8.")
-
-    def _not_readable(self, error: OSError) -> UserError:
-        return UserError(f"{self.path} cannot be read: {error.strerror}. Check the path and its permissions.")
 
     def _no_time_column(self, header: list[str], time_column: str) -> str:
         other = [s for s in SEPARATORS if s in header[0] and s != self.separator]
@@ -297,6 +263,14 @@ class CsvText:
             f": no time column '{time_column}' among the columns {names}.{closest(time_column, header)} Set "
             "data.time_column=NAME (or data.separator if they are not split)."
         )
+
+
+def _decodes(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _told_apart(header: list[str], findings: Findings) -> list[str]:

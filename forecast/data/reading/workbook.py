@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from statistics import median_low
 from typing import IO, Protocol
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from forecast.text.terminal import listed
 
 KIND = "an Excel workbook"
 MEMBER = "xl/workbook.xml"  # what a zip archive holds that is a workbook
-LARGEST_UNPACKED = 1 << 30  # bytes of all its parts
 ABOVE = "The names of the columns stand in line {}; what stands above them is left out."
 _MOST_ROWS = 1 << 20  # of a sheet, by the format
 _SAMPLE = 100  # rows that tell where a table begins
@@ -54,16 +52,10 @@ def sheet_table(file: IO[bytes], sheet: str | None, findings: Findings) -> Typed
     """The cells of a sheet, by its name, or of the only one that holds data.
 
     Dates are ISO 8601; of a formula its last value is taken. SeveralSheets; UserError for no such sheet, none with
-    data, and parts of more than `LARGEST_UNPACKED` bytes. Whatever openpyxl raises for a damaged file.
+    data. Whatever openpyxl raises for a damaged file.
     """
     import openpyxl
 
-    with ZipFile(file) as archive:
-        if sum(part.file_size for part in archive.infolist()) > LARGEST_UNPACKED:
-            raise UserError(
-                f"{findings.path}: the parts of this workbook are more than {LARGEST_UNPACKED >> 30} GiB. Save the "
-                "sheet as CSV, and name that."
-            )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it leaves out
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
