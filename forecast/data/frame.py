@@ -12,8 +12,8 @@ import pandas as pd
 
 from forecast.data.gaps import Repair, Side, check_gaps, fill, rows_since_measured
 from forecast.data.panel import PanelFrame
+from forecast.data.reading.cells import read_table
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.exchanged_days import check_days
 from forecast.data.reading.layout import USUAL, Layout, columns_named

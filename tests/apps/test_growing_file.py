@@ -1,31 +1,23 @@
-"""A file that somebody appends rows to while it is trained on: what is recorded is what was read."""
+"""A file that has grown since it was trained on."""
 
 import hashlib
 import json
-from unittest import mock
 
 import pytest
 from apps.files import LAYOUT, OWN, write_csv
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.reading import csv_columns
 
 
 @pytest.fixture
 def grown(tmp_path):
-    """The run folder of a training whose file gets 40 rows more behind the reading of its header; the content then."""
-    path, table = tmp_path / "own.csv", tmp_path / "longer.csv"
+    """The run folder of a training whose file has got 40 rows more since; its content before."""
+    path = tmp_path / "own.csv"
     write_csv(path)
-    write_csv(table, rows=440)
-    before, read_on = path.read_bytes(), csv_columns._quick_chunks
-
-    def appended(*arguments):
-        path.write_bytes(before + b"".join(table.read_bytes().splitlines(keepends=True)[401:]))
-        return read_on(*arguments)
-
-    with mock.patch.object(csv_columns, "_quick_chunks", appended):
-        call("train", *OWN, *LAYOUT, f"data.path={path}", f"hydra.run.dir={tmp_path}/run")
+    before = path.read_bytes()
+    call("train", *OWN, *LAYOUT, f"data.path={path}", f"hydra.run.dir={tmp_path}/run")
+    write_csv(path, rows=440)
     return tmp_path / "run", before
 
 

@@ -4,42 +4,16 @@ import gzip
 import os
 import zipfile
 
-import numpy as np
 import pandas as pd
 import pytest
 from data.csv_files import assert_listed, hours, refusal, table, write
 
 from forecast.data.frame import read_frame
-from forecast.data.reading import table as reading
 
 TEXT = table(hours(11))
 
 
 # read some rows at a time
-
-
-def test_the_size_of_a_chunk_changes_nothing(tmp_path, monkeypatch):
-    values = np.random.default_rng(0).normal(size=(23, 2)).round(3)
-    stamps = pd.date_range("2016-07-01", periods=23, freq="h")
-    lines = [f"{stamp},{a!r},{b!r}" for stamp, (a, b) in zip(stamps, values.tolist(), strict=True)]
-    path = write(tmp_path, "\n".join(["date,a,b", *lines]))
-    for cells, rows in [(1, 1), (21, 1), (1, 7), (66, 1), (69, 1), (10_000, 1)]:
-        monkeypatch.setattr(reading, "CHUNK_CELLS", cells)
-        monkeypatch.setattr(reading, "CHUNK_ROWS", rows)
-        frame = read_frame(path)
-        assert frame.values.tolist() == values.tolist()
-        assert frame.values.strides == (8, frame.values.strides[1]), "column by column, as sums over the rows need it"
-        assert (frame.timestamps == stamps).all()
-
-
-def test_chunks_of_unlike_timestamps_are_one_series(tmp_path, monkeypatch):
-    """Seconds, nanoseconds and dates: pandas 3 has a resolution for each."""
-    monkeypatch.setattr(reading, "CHUNK_CELLS", 21)
-    monkeypatch.setattr(reading, "CHUNK_ROWS", 1)
-    stamps = pd.date_range("2016-07-01", periods=21, freq="12h")
-    forms = ["%Y-%m-%d %H:%M"] * 7 + ["%Y-%m-%dT%H:%M:%S.000000000"] * 7 + ["%Y/%m/%d %H"] * 7
-    text = table(stamp.strftime(form) for stamp, form in zip(stamps, forms, strict=True))
-    assert (read_frame(write(tmp_path, text)).timestamps == stamps).all()
 
 
 # ways to write a file

@@ -5,7 +5,6 @@ import re
 import pytest
 from data.csv_files import assert_listed, changed, hours, read_frame, refusal, table, write
 
-from forecast.data.reading import table as reading
 from forecast.errors import UserError
 
 HOURS = hours(11)
@@ -159,7 +158,7 @@ def test_a_fault_is_refused_with_its_place_and_a_fix(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_count(tmp_path, monkeypatch, case):
+def test_no_rule_for_gaps_changes_a_fault_and_a_check_lists_it_with_its_count(tmp_path, case):
     text, _, *options = FAULTS[case]
     path, layout = write(tmp_path, text), {"separator": ",", "decimal": ".", "time_column": "date"}
     layout["duplicates"] = "error"  # a check would take their mean
@@ -167,9 +166,6 @@ def test_neither_gaps_nor_chunks_change_a_fault_and_a_check_lists_it_with_its_co
         layout |= changes
     message = refusal(path, gaps="mask", **layout)
     assert_listed(path, message, **layout)
-    monkeypatch.setattr(reading, "CHUNK_CELLS", 6)  # two rows of three columns
-    monkeypatch.setattr(reading, "CHUNK_ROWS", 1)
-    assert message == refusal(path, gaps="mask", **layout)
     assert message == refusal(path, **layout) or "not regular" in message
 
 

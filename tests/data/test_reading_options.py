@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecast.data.frame import read_frame
-from forecast.data.reading.cells import read_cells
-from forecast.data.reading.csv_columns import quick_table, read_table
+from forecast.data.reading.cells import read_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import TableSpec
@@ -320,14 +319,14 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, options, match):
 
 
 def both_ways(path, layout):
-    """(timestamps, bytes of the values) as pandas and as the cells give them."""
-    for read_by in (read_table, lambda text, spec, findings: read_cells(text, spec, findings, unclosed=False)):
-        findings = Findings(str(path), strict=True)
-        text = CsvText(path, ",").verified(findings)
-        spec = TableSpec.of(text.header(layout.time_columns, findings), layout, str(path))
-        assert spec.is_plain
-        table = read_by(text, spec, findings)
-        yield table.columns, table.timestamps.tolist(), table.values.shape, table.values.tobytes("F")
+    """What is read, and said, of a file as pandas reads it, and cell by cell, as where a line is blank."""
+    for text in (path.read_text(), path.read_text() + "\n\n"):
+        path.write_text(text)
+        findings = Findings(str(path), strict=False)
+        csv = CsvText(path, ",").verified(findings)
+        spec = TableSpec.of(csv.header(layout.time_columns, findings), layout, str(path))
+        table = read_table(csv, spec, findings)
+        yield table.columns, table.timestamps.tolist(), table.values.tobytes("F"), list(findings)
 
 
 NUMBERS = st.one_of(
@@ -359,38 +358,8 @@ WORDS = st.sampled_from(["rain", '"fog, thick"', " clear\t", '"a ""b"""', "NA", 
 def test_columns_of_words_are_left_out_alike_by_pandas_and_cell_by_cell(tmp_path_factory, cells, short):
     lines = [",".join(row[:2] if short and row is cells[-1] else row) for row in cells]
     path = write(tmp_path_factory.mktemp("words"), hourly("a,b,c", *lines))
-    layout, read = Layout(gaps="mask"), []
-    for read_by in (read_table, lambda text, spec, findings: read_cells(text, spec, findings, unclosed=False)):
-        findings = Findings(str(path), strict=False)
-        text = CsvText(path, ",").verified(findings)
-        spec = TableSpec.of(text.header(("date",), findings), layout, str(path))
-        table = read_by(text, spec, findings)
-        read.append((table.columns, table.timestamps.tolist(), table.values.tobytes("F"), list(findings)))
-    assert read[0] == read[1]
-
-
-WEATHER = ["rain"] * 130
-
-
-@pytest.mark.parametrize(
-    ("weather", "quick"),
-    [
-        (WEATHER, True),
-        ([*WEATHER, "NA", ""], True),
-        ([*WEATHER, "7"], False),  # a number: the cells say what the column is
-        ([*WEATHER, '"rain\nsnow"'], False),  # no cell goes over the end of its line
-    ],
-)
-def test_pandas_reads_a_file_with_columns_of_words_alone(tmp_path, weather, quick):
-    path = write(tmp_path, hourly("a,weather", *(f"{row / 8},{cell}" for row, cell in enumerate(weather))))
-    text = CsvText(path, ",").verified(findings := Findings(str(path), strict=True))
-    spec = TableSpec.of(text.header(("date",), findings), Layout(gaps="mask"), str(path))
-    read = quick_table(text, spec)
-    assert (read.table is not None) == quick
-    if quick:
-        assert [column.name for column in read.words] == ["weather"]
-        assert read.words[0].cells(range(len(weather))) == weather
-        assert (read.table.columns, read.table.values[:, 0].tolist()) == (("a",), [n / 8 for n in range(len(weather))])
+    quick, by_cells = both_ways(path, Layout(gaps="mask"))
+    assert quick == by_cells
 
 
 @pytest.mark.parametrize(

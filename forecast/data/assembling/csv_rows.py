@@ -1,8 +1,7 @@
-"""The rows of panels that are text: long, and a column a series; a plain long file is read by pandas, part by part."""
+"""The rows of panels that are text: long, and a column a series."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,14 @@ from forecast.data.assembling.names import (
     layout_of,
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
-from forecast.data.reading.cells import LEFT_OUT, RawFile, read_raw, say_left_out, table_of
+from forecast.data.reading.cells import RawFile, read_raw, table_of
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.column_guess import column_kind
-from forecast.data.reading.csv_columns import Words, check_signs, plain_chunks, quick_table, with_codes
+from forecast.data.reading.csv_columns import check_signs
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
-from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import RawColumns, TypedTable
+from forecast.data.reading.raw_columns import TypedTable
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.timestamps import TimeReading, read_timestamps, whole_numbers
+from forecast.data.reading.timestamps import whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
@@ -55,92 +52,6 @@ class LongColumns:
     values: npt.NDArray[np.float64]
     columns: tuple[str, ...]
     where: Callable[[int], str]
-
-
-def quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Findings) -> LongColumns | None:
-    """The rows of a plain file; None for any in which pandas might read a cell otherwise than `read_cells` does.
-
-    ids: the places of the id columns in the header.
-    """
-    if text.table is not None or not spec.is_plain or spec.style.decimal == text.separator or text.quoting:
-        return None
-    try:
-        return _quick_long(text, spec, ids, findings)
-    except UserError:
-        return None  # said by the slower reader, which knows the line
-    except ValueError:
-        return None
-
-
-def _quick_long(text: CsvText, spec: TableSpec, ids: Sequence[int], findings: Findings) -> LongColumns | None:
-    (time,) = spec.times
-    words = _places_of_words(text, spec)
-    coded = {*spec.named(), *(place for place in words if place in spec.perhaps())}
-    words = [place for place in words if place not in coded]
-    places = [place for place in spec.candidates if place not in words and place not in coded]
-    columns = {place: Words(spec.header[place], plain=True) for place in (time, *ids, *coded)}
-    others = RawColumns([spec.header[place] for place in words])
-    values = []
-    # a series may be called NA: spellings of nothing are those of numbers alone
-    for chunk in plain_chunks(text, spec, dict.fromkeys(places, np.float64), places):
-        for place, column in columns.items():
-            column.add(chunk[place])
-        if words:
-            others.add(chunk[words].to_numpy(dtype=object).tolist())
-        numbers = chunk[places].to_numpy(dtype=np.float64)
-        if np.isinf(numbers).any():
-            return None
-        values.append(numbers)
-    kinds = [column_kind(column, spec.style) for column in others.columns()]
-    whole = np.concatenate(values)
-    if coded:
-        whole, places = with_codes(whole, places, {place: columns[place] for place in coded}, spec)
-        whole = np.ascontiguousarray(whole)
-    if not places or set(kinds) - {"text"} or (spec.numbers is None and np.isnan(whole).all(axis=0).any()):
-        return None
-    written = columns[time].words
-    read = None if whole_numbers(written) else _times(written, spec)
-    if read is not None and read.faults:
-        return None
-    _say(spec, words, read, findings)
-    steps = (
-        np.array([int(float(word)) for word in written], dtype=np.int64) if read is None else nanoseconds(read.stamps)
-    )
-    return LongColumns(
-        ids=[(columns[place].places.astype(np.int64), columns[place].words) for place in ids],
-        times=steps[columns[time].places],
-        stepped=read is None,
-        time_format=None if read is None else read.settings.get("data.time_format"),
-        values=whole,
-        columns=tuple(spec.header[place] for place in places),
-        where=lambda row: f"{text.path}: line {text.records_of([row])[row][0]}",
-    )
-
-
-def _times(written: list[str], spec: TableSpec) -> TimeReading:
-    return read_timestamps({spec.layout.time_columns[0]: written}, missing=MISSING_SPELLINGS)
-
-
-def _places_of_words(text: CsvText, spec: TableSpec) -> list[int]:
-    """The columns that are read only to see that they hold words, going by the first rows."""
-    candidates = spec.candidates if spec.numbers is None else spec.perhaps()
-    if not candidates:
-        return []
-    sample = RawColumns(spec.header)
-    sample.add([cells for _, cells in islice(text.rows(), _SAMPLE)])
-    columns = sample.columns()
-    return [place for place in candidates if column_kind(columns[place], spec.style) == "text"]
-
-
-def _say(spec: TableSpec, words: Sequence[int], read: TimeReading | None, findings: Findings) -> None:
-    """What `read_cells` says of such a file."""
-    if words:
-        out = ", ".join(f"{label(spec.header[place])} ({LEFT_OUT['text']})" for place in words)
-        findings.say(f"Left out, as they hold no numbers of the series: {out}.")
-    if read is not None and read.how:
-        findings.say(f"The time is read as {read.how}.")
-    for note in read.notes if read is not None else ():
-        findings.say(note)
 
 
 def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]:
@@ -177,21 +88,21 @@ def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebo
     spec = TableSpec.of(header, bare, str(path), gaps="mask", codebook=book)
     check_signs(text, spec, findings)
     places = [header.index(name) for name in ids]
-    quick = quick_long(text, spec, places, findings) or _slow_long(text, spec, places, ids, findings)
-    series, names_of_series = joint_ids(quick.ids)
+    read = _long_columns(text, spec, places, ids, findings)
+    series, names_of_series = joint_ids(read.ids)
     return PanelRows(
         series=series,
-        times=quick.times if layout.time_columns else counted_times(layout, series),
-        values=finite_values(quick.values, quick.where, quick.columns),
+        times=read.times if layout.time_columns else counted_times(layout, series),
+        values=finite_values(read.values, read.where, read.columns),
         ids=names_of_series,
-        columns=quick.columns,
-        stepped=quick.stepped or layout.freq == STEPS,
-        where=quick.where,
+        columns=read.columns,
+        stepped=read.stepped or layout.freq == STEPS,
+        where=read.where,
         id_column=JOINT.join(ids),
         time_column=_time_name(layout),
         checksum=checksum_of(text),
-        time_format=quick.time_format,
-        id_cells=_cells_of(quick.ids, ids, series) if source.has_facts else {},
+        time_format=read.time_format,
+        id_cells=_cells_of(read.ids, ids, series) if source.has_facts else {},
     )
 
 
@@ -205,11 +116,10 @@ def _cells_of(
     }
 
 
-def _slow_long(
+def _long_columns(
     text: CsvText, spec: TableSpec, places: Sequence[int], ids: Sequence[str], findings: Findings
 ) -> LongColumns:
-    """The rows of a file cell by cell."""
-    words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ()), *spec.named()]
+    words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ())]
     raw = read_raw(text, spec, findings, words=words)
     times = steps_in(raw, spec)
     table = table_of(raw, spec if times is None else _untimed(spec), findings)
@@ -228,7 +138,7 @@ def _slow_long(
 
 
 def id_codes(table: TypedTable, name: str) -> tuple[IntArray, list[str]]:
-    """Of each row (N,) of typed cells which word an id column has, and the words, as `_slow_long` reads them."""
+    """Of each row (N,) of typed cells which word an id column has, and the words, as `_long_columns` reads them."""
     column = table.columns[table.names.index(name)].as_words()
     return column.codes.astype(np.int64) - 1, column.words
 
@@ -247,16 +157,10 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), gaps="mask")
     check_signs(text, spec, findings)
-    read = quick_table(text, spec)
-    table = read.table
-    if table is not None:
-        say_left_out([(column.name, "text") for column in read.words], findings)
-    times = None
-    if table is None:
-        raw = read_raw(text, spec, findings, words=[*spec.times, *map(header.index, layout.where or ())])
-        times = steps_in(raw, spec)
-        table = table_of(raw, spec if times is None else _untimed(spec), findings)
-        times = times if times is None or table.origin is None else times[table.origin]
+    raw = read_raw(text, spec, findings, words=[*spec.times, *map(header.index, layout.where or ())])
+    times = steps_in(raw, spec)
+    table = table_of(raw, spec if times is None else _untimed(spec), findings)
+    times = times if times is None or table.origin is None else times[table.origin]
     if times is None and layout.time_columns:
         regular, moved = stamps_on_grid(table.timestamps)
         if moved is not None:

@@ -10,14 +10,20 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.guess_rows import decided_rows, looks_stacked
+from forecast.data.guessing.guess_rows import decided_rows
 from forecast.data.guessing.guess_time import Names, choose_time, is_day, likely_times, usual_time
-from forecast.data.reading.cells import RawFile, read_raw, say_left_out, table_of
-from forecast.data.reading.column_guess import AmbiguousStyle, StyleGuess, guess_missing, guess_style, is_usual_code
-from forecast.data.reading.csv_columns import UNCLOSED, QuickRead, check_signs, quick_table
+from forecast.data.reading.cells import RawFile, plain_file, raw_cells, table_of
+from forecast.data.reading.column_guess import (
+    AmbiguousStyle,
+    StyleGuess,
+    column_kind,
+    guess_missing,
+    guess_style,
+    is_usual_code,
+)
+from forecast.data.reading.csv_columns import check_signs, plain_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.reading.exchanged_days import ExchangedDays, check_days
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named
@@ -40,8 +46,7 @@ _CODES = {1, 9, 99, 999, 9999, 99999, 999999}  # marks are written so, with a si
 class Opened:
     """A file as it was read once: its header, its first rows, and what has been read of all of them.
 
-    raw: all its cells, once they have been asked for. unclosed: pandas has found a quote that is never
-    closed, when it tried the layout `tried`.
+    raw: all its cells, once they have been asked for.
     """
 
     text: CsvText
@@ -49,8 +54,6 @@ class Opened:
     first_rows: list[list[str]]
     raw: RawFile | None = None
     raw_findings: list[Finding] = field(default_factory=list)
-    unclosed: bool = False
-    tried: Layout | None = None
 
     @property
     def kind(self) -> str:
@@ -91,28 +94,17 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     if "separator" not in given and opened.text.separator != ",":
         guess.reasons.append(f"data.separator: {opened.text.separator!r} cuts the header and the rows alike")
     candidates = _candidates(opened, given, guess)
-    if opened.text.table is None and len(candidates) == 1 and len(candidates[0]) == 1 and not guess.ids:
-        decimal, reason = _decimal(opened, candidates[0][0], guess, given)
-        plain = _plain_table(opened, candidates[0], replace(guess.layout, decimal=decimal), findings)
-        if plain is not None and plain.table is not None:
-            if reason:
-                guess.set(reason, decimal=decimal)
-            _say_time(guess, candidates[0], given)
-            say_left_out([(column.name, "text") for column in plain.words], findings)
-            table = mark_missing(plain.table, guess, given)
-            return _finished(opened, table, plain.words, guess, given)
-    raw = _raw(opened, candidates, guess.layout)
+    plain = _plain(opened, candidates, guess, given)
+    raw = plain or _raw(opened, candidates, guess.layout)
     columns = {column.name: column for column in raw.columns}
     _decide_time(columns, candidates, guess, given)
     guess.layout.check()
     opened.text.header(guess.layout.time_columns, findings)
-    decide_numbers(columns, guess, given)
+    decide_numbers(columns, guess, given, plain=plain is not None)
     spec = TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
     check_signs(opened.text, spec, findings)
-    if spec.is_plain and opened.tried != guess.layout and UNCLOSED in quick_table(opened.text, spec).reason:
-        opened.raw, opened.unclosed = None, True
-        raw = _raw(opened, candidates, guess.layout)
-    findings.extend(opened.raw_findings)
+    if plain is None:
+        findings.extend(opened.raw_findings)
     try:
         table = table_of(raw, spec, findings)
     except AmbiguousTime as error:
@@ -158,33 +150,40 @@ def _finished(
     return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps=gaps)
 
 
-def _decimal(opened: Opened, time: str, guess: Guess, given: Given) -> tuple[str, str]:
+def _plain(opened: Opened, candidates: Sequence[Names], guess: Guess, given: Given) -> RawFile | None:
+    """The file as pandas reads it; None where it cannot, or where it is not plain how the numbers are written."""
+    if opened.text.table is not None or opened.raw is not None or len(candidates) != 1:
+        return None
+    decimal, reason = _decimal(opened, candidates[0], guess, given)
+    layout = replace(guess.layout, decimal=decimal, time_column=_key(candidates[0]))
+    layout.check()
+    spec = TableSpec.of(opened.header, layout, str(opened.text.path), gaps="mask")
+    words = {opened.header.index(name) for name in (*candidates[0], *(layout.where or ()))}
+    table = plain_table(opened.text, spec, words)
+    if table is None:
+        return None
+    for place in set(spec.candidates) - words:
+        if (table.columns[place].decimals >= 0).any() or column_kind(table.columns[place], spec.style) in (
+            "damaged",
+            "flags",
+        ):
+            return None
+    if reason:
+        guess.set(reason, decimal=decimal)
+    return plain_file(opened.text, table)
+
+
+def _decimal(opened: Opened, times: Names, guess: Guess, given: Given) -> tuple[str, str]:
     """A decimal comma, and the reason, where a cell of the first rows shows one; a plain reading then tries all."""
     usual = guess.layout.decimal, ""
     if {"decimal", "thousands"} & set(given):
         return usual
     sample = RawColumns(opened.header)
     sample.add(opened.first_rows)
-    style = guess_style([column for column in sample.columns() if column.name != time])
+    style = guess_style([column for column in sample.columns() if column.name not in times])
     if isinstance(style, AmbiguousStyle) or style.style != NumberStyle(","):
         return usual
     return ",", style_reason(style)
-
-
-def _plain_table(opened: Opened, names: Names, layout: Layout, findings: Findings) -> QuickRead | None:
-    """The file as pandas reads it, where nothing but the time column has to be said; None where it cannot."""
-    opened.tried = replace(layout, time_column=names[0])
-    opened.tried.check()
-    spec = TableSpec.of(opened.header, opened.tried, str(opened.text.path), gaps="mask")
-    if spec.style.decimal == opened.text.separator:
-        return None
-    opened.text.check_nul()
-    read = quick_table(opened.text, spec)
-    opened.unclosed = UNCLOSED in read.reason
-    if read.table is None or looks_stacked(read.table.timestamps):
-        return None
-    opened.text.header(names, findings)
-    return read
 
 
 def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile:
@@ -194,7 +193,7 @@ def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile
         words = {opened.header.index(name) for names in candidates for name in names}
         words |= {opened.header.index(name) for name in layout.where or ()}
         findings = Findings(str(opened.text.path), strict=False)
-        opened.raw = read_raw(opened.text, spec, findings, words=words, unclosed=opened.unclosed)
+        opened.raw = raw_cells(opened.text, spec, findings, words=words)
         opened.raw_findings = list(findings)
     return opened.raw
 
@@ -265,14 +264,14 @@ def _key(names: Names) -> str | Names:
     return names[0] if len(names) == 1 else names
 
 
-def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given) -> None:
-    """Finds how numbers are written and what marks missing ones. Undecided for two styles."""
+def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given, *, plain: bool = False) -> None:
+    """Finds how numbers are written, unless that is plain, and what marks missing ones. Undecided for two styles."""
     layout = guess.layout
     aside = {*layout.time_columns, *layout.drop, *(layout.where or ())}
     numbers = [column for name, column in columns.items() if name not in aside]
     if layout.columns is not None:
         numbers = [column for column in numbers if column.name in layout.columns]
-    if "decimal" not in given and "thousands" not in given:
+    if not plain and "decimal" not in given and "thousands" not in given:
         style = guess_style(numbers)
         if isinstance(style, AmbiguousStyle) and layout.separator == ",":
             left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
@@ -330,20 +329,3 @@ def _is_value(mark: float, columns: Sequence[RawColumn], reasons: Sequence[tuple
     names = {name for name, _ in reasons}
     others = (column.numbers for column in columns if column.name not in names)
     return any(bool((n == mark).any() and (n < mark).any() and (n > mark).any()) for n in others)
-
-
-def mark_missing(table: Table, guess: Guess, given: Given) -> Table:
-    """The table of a plain file, less the numbers that mark missing values."""
-    if "missing" in given:
-        return table
-    columns = [_plain_column(name, values) for name, values in zip(table.columns, table.values.T, strict=True)]
-    _decide_missing(columns, guess)
-    for mark in guess.layout.missing:
-        table.values[table.values == mark] = np.nan
-    return table
-
-
-def _plain_column(name: str, values: npt.NDArray[np.float64]) -> RawColumn:
-    rows = len(values)
-    decimals, commas, codes = np.full(rows, -1, np.int8), np.zeros(rows, np.bool_), np.zeros(rows, np.int32)
-    return RawColumn(name, values, decimals, commas, codes, [])

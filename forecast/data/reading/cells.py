@@ -14,10 +14,11 @@ import pandas as pd
 from forecast.data.reading.cell_faults import CellFaults
 from forecast.data.reading.column_guess import Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
+from forecast.data.reading.csv_columns import check_signs, plain_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
-from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns
+from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns, TypedTable
 from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
@@ -29,6 +30,7 @@ from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
 _MOST_STEPS = 1 << 40  # milliseconds that lie in a calendar's years
+_ROWS = 2_000  # read at a time
 LEFT_OUT: dict[Kind, str] = {"text": "text", "empty": "empty", "index": "row numbers"}
 
 
@@ -58,20 +60,30 @@ class RawFile:
     surplus: Sequence[tuple[int, int]]
 
 
-def read_cells(text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool) -> Table:
+def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     """The chosen columns of a file, less those that hold no numbers where none are named.
 
-    unclosed: pandas has found a quote that is never closed. A finding for each fault; AmbiguousTime as
-    `read_timestamps`, and other UserError, where no table can be made.
+    A finding for each fault; AmbiguousTime as `read_timestamps`, and other UserError, where no table can be made.
     """
-    words = [*spec.times, *map(spec.header.index, spec.layout.where or ()), *spec.named()]
-    return table_of(read_raw(text, spec, findings, words=words, unclosed=unclosed), spec, findings)
+    check_signs(text, spec, findings)
+    words = [*spec.times, *map(spec.header.index, spec.layout.where or ())]
+    return table_of(read_raw(text, spec, findings, words=words), spec, findings)
 
 
-def read_raw(
-    text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int], unclosed: bool = False
-) -> RawFile:
+def read_raw(text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int]) -> RawFile:
     """All cells of a file; words: the places of columns whose cells are kept as they are written."""
+    words = {*words, *spec.named()}
+    table = plain_table(text, spec, words) if text.table is None else None
+    return raw_cells(text, spec, findings, words=words) if table is None else plain_file(text, table)
+
+
+def plain_file(text: CsvText, table: TypedTable) -> RawFile:
+    """The cells of a file that pandas has read."""
+    return RawFile(text, table.names, [*table.columns], table.lines, table.surplus)
+
+
+def raw_cells(text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int]) -> RawFile:
+    """The same, of a CSV cell by cell: it knows how each number is written."""
     if text.table is not None:
         columns = [
             column.as_words() if place in words else column.with_numbers()
@@ -81,7 +93,7 @@ def read_raw(
     read = RawColumns(spec.header, text=words)
     lines: list[int] = []
     surplus, width = [], len(spec.header)
-    for read_on, records in _records(text, spec, findings, unclosed=unclosed):
+    for read_on, records in _records(text, spec, findings):
         text = read_on
         read.add([cells for _, cells in records])
         lines += [line for line, _ in records]
@@ -121,20 +133,15 @@ def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
     return Table(raw.text, names, places, stamps, values, origin, **written)
 
 
-def _records(
-    text: CsvText, spec: TableSpec, findings: Findings, *, unclosed: bool
-) -> Iterator[tuple[CsvText, _Records]]:
-    """The rows, some at a time; from a quote on that goes over its line, quotes are letters.
-
-    unclosed: pandas has found a quote that is never closed, so that the last row holds it.
-    """
+def _records(text: CsvText, spec: TableSpec, findings: Findings) -> Iterator[tuple[CsvText, _Records]]:
+    """The rows, some at a time; from a quote on that goes over its line, quotes are letters."""
     start, last, rows = 0, 0, text.rows()
     while True:
         problem = None
         try:
-            records = list(islice(rows, spec.chunk_rows))
+            records = list(islice(rows, _ROWS))
             if text.quoting != QUOTE_NONE:
-                problem = _quote_problem(text, records, spec, unclosed=last if unclosed else None)
+                problem = _quote_problem(text, records, spec, last)
         except UserError as error:  # a cell too long for csv
             if text.quoting == QUOTE_NONE:
                 raise
@@ -150,16 +157,21 @@ def _records(
             return
 
 
-def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, *, unclosed: int | None) -> str | None:
-    """What is wrong with a quote; unclosed: the line of the row before, should these be none and a quote be open."""
+def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, last: int) -> str | None:
+    """What is wrong with a quote. last: the line of the row before the records, of which the end of a file has none."""
     places = (*spec.times, *spec.candidates)
     one_line_each = bool(records) and records[-1][0] - records[0][0] == len(records) - 1  # all but the last, maybe
     long = records[-1:] if one_line_each else records
     over = (n for n, cells in long if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
-    line = next(over, None if records else unclosed)
-    if line is None:
+    line = next(over, None if records else last)
+    if not line:
         return None
-    how = "is never closed" if unclosed is not None else "goes over the end of its line"
+    if text.is_closed(line):
+        if not records:
+            return None
+        how = "goes over the end of its line"
+    else:
+        how = "is never closed"
     return f"{text.path}: line {line}: a quotation mark opens a cell that {how}. Close or remove it."
 
 

@@ -38,7 +38,6 @@ _NOT_CSV = (  # first bytes, what such a file is, what to do
     (FEATHER, "holds a Feather file", "Unpack it"),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Latin-1"}
 _NO_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _MANY_BYTES = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")  # a letter in UTF-8, hardly two letters in Latin-1
 
@@ -49,14 +48,12 @@ class CsvText:
 
     A row number counts the data rows from 0, as the arrays do; a line number counts the lines of the file
     from 1, as an editor does. They drift apart where a file has blank lines. content: what the file held when it was
-    `verified`. encoding, errors and quoting are other than usual only where a check reads on in a damaged file.
+    `verified`, text in UTF-8. quoting is other than usual only where a check reads on in a damaged file.
     """
 
     path: Path
     separator: str
     content: FileContent | None = None
-    encoding: str = "utf-8-sig"
-    errors: str = "strict"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 
     @property
@@ -65,10 +62,12 @@ class CsvText:
         return None if self.content is None else self.content.table
 
     @property
-    def most_rows(self) -> int:
-        """Data rows that it may have: line ends of any kind, counted."""
+    def lines(self) -> int:
+        """How many it has, line ends of any kind."""
         assert self.content is not None
-        return 1 + self.content.text.count(b"\n") + self.content.text.count(b"\r")
+        text = self.content.text
+        returns = text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else 0
+        return text.count(b"\n") + returns + (text[-1:] not in b"\r\n")
 
     @cached_property
     def above(self) -> int:
@@ -78,7 +77,7 @@ class CsvText:
 
     @contextmanager
     def open(self) -> Iterator[TextIO]:
-        """The text from its header on, all line ends as \\n. UserError when it is no UTF-8 or not readable."""
+        """The text from its header on, all line ends as \\n."""
         with self.whole() as file:
             for _ in range(self.above):
                 file.readline()
@@ -88,11 +87,8 @@ class CsvText:
     def whole(self) -> Iterator[TextIO]:
         """The whole text, without its byte order mark."""
         assert self.content is not None, "only a verified text can be read"
-        try:
-            with io.TextIOWrapper(io.BytesIO(self.content.text), self.encoding, self.errors) as file:
-                yield file
-        except UnicodeError as error:
-            raise (self._damaged() if self.encoding == "utf-16" else self._not_utf8()) from error
+        with io.TextIOWrapper(io.BytesIO(self.content.text), "utf-8-sig") as file:
+            yield file
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
@@ -113,6 +109,16 @@ class CsvText:
                     f"{self.path} is not readable as CSV: {error} in line {line}. Look for an unclosed quotation mark."
                 ) from error
 
+    def is_closed(self, line: int) -> bool:
+        """Whether every quotation mark that opens in the row from a line on is closed in the file."""
+        with self.whole() as file:
+            lines = islice(file, line - 1, None)
+            try:
+                next(csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True), None)
+            except csv.Error as error:
+                return "end of data" not in str(error)
+        return True
+
     def rows(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of the data rows from row `start` on."""
         return islice(self.records(), 1 + start, None)
@@ -132,7 +138,7 @@ class CsvText:
             return True
         text = self.content.text
         separators = text.count(self.separator.encode())
-        return b'"' not in text and self.encoding != "utf-16" and separators == (rows + 1) * (width - 1)
+        return b'"' not in text and separators == (rows + 1) * (width - 1)
 
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one.
@@ -157,36 +163,30 @@ class CsvText:
                 raise UserError(f"{self.path} {kind}, not a CSV file. {fix}, and name the new file.")
         if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in content.text.partition(b"\n")[0]:
             text = replace(text, separator="\t")
-        if content.text.startswith(_UTF16):
-            text = replace(text, encoding="utf-16")
-        else:
-            text.check_nul()
-            if _decodes(content.text):
-                return text
-        return text._in_another_encoding(findings)
+        return replace(text, content=replace(content, text=text._in_utf8(findings)))
 
-    def _in_another_encoding(self, findings: Findings) -> "CsvText":
-        """The same once it is known to be text that is no UTF-8; what that is is said."""
-        try:
-            text = self if self.encoding == "utf-16" else self._of_one_byte()
-            with text.open() as file:
-                if any(_NO_TEXT.search(line) for line in file):
-                    raise text._damaged() if text.encoding == "utf-16" else self._not_utf8()
-        except UserError as error:
-            findings.error(str(error))
-            return replace(self, errors="replace")
-        findings.say(f"It is read as {_ENCODINGS[text.encoding]} text, for it is not UTF-8.")
-        return text
-
-    def _of_one_byte(self) -> "CsvText":
-        """The same as text of one byte a letter. UserError where it is rather UTF-8 that is damaged."""
+    def _in_utf8(self, findings: Findings) -> bytes:
+        """The text in UTF-8; what else it is is said. A check reads on in what is damaged."""
         assert self.content is not None
-        if _MANY_BYTES.search(self.content.text):
-            raise self._not_utf8()
-        return replace(self, encoding="cp1252")
-
-    def _damaged(self) -> UserError:
-        return UserError(f"{self.path} is damaged UTF-16 text. Save it as a CSV with encoding UTF-8.")
+        stored = self.content.text
+        utf16 = stored.startswith(_UTF16)
+        if not utf16:
+            self.check_nul()
+            if _decodes(stored):
+                return stored
+        try:
+            if not utf16 and _MANY_BYTES.search(stored):
+                raise UnicodeError("rather UTF-8 that is damaged")
+            text = stored.decode("utf-16" if utf16 else "cp1252")
+            if _NO_TEXT.search(text):
+                raise UnicodeError("no text")
+            written = text.encode()
+        except UnicodeError:
+            damaged = f"{self.path} is damaged UTF-16 text. Save it as a CSV with encoding UTF-8."
+            findings.error(damaged if utf16 else self._not_utf8())
+            return stored.decode(errors="replace").encode()
+        findings.say(f"It is read as {'UTF-16' if utf16 else 'Latin-1'} text, for it is not UTF-8.")
+        return written
 
     def header(self, time_columns: Sequence[str], findings: Findings) -> list[str]:
         """The names of all columns, those of the time among them; a name that stands twice is 'a' and 'a.1'.
@@ -230,7 +230,7 @@ class CsvText:
         """Refuses NUL: to pandas a cell ends there."""
         assert self.content is not None
         place = self.content.text.find(b"\0")
-        if place >= 0 and self.encoding != "utf-16":
+        if place >= 0:
             raise UserError(
                 f"{self.path}: line {self._line(place)} holds a NUL byte: the file is damaged, or UTF-16, or no text. "
                 "Save it as a CSV with encoding UTF-8."
@@ -241,15 +241,15 @@ class CsvText:
         assert self.content is not None
         return 1 + self.content.text.count(b"\n", 0, place)
 
-    def _not_utf8(self) -> UserError:
-        """The error for a file in another encoding, with the line of its first foreign byte."""
+    def _not_utf8(self) -> str:
+        """What is to be said of a file in another encoding, with the line of its first foreign byte."""
         assert self.content is not None
         try:
             self.content.text.decode()
             place = "a foreign byte"
         except UnicodeDecodeError as error:
             place = f"byte 0x{self.content.text[error.start]:02x} in line {self._line(error.start)}"
-        return UserError(f"{self.path} is not UTF-8 text: {place}. Save it as a CSV with encoding UTF-8.")
+        return f"{self.path} is not UTF-8 text: {place}. Save it as a CSV with encoding UTF-8."
 
     def _no_time_column(self, header: list[str], time_column: str) -> str:
         other = [s for s in SEPARATORS if s in header[0] and s != self.separator]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from forecast.data.values.cells import FloatArray, runs
 
@@ -56,7 +57,12 @@ class RawColumn:
 
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some cells as text, for messages; of a number plus signs, leading zeros and exponents may be lost."""
-        return [self.words[self.codes[row] - 1] if self.codes[row] else self._number(row) for row in rows]
+        places = np.fromiter(rows, dtype=np.int64)
+        codes = self.codes[places]
+        if codes.all():
+            return [self.words[code] for code in (codes - 1).tolist()]
+        cells = zip(places.tolist(), codes.tolist(), strict=True)
+        return [self.words[code - 1] if code else self._number(row) for row, code in cells]
 
     def take(self, rows: npt.NDArray[np.intp]) -> "RawColumn":
         """Some rows alone."""
@@ -86,6 +92,17 @@ class RawColumn:
         numbers[there] = places + 1
         none = np.broadcast_to(np.float64(np.nan), size), np.broadcast_to(np.int8(-1), size)
         return cls(name, *none, np.broadcast_to(np.False_, size), numbers[codes], used.tolist())
+
+    @classmethod
+    def of_text(cls, name: str, cells: "pd.Series[str]", *, words: bool) -> "RawColumn":
+        """A column of cells (N,) as pandas reads text. words: whether all of them stay words."""
+        codes, different = pd.factorize(
+            cells.fillna("").str.strip(BLANKS).to_numpy(dtype=object)
+        )  # a short row lacks some
+        none, size = np.broadcast_to(np.float64(np.nan), len(codes)), len(codes)
+        decimals, commas = np.broadcast_to(np.int8(-1), size), np.broadcast_to(np.False_, size)
+        column = cls(name, none, decimals, commas, codes.astype(np.int32) + 1, different.tolist())
+        return column if words else column.with_numbers()
 
     def with_numbers(self) -> "RawColumn":
         """The same where words that are written as numbers are numbers."""

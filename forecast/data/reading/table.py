@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.column_guess import is_index_name
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import NumberStyle
@@ -16,11 +15,6 @@ from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest, nearest
 from forecast.text.terminal import label, listed
-
-# Read at a time: pandas holds every timestamp of a chunk as a Python object, many times larger than its number. It
-# has a fixed cost for each column of a chunk, so a wide file needs more cells.
-CHUNK_CELLS = 200_000
-CHUNK_ROWS = 2_000
 
 # Columns, or what chooses them from the names of all but those of the time.
 Choice = Sequence[str] | Callable[[Sequence[str]], Sequence[str]]
@@ -100,11 +94,6 @@ class TableSpec:
         return NumberStyle(self.layout.decimal, self.layout.thousands, tuple(self.layout.missing))
 
     @property
-    def chunk_rows(self) -> int:
-        """Rows read at a time."""
-        return max(CHUNK_ROWS, CHUNK_CELLS // len(self.header))
-
-    @property
     def candidates(self) -> Sequence[int]:
         """The columns to read; where none are named, all that may hold numbers."""
         if self.numbers is not None:
@@ -119,13 +108,6 @@ class TableSpec:
     def perhaps(self) -> list[int]:
         """The candidates that hold categories where they hold words."""
         return [place for place in self.candidates if self.header[place] in self.codebook.perhaps]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is asked for that pandas would read in another way than we do."""
-        layout = self.layout
-        options = (layout.time_format, layout.time_zone, layout.thousands, layout.missing, layout.where)
-        return not any(options) and len(self.times) == 1 and not is_index_name(self.header[0])
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def read_timestamps(
     """
     zone = _zone(time_zone)
     if time_format is None and len(columns) == 1:
-        plain = _plain_iso(next(iter(columns.values())))
+        plain = plain_iso(next(iter(columns.values())))
         if plain is not None:
             return TimeReading(plain, "", {}, {}, _without_effect(time_zone))
     parts = known_parts(list(columns)) if time_format is None else None
@@ -150,7 +150,7 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
     return TimeReading(stamps, "", {}, faults, _without_effect(time_zone))
 
 
-def _plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
+def plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
     texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
     if len(texts) and is_year_and_number(str(texts.iloc[0])):  # perhaps a quarter, or October as .1

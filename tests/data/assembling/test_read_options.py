@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 from data.assembling.panel_files import held, long_table, planted, read, refusal, truth
 
-from forecast.data.assembling import csv_rows
-
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_where_drop_columns_and_missing_choose_as_for_one_series(tmp_path, kind, caplog):
@@ -78,7 +76,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_pandas_reads_a_plain_file_as_it_is_read_cell_by_cell(tmp_path, monkeypatch, name):
+def test_pandas_reads_a_plain_file_as_it_is_read_cell_by_cell(tmp_path, name):
     panel, stamps = planted()
     table, change = long_table(panel, stamps, shuffle=8), SLOW[name]
     keys = {"id_column": "unique_id", "gaps": "mask", "duplicates": "mean"}
@@ -94,12 +92,12 @@ def test_pandas_reads_a_plain_file_as_it_is_read_cell_by_cell(tmp_path, monkeypa
     path = tmp_path / "my.csv"
     table.to_csv(path, index=False)
     quick = read(path, **keys)
-    monkeypatch.setattr(csv_rows, "quick_long", lambda *_: None)
+    path.write_text(path.read_text() + "\n\n")  # where a line is blank the cells are read one by one
     slow = read(path, **keys)
     assert quick.values.tolist() == slow.values.tolist()
     for part in ("offsets", "steps", "ids"):
         assert getattr(quick, part).tolist() == getattr(slow, part).tolist()
-    for part in ("first", "freq", "columns", "repair", "left_out", "checksum", "time_format", "time_column"):
+    for part in ("first", "freq", "columns", "repair", "left_out", "time_format", "time_column"):
         assert getattr(quick, part) == getattr(slow, part), part
 
 
