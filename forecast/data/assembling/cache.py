@@ -4,23 +4,20 @@ import hashlib
 import json
 import logging
 import shutil
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 from filelock import FileLock
-from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.gaps import Repair
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Gaps
-from forecast.documents import Count, read_arrays, read_document
 from forecast.errors import UserError
 from forecast.files import sync, write_text
 
@@ -30,46 +27,6 @@ FOUND = "found"  # no frequency of pandas
 _ENDS = 1 << 20  # bytes at the beginning and at the end of a source that tell whether it has changed
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f32", "measured.bool", "arrays.npz", "meta.json"
 _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
-
-
-_LONGEST = 10**8  # steps of a calendar
-_OF_SERIES = ("offsets", "steps", "ids")
-
-
-class FactsOf(TypedDict):
-    """The facts of the series but for their numbers: G names, the words of those that are none but words, columns."""
-
-    names: list[str]
-    categories: dict[str, list[str]]
-    columns: list[str]
-
-
-class RepairOf(TypedDict):
-    """What `data.gaps` did, in rows and cells."""
-
-    policy: Gaps
-    rows_added: Count
-    cells_filled: Count
-    longest_run: Count
-
-
-class CacheMeta(TypedDict):
-    """What is said of a panel beside its arrays; first: its earliest timestamp, in nanoseconds since 1970."""
-
-    version: int
-    like: str
-    first: int
-    repair: RepairOf
-    freq: str
-    columns: list[str]
-    numbers: list[int]
-    id_column: str
-    time_column: str
-    left_out: dict[str, list[str]]
-    checksum: str | None
-    time_format: str | None
-    categories: dict[str, list[str]]
-    facts: NotRequired[FactsOf]
 
 
 @dataclass(frozen=True)
@@ -191,42 +148,29 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta = read_document(home / _META, CacheMeta)
-        if meta is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
+        meta = json.loads((home / _META).read_text())
+        if meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
-        arrays = read_arrays(home / _ARRAYS, _OF_SERIES)
-        offsets, steps, ids = arrays["offsets"], arrays["steps"], arrays["ids"]
-        fact_values, fact_meta, facts = arrays.get("facts"), meta.get("facts"), None
-        if fact_values is not None and fact_meta is not None:
-            facts = Facts(tuple(fact_meta["names"]), fact_values, fact_meta["categories"], tuple(fact_meta["columns"]))
-        whole = len(offsets) == len(ids) + 1 == len(steps) + 1 > 1 and not offsets[0] and (np.diff(offsets) > 0).all()
-        of_series = facts is None or facts.values.shape == (len(ids), len(facts.names))
-        if not (whole and of_series and len(meta["numbers"]) == 2 and 0 <= steps.min() <= steps.max() < _LONGEST):
-            return None
-        shape = (int(offsets[-1]), len(meta["columns"]))
-        cells = shape[0] * shape[1]
+        with (home / _ARRAYS).open("rb") as file, np.load(file) as stored:
+            arrays = dict(stored)
+        facts = meta.get("facts")
+        if facts is not None:
+            facts = Facts(tuple(facts["names"]), arrays["facts"], facts["categories"], tuple(facts["columns"]))
+        shape = (int(arrays["offsets"][-1]), len(meta["columns"]))
         measured = home / _MEASURED
-        if (home / _VALUES).stat().st_size != 8 * cells or (measured.exists() and measured.stat().st_size != cells):
-            return None
-        frame = PanelFrame(
+        return PanelFrame(
             values=np.memmap(home / _VALUES, dtype=np.dtype("<f8"), mode="r", shape=shape),
             measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
-            offsets=offsets,
-            steps=steps,
-            ids=ids,
+            **{key: arrays[key] for key in ("offsets", "steps", "ids")},
             name=name,
             first=pd.Timestamp(meta["first"]),
             repair=Repair(**meta["repair"]),
             columns=tuple(meta["columns"]),
             numbers=(meta["numbers"][0], meta["numbers"][1]),
             facts=facts,
-            **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},  # type: ignore
+            **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # of pandas 2, for a frequency that pandas 3 does not know
-            frame.calendar()  # of such a beginning and frequency there is none else
-        return frame
-    except (OSError, ValueError, OverflowError, FutureWarning):
+    except (OSError, ValueError, LookupError, BadZipFile):  # cut off
         return None
 
 

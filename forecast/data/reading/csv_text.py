@@ -180,7 +180,7 @@ class CsvText:
             text = stored.decode("utf-16" if utf16 else "cp1252")
             if _NO_TEXT.search(text):
                 raise UnicodeError("no text")
-            written = text.encode()
+            written = text.encode("utf-8-sig")
         except UnicodeError:
             damaged = f"{self.path} is damaged UTF-16 text. Save it as a CSV with encoding UTF-8."
             findings.error(damaged if utf16 else self._not_utf8())

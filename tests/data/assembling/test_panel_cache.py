@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from data.assembling.panel_files import Series, held, long_table, planted, read, refusal
 
-from forecast.data.assembling import cache as cache_module
 from forecast.data.assembling import conversion, rows
 
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
@@ -62,9 +61,8 @@ def test_the_cache_holds_the_panel_of_the_file_and_is_read_again(tmp_path, kind,
     assert [entry.name[:6] for entry in (tmp_path / "cache").iterdir() if not entry.name.startswith(".")] == ["panel-"]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and_frequency(tmp_path, kind, small_parts):
-    path, keys = written(tmp_path, kind), {"cache": str(tmp_path / "cache"), **KEYS}
+def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and_frequency(tmp_path, small_parts):
+    path, keys = written(tmp_path), {"cache": str(tmp_path / "cache"), **KEYS}
     trained = read(path, **keys)
     asked = {"columns": list(trained.columns), "trained_on": trained.freq}
     assert_equal(read(path, **asked, **keys), trained)
@@ -135,11 +133,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("kind", ["parquet", "feather"])
-def test_what_is_wrong_in_late_rows_is_refused_without_a_cache_and_with_one(tmp_path, small_parts, case, kind):
+def test_what_is_wrong_in_late_rows_is_refused_without_a_cache_and_with_one(tmp_path, small_parts, case):
     """The first reading looks at all cells of the first rows alone."""
-    path = tmp_path / f"my.{kind}"
-    getattr(WRONG[case](long_table(*gappy(), shuffle=4).reset_index(drop=True)), f"to_{kind}")(path)
+    path = tmp_path / "my.parquet"
+    WRONG[case](long_table(*gappy(), shuffle=4).reset_index(drop=True)).to_parquet(path)
     once, parts = refusal(path, **KEYS), refusal(path, cache=str(tmp_path / "cache"), **KEYS)
     same = 1 if "bytes" in case else 2  # the file, and the row or the column; of a part that lacks the ids the column
     assert parts.split(":")[:same] == once.split(":")[:same]
@@ -202,23 +199,12 @@ def bytes_of(cache):
     return {path.name: path.read_bytes() for path in home.iterdir()}
 
 
-PLACES = {
-    "counting": ((conversion, "_counted"), 2),
-    "placing": ((conversion, "_placed"), 1),
-    "sorting": ((conversion, "in_order"), 3),
-    "making regular": ((conversion, "regular"), 3),
-    "finishing": ((cache_module, "write_text"), 1),
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes(tmp_path, monkeypatch, place):
+def test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(conversion, "CELLS", PART)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     path = in_row_groups(tmp_path)
     read(path, cache=str(tmp_path / "whole"), **KEYS)
-    where, call = PLACES[place]
-    killed_at(monkeypatch, path, tmp_path / "cache", where, call)
+    killed_at(monkeypatch, path, tmp_path / "cache", (conversion, "regular"), 3)
     assert list((tmp_path / "cache").glob("panel-*")) == []
     assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), read(path, **KEYS))
     assert bytes_of(tmp_path / "cache") == bytes_of(tmp_path / "whole")
@@ -235,12 +221,3 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     path = written(tmp_path, "csv")
     (tmp_path / "file").write_text("")
     assert "data.cache=" in refusal(path, cache=str(tmp_path / "file"), **KEYS)
-
-
-def test_a_cache_that_was_cut_off_is_converted_anew(tmp_path, small_parts):
-    path, cache = written(tmp_path, "csv"), tmp_path / "cache"
-    expected = read(path, cache=str(cache), **KEYS)
-    (home,) = cache.glob("panel-*")
-    arrays = (home / "arrays.npz").read_bytes()
-    (home / "arrays.npz").write_bytes(arrays[: len(arrays) // 2])
-    assert_equal(read(path, cache=str(cache), **KEYS), expected)
