@@ -108,7 +108,7 @@ class TimeWriter:
         bare = bool(alone) and not firsts[-1].lower().startswith(("q", "w"))
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
         if zone is None and "%z" in (time_format or "").replace("%Z", "%z"):
-            zone = read_timestamps(columns, missing=(), time_format=time_format).settings.get("data.time_zone")
+            zone = "UTC"
         shown = None
         if zone == "UTC" and time_format not in UNIX_SIZES and "%z" in (time_format or "").replace("%Z", "%z"):
             shown = zone_of_offsets(texts, read_cells(texts, (time_format or "").replace("%Z", "%z")))

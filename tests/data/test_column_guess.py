@@ -4,7 +4,6 @@ import csv
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,13 +70,6 @@ def test_where_two_styles_give_different_numbers_both_are_named(cells, choices, 
     guess = guess_style([column("1", "2"), column(*cells, name="b")])
     assert isinstance(guess, AmbiguousStyle)
     assert (guess.column, guess.cell, guess.settings, guess.values) == ("b", "4,800", choices, values)
-
-
-def test_an_ambiguous_style_says_what_to_type():
-    assert str(guess_style([column("4,800", "900")])) == (
-        "column 'a': '4,800' is 4.8 with data.decimal=\"','\" and 4800 with data.thousands=\"','\", and no cell of the "
-        "file says which. Set data.decimal=\"','\", or data.thousands=\"','\"."
-    )
 
 
 @pytest.mark.parametrize(
@@ -259,23 +251,3 @@ def wild(name, *columns):
     places = [header.index(column) for column in columns]
     raw.add([[row[place] for place in places] for row in rows if any(row)])
     return raw.columns()
-
-
-def test_minus_200_in_air_quality_is_proposed_as_missing():
-    names = ("CO(GT)", "PT08.S1(CO)", "NMHC(GT)", "NOx(GT)", "T", "RH", "AH")
-    assert [list(guess_missing(column)) for column in wild("airquality_uci.csv", *names)] == [[-200]] * len(names)
-
-
-def test_the_columns_of_the_pollution_file_are_what_they_are():
-    no, pm, wind, dew = wild("jb_pollution.csv", "No", "pm2.5", "cbwd", "DEWP")
-    assert column_kind(no, first=True) == "index"
-    assert [column_kind(column) for column in (pm, wind, dew)] == ["numbers", "text", "numbers"]
-    assert np.count_nonzero(np.isnan(read_numbers(pm, NumberStyle()).values)) == 2067
-    assert guess_missing(pm) == guess_missing(dew) == {}
-
-
-def test_m_in_a_weather_file_is_proposed_as_missing():
-    (temperature,) = wild("ff_asos_raw.csv", "tmpf")
-    assert column_kind(temperature) == "damaged"
-    assert list(guess_missing(temperature)) == ["M"]
-    assert column_kind(temperature, NumberStyle(missing=["M"])) == "numbers"

@@ -1,14 +1,11 @@
 """A Parquet or Feather column of every Arrow type, in every role: read as what it holds, or refused in one sentence."""
 
 import datetime
-import decimal
 import logging
 import re
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from forecast.data.assembling.read import read_panel
@@ -25,21 +22,9 @@ WORDS = ["north" if i % 2 else "süd" for i in range(N)]
 SPLIT = ShareSplit(train=0.6, val=0.2, test=0.2)
 BYTES = [word.ljust(5 if word == "north" else 4).encode() for word in WORDS]  # of five bytes each
 DAYS = [datetime.date(2021, 3, 1) + datetime.timedelta(i) for i in range(N)]
-# Of each type a column of N cells; in NOT_READ the types that hold neither numbers, nor text, nor times.
-READ = {
-    **{str(kind): pa.array([int(n) for n in NUMBERS], kind) for kind in (pa.int8(), pa.uint64(), pa.int64())},
-    **{str(kind): pa.array(NUMBERS, kind) for kind in (pa.float32(), pa.float64())},
-    "float16": pa.array(np.array(NUMBERS, dtype=np.float16)),
-    "bool": pa.array([n > 2 for n in NUMBERS]),
-    **{str(kind): pa.array([decimal.Decimal(int(n)) for n in NUMBERS], kind) for kind in (pa.decimal128(9, 2),)},
-    **{str(kind): pa.array(WORDS, kind) for kind in (pa.string(), pa.large_string(), pa.string_view())},
+BINARY = {
     **{str(kind): pa.array(BYTES, kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(5))},
-    "dictionary of text": pa.array(WORDS).dictionary_encode(),
     "dictionary of binary": pa.array(BYTES, pa.binary()).dictionary_encode(),
-    **{str(kind): pa.array(DAYS, kind) for kind in (pa.date32(), pa.date64())},
-    **{str(kind): pa.array(STAMPS, kind) for kind in (pa.timestamp("ms"), pa.timestamp("ns", "UTC"))},
-    "time32": pa.array([datetime.time(i % 24) for i in range(N)], pa.time32("s")),
-    "time64": pa.array([datetime.time(i % 24) for i in range(N)], pa.time64("us")),
 }
 PAIRS = [{"a": 1, "b": "x"}] * N
 NOT_READ = {
@@ -72,114 +57,48 @@ def feather(folder, columns, name="my"):
     return path
 
 
-def series(folder, cells, role):
-    """One series with these cells in a role."""
+def one_series(folder, cells, **use):
+    """One series with these cells in the column `odd`."""
     columns = {"date": STAMPS, "odd": cells, "x": NUMBERS}
-    if role == "time":
-        columns["date"] = columns.pop("odd")
-    use = {
-        "time": {},
-        "unused": {},
-        "target": {"target": "odd"},
-        "columns": {"columns": ["odd", "x"]},
-        "where": {"where": {"odd": "north"}},
-        "known": {"known": ["odd"], "target": "x"},
-        "past": {"past": ["odd"], "target": "x"},
-        "categorical": {"known": ["odd"], "categorical": ["odd"], "target": "x"},
-    }[role]
-    return CsvSource(path=str(feather(folder, columns)), split=SPLIT, **{"target": None, **use})
+    return CsvSource(path=str(feather(folder, columns)), split=SPLIT, **{"target": "x", **use})
 
 
-def panel(folder, cells, role):
-    """Two series, or as many as the cells say, with these cells in a role."""
+def two_series(folder, cells, **use):
     half = N // 2
     columns = {"id": ["a"] * half + ["b"] * half, "date": [*STAMPS[:half]] * 2, "odd": cells, "x": NUMBERS}
-    if role == "id":
-        columns["id"] = columns.pop("odd")
-        columns["date"] = STAMPS[np.arange(N) // 2]
-    if role == "time":
-        columns["date"] = columns.pop("odd")
-    use = {
-        "id": {},
-        "time": {},
-        "unused": {},
-        "target": {"target": "odd"},
-        "columns": {"columns": ["odd", "x"]},
-        "where": {"where": {"odd": "north"}},
-        "known": {"known": ["odd"], "target": "x"},
-        "static": {"static": ["odd"], "target": "x"},
-        "categorical": {"known": ["odd"], "categorical": ["odd"], "target": "x"},
-    }[role]
-    if role == "static":
-        first, last = cells.slice(0, 1), cells.slice(N - 1, 1)
-        columns["odd"] = pa.concat_arrays([first] * half + [last] * half)
-    source = {"id_column": "id", "split": SPLIT, "short": "pad", "target": None, "gaps": "mask", **use}
-    return CsvSource(path=str(feather(folder, columns)), **source)
+    return CsvSource(path=str(feather(folder, columns)), id_column="id", split=SPLIT, **{"target": "x", **use})
 
 
-def read(source):
-    """The columns of the frame, its categories and its ids."""
-    if source.panel_form is None:
-        frame = source.frame()
-        source.target_columns(frame)
-        return frame
-    return read_panel(source)
-
-
-ROLES = [
-    *((series, role) for role in ("time", "target", "columns", "where", "known", "past", "categorical")),
-    *((panel, role) for role in ("id", "time", "target", "columns", "where", "known", "static", "categorical")),
-]
-
-
-@pytest.mark.parametrize(("make", "role"), ROLES, ids=[f"{make.__name__} {role}" for make, role in ROLES])
 @pytest.mark.parametrize("kind", NOT_READ)
-def test_what_holds_no_numbers_text_or_times_is_refused_in_every_role(tmp_path, kind, make, role):
-    name = {"time": "date", "id": "id"}.get(role, "odd")
-    ways = (f"the column '{name}' is of the type ", "the column 'odd' .* holds text", "no column 'odd' .data.target")
-    with pytest.raises(UserError, match=rf"my\.feather: .*({'|'.join(ways)})") as refused:
-        source = make(tmp_path, NOT_READ[kind], role)
-        source.target_columns(read(source))
+def test_what_holds_no_numbers_text_or_times_is_refused(tmp_path, kind):
+    with pytest.raises(UserError, match=r"my\.feather: the column 'odd' is of the type ") as refused:
+        one_series(tmp_path, NOT_READ[kind], columns=["odd", "x"]).frame()
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 400 + len(str(tmp_path))
-    if TEXT_LATER.isdisjoint([kind]):
-        assert "holds neither numbers, text nor times. Store it as" in str(refused.value)
-    elif make is series:
-        assert "row 5 holds other bytes than text in UTF-8" in str(refused.value)
+    texts, others = "row 5 holds other bytes than text in UTF-8", "holds neither numbers, text nor times"
+    says = texts if kind in TEXT_LATER else others
+    assert says in str(refused.value)
 
 
-@pytest.mark.parametrize("make", [series, panel])
+USES = [{"where": {"odd": "north"}}, {"known": ["odd"]}, {"static": ["odd"]}, {"columns": ["odd", "x"]}]
+
+
+@pytest.mark.parametrize("use", USES, ids=[next(iter(use)) for use in USES])
+def test_it_is_refused_in_every_use_of_a_panel(tmp_path, use):
+    with pytest.raises(UserError, match=r"my\.feather: the column 'odd' is of the type "):
+        read_panel(two_series(tmp_path, NOT_READ["list"], **use))
+
+
 @pytest.mark.parametrize("kind", NOT_READ)
-def test_a_column_that_cannot_be_read_may_stand_beside(tmp_path, kind, make, caplog):
+def test_a_column_that_cannot_be_read_may_stand_beside(tmp_path, kind, caplog):
     caplog.set_level(logging.INFO)
-    frame = read(make(tmp_path, NOT_READ[kind], "unused"))
-    assert frame.columns == ("x",)
+    assert read_panel(two_series(tmp_path, NOT_READ[kind])).columns == ("x",)
     assert re.search(r"Left out.*odd \(", caplog.text)
-
-
-@pytest.mark.parametrize(("make", "role"), ROLES, ids=[f"{make.__name__} {role}" for make, role in ROLES])
-@pytest.mark.parametrize("kind", READ)
-def test_a_type_that_is_read_gives_a_frame_or_a_sentence(tmp_path, kind, make, role):
-    try:
-        source = make(tmp_path, READ[kind], role)
-        frame = read(source)
-        source.target_columns(frame)
-    except UserError as error:
-        assert "cannot be read" not in str(error)
-        return
-    said = [*getattr(frame, "ids", ()), *(word for words in frame.categories.values() for word in words)]
-    assert not any(str(READ[kind].type) == word for word in said)
-
-
-BINARY = [kind for kind in READ if "binary" in kind]
 
 
 @pytest.mark.parametrize("kind", BINARY)
 def test_binary_is_text_in_utf8(tmp_path, kind):
-    padded = sorted({cell.decode() for cell in BYTES})
-    frame = read(series(tmp_path, READ[kind], "categorical"))
-    assert sorted(word.strip() for word in frame.categories["odd"]) == sorted(word.strip() for word in padded)
-    ids = read(panel(tmp_path, READ[kind], "id")).ids
-    assert sorted(word.strip() for word in ids) == sorted(word.strip() for word in padded)
+    frame = one_series(tmp_path, BINARY[kind], known=["odd"], categorical=["odd"]).frame()
+    assert sorted(word.strip() for word in frame.categories["odd"]) == ["north", "süd"]
 
 
 def test_numbers_and_times_in_binary_are_read_as_text_is(tmp_path):
@@ -196,19 +115,3 @@ def test_a_fact_file_is_refused_in_the_same_way(tmp_path):
     path = feather(tmp_path, {"id": ["a"] * half + ["b"] * half, "date": [*STAMPS[:half]] * 2, "x": NUMBERS})
     with pytest.raises(UserError, match=r"facts\.feather: the column 'odd' is of the type list<"):
         read_panel(CsvSource(path=str(path), id_column="id", split=SPLIT, short="pad", **source))
-
-
-METADATA = {"no json": b"{", "deep": b"[" * 100_000, "a list": b"[1, 2]", "a number": b"7", "no UTF-8": b"\xff"}
-METADATA |= {"index of numbers": b'{"index_columns": 7}', "index of lists": b'{"index_columns": [[1], {}, null, "x"]}'}
-
-
-@pytest.mark.parametrize("text", METADATA.values(), ids=METADATA)
-def test_metadata_of_pandas_that_pandas_has_not_written_say_nothing(tmp_path, text):
-    half = N // 2
-    columns = {"id": ["a"] * half + ["b"] * half, "date": [*STAMPS[:half]] * 2, "y": NUMBERS, "x": NUMBERS}
-    pq.write_table(pa.table(columns).replace_schema_metadata({b"pandas": text}), tmp_path / "my.parquet")
-    source = CsvSource(path=str(tmp_path / "my.parquet"), id_column="id", split=SPLIT, short="pad", target=None)
-    assert "y" in read_panel(source).columns
-    one = pa.table({"date": STAMPS, "y": NUMBERS, "x": NUMBERS}).replace_schema_metadata({b"pandas": text})
-    pq.write_table(one, tmp_path / "one.parquet")
-    assert "y" in read_frame(tmp_path / "one.parquet").columns

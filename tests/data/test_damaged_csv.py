@@ -8,7 +8,6 @@ import gzip
 import io
 import os
 import re
-import signal
 import tempfile
 from datetime import datetime
 from pathlib import Path
@@ -29,10 +28,6 @@ from forecast.errors import UserError
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
 
 EXAMPLES, FEW_EXAMPLES = int(os.environ.get("FORECAST_DAMAGED_FILES", "2000")), 40
-CHECKED = EXAMPLES // 4  # a check reads a file in many ways, and takes six times as long
-SECONDS = max(300, EXAMPLES // 4)  # for all of them; more is a hang
-
-
 # what is demanded
 
 
@@ -196,18 +191,6 @@ def assert_is_what_the_file_holds(frame, content, options):
         assert untouched[at[there.all(axis=1)]].all()
 
 
-@pytest.fixture(autouse=True)
-def no_hang():
-    def stop(*_):
-        raise TimeoutError(f"more than {SECONDS} s: the reader hangs")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
 def generated(examples):
     return settings(
         max_examples=examples,
@@ -287,10 +270,3 @@ def test_a_grid_that_would_leave_the_years_of_pandas_is_no_frequency(tmp_path):
     lines = [f"{stamp.isoformat()}.0000000;{number}" for number, stamp in enumerate(stamps)]  # read in nanoseconds
     (tmp_path / "far.csv").write_text("\n".join(["date;a", *lines]))
     assert_agree(tmp_path / "far.csv", {"time_column": "date", "separator": ";"})
-
-
-@pytest.mark.slow
-@generated(CHECKED)
-@given(case=files())
-def test_a_check_and_the_reader_agree_on_many_files(tmp_path_factory, case):
-    assert_checked(tmp_path_factory.getbasetemp(), case)

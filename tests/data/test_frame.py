@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, assert_says, hours, read_frame, refusal, table, write
 
-from forecast.data.frame import SeriesFrame, read_columns
+from forecast.data.frame import read_columns
 from forecast.data.reading.layout import Layout
 from forecast.data.values.frequency import future_timestamps
 from forecast.errors import UserError
@@ -91,15 +91,6 @@ def test_the_future_continues_the_past(freq):
     assert (future_timestamps(stamps[10], freq, 7) == stamps[11:]).all()
 
 
-def test_a_frame_is_frozen_and_its_parts_agree():
-    stamps = pd.date_range("2016-07-01", periods=3, freq="h")
-    frame = SeriesFrame(np.zeros((3, 2)), stamps, ("a", "b"), "h", "x")
-    with pytest.raises(AttributeError):
-        frame.freq = "D"
-    with pytest.raises(AssertionError):
-        SeriesFrame(np.zeros((3, 3)), stamps, ("a", "b"), "h", "x")
-
-
 def test_ETTh1_has_17420_hours(ett_root):
     frame = read_frame(ett_root / "ETTh1.csv")
     assert (frame.values.shape, frame.freq) == ((17420, 7), "h")
@@ -156,12 +147,6 @@ def test_a_missing_file_is_refused_with_its_neighbour(tmp_path):
     for name in ("a.csv", "orders.csv", "sales.csv"):  # which end alike
         (tmp_path / name).touch()
     assert_says(refusal(tmp_path / "sale.csv"), "does not exist", "Did you mean 'sales.csv'?", "relative")
-
-
-def test_another_encoding_is_refused_at_its_line_while_pandas_reads(tmp_path):
-    lines = table(hours(4000)).encode().split(b"\n")
-    lines[3000] += b" \x81t\x81"  # no letter in Latin-1 either
-    assert_says(refusal(write(tmp_path, b"\n".join(lines))), "not UTF-8", "0x81 in line 3001", "encoding UTF-8")
 
 
 @pytest.mark.parametrize(

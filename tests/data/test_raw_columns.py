@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 
@@ -64,19 +62,6 @@ def test_cells_are_shown_as_they_were_written():
     assert column("1e-7", "1.5e3").cells([0, 1]) == ["1e-07", "1500"]
 
 
-def test_the_same_word_is_kept_once():
-    read = column("M", "1", " M ", "T", "M")
-    assert read.words == ["M", "T"]
-    assert read.codes.tolist() == [1, 0, 1, 2, 1]
-
-
-def test_a_text_column_keeps_every_cell_as_it_is():
-    read = column("19580329", "007", "19580329", " x ", text=True)
-    assert read.words == ["19580329", "007", "x"]
-    assert read.cells(range(4)) == ["19580329", "007", "19580329", "x"]
-    assert np.isnan(read.numbers).all()
-
-
 def test_short_rows_lack_cells_and_what_is_beyond_the_header_is_left_out():
     raw = RawColumns(["a", "b", "c"])
     raw.add([["1"], ["2", "x"], ["3", "4", "5", "6"]])
@@ -88,43 +73,6 @@ def test_short_rows_lack_cells_and_what_is_beyond_the_header_is_left_out():
         ["", "x", "4", "8", ""],
         ["", "", "5", "", ""],
     ]
-
-
-def test_a_file_without_rows_has_columns_without_cells():
-    (read,) = RawColumns(["a"]).columns()
-    assert len(read) == 0
-    assert (read.numbers.dtype, read.codes.dtype, read.commas.dtype) == (np.float64, np.int32, np.bool_)
-
-
-@settings(deadline=None)
-@given(
-    cells=st.lists(st.sampled_from([*NUMBERS, *WORDS]) | st.text("0123456789.,+-eE_ Mna", max_size=9), max_size=23),
-    cut=st.integers(1, 7),
-)
-def test_the_size_of_a_chunk_changes_nothing(cells, cut):
-    whole, raw = column(*cells), RawColumns(["a"])
-    for start in range(0, len(cells), cut):
-        raw.add([[cell] for cell in cells[start : start + cut]])
-    (parts,) = raw.columns()
-    assert parts.words == whole.words
-    for name in ("numbers", "decimals", "commas", "codes"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-
-
-def test_a_number_needs_14_bytes():
-    raw = RawColumns(["a"])
-    for _ in range(50):
-        raw.add([["1.5"]] * 2_000)
-    (read,) = raw.columns()
-    assert sum(part.nbytes for part in (read.numbers, read.decimals, read.commas, read.codes)) == 14 * len(read)
-
-
-def test_a_number_and_the_same_as_text_are_one_word():
-    read = RawColumns(["id"], text=[0])
-    read.add([[1.0], ["1"], ["x"], [2.0]])
-    column = read.columns()[0].as_words()
-    assert [column.words[code - 1] for code in column.codes] == ["1", "1", "x", "2"]
-    assert len(column.words) == len(set(column.words))
 
 
 @pytest.mark.parametrize("values", [[3, 3, 0, -7, 3, 10**15 - 1], [2, 2, 2.5], [-0.0, 1], [10**15, 1], [np.inf, 4]])

@@ -62,11 +62,6 @@ def test_a_date_and_a_time_of_day_in_two_columns_are_joined(tmp_path):
     )  # fmt: skip
 
 
-def test_a_lacking_part_of_the_time_is_named(tmp_path):
-    text = rows("year,day,a", "2016,1,1", "2016,2,2", "2016,3,3")
-    refused(tmp_path, text, r"none of the month\. Name the column of the month too", time_column=["year", "day"])
-
-
 def test_without_a_time_column_the_rows_are_counted_from_a_start(tmp_path):
     frame = read(tmp_path, rows("a,b", "1,2", "3,4", "5,6"), time_column=None, freq="MS", start="2016-07-01")
     assert (frame.columns, frame.freq, days(frame)) == (("a", "b"), "MS", ["2016-07-01", "2016-08-01", "2016-09-01"])
@@ -95,24 +90,6 @@ def test_a_format_decides_between_day_and_month(tmp_path):
     text = rows("date,a", "01/01/2016,1", "02/01/2016,2", "03/01/2016,3")
     assert days(read(tmp_path, text, time_format="%d/%m/%Y")) == ["2016-01-01", "2016-01-02", "2016-01-03"]
     assert days(read(tmp_path, text, time_format="%m/%d/%Y")) == ["2016-01-01", "2016-02-01", "2016-03-01"]
-
-
-def test_a_format_that_is_none_and_one_that_fits_nothing_are_refused(tmp_path):
-    text = rows("date,a", "01/02/2016,1", "02/02/2016,2", "03/02/2016,3")
-    refused(tmp_path, text, r"data\.time_format='%d/%m' has no year", time_format="%d/%m")
-    refused(tmp_path, text, r"fits no timestamp, not even '01/02/2016'", time_format="%Y-%m-%d")
-
-
-def test_an_order_of_day_and_month_that_no_cell_tells_is_refused(tmp_path):
-    text = rows("date,a", "01/02/2016,1", "03/04/2016,2", "05/09/2016,3")
-    refused(tmp_path, text, r"my\.csv: '01/02/2016' in row 1 is 2016-02-01.*or 2016-01-02.*Set data\.time_format=")
-
-
-def test_instants_are_brought_to_the_zone_asked_for(tmp_path):
-    text = rows("date,a", "2016-07-01T00:00Z,1", "2016-07-01T01:00Z,2", "2016-07-01T02:00Z,3")
-    assert str(read(tmp_path, text).timestamps[0]) == "2016-07-01 00:00:00"
-    assert str(read(tmp_path, text, time_zone="Europe/Berlin").timestamps[0]) == "2016-07-01 02:00:00"
-    refused(tmp_path, text, r"'Europe/Berln' is no time zone\. Did you mean 'Europe/Berlin'", time_zone="Europe/Berln")
 
 
 def test_letters_for_a_time_zone_are_refused_with_a_setting_that_reads_the_clock_alone(tmp_path):
@@ -200,10 +177,6 @@ def test_a_column_without_a_name_is_called_by_its_place(tmp_path):
     frame = read(tmp_path, hourly("a,, ,d", *["1.5,2.5,3.5,4.5"] * 3))
     assert (frame.columns, frame.values[0].tolist()) == (("a", "column 3", "column 4", "d"), [1.5, 2.5, 3.5, 4.5])
     assert read(tmp_path, hourly("a,,d", *["1,2,3"] * 3), columns=["column 3"]).values[0].tolist() == [2]
-
-
-def test_a_name_made_for_a_nameless_column_is_not_given_twice(tmp_path):
-    assert read(tmp_path, hourly("column 3,,c", *["1.5,2.5,3.5"] * 3)).columns == ("column 3", "column 3.1", "c")
 
 
 def test_rows_of_nothing_but_separators_are_no_rows(tmp_path):
@@ -374,11 +347,3 @@ def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path, nam
     match = r"there is no column 'temp' among \w+, load\. The model was trained on it: " + fix
     with pytest.raises(UserError, match=match):
         read_frame(tmp_path / "new.csv", columns=("temp", "load"))
-
-
-@pytest.mark.parametrize("layout", [{}, {"time_column": "x" * 9}, {"columns": ["x" * 9]}, {"drop": ["x" * 9]}])
-def test_a_name_of_a_hundred_thousand_letters_fills_no_message_and_is_compared_with_none(tmp_path, layout):
-    text = f"date,{'x' * 100_000},b\n" + "".join(f"{hour},word,none\n" for hour in hours(24))
-    with pytest.raises(UserError) as caught:
-        read_frame(write(tmp_path, text), Layout(**layout))
-    assert len(str(caught.value)) < 900

@@ -125,13 +125,6 @@ def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
     assert other == CsvSource(path=str(csv), **use) == other.with_file(csv)
 
 
-def test_sources_are_frozen_and_keyword_only():
-    with pytest.raises(AttributeError):
-        DemoSource(split=SPLIT).rows = 5
-    with pytest.raises(TypeError):
-        DemoSource("demo")
-
-
 def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
     assert source.checksum() == catalog.CATALOG["ETTh1"].md5

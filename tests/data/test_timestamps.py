@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-import forecast.data.reading.timestamps
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.data.values.frequency import infer_frequency
@@ -69,9 +68,6 @@ WRITINGS = [
     (["Jan 1949", "Feb 1949"], ["1949-01-01", "1949-02-01"], "format %b %Y"),
     (["1949-JAN", "1949-FEB"], ["1949-01-01", "1949-02-01"], "format %Y-%b"),
     (["Jan-49", "Feb-89"], ["2049-01-01", "1989-02-01"], "years 1969 to 2068"),
-    (["1959Q1", "1959Q4"], ["1959-01-01", "1959-10-01"], "quarters"),
-    (["1959-q1", "1959-q2"], ["1959-01-01", "1959-04-01"], "quarters"),
-    (["Q4 1959", "Q1 1960"], ["1959-10-01", "1960-01-01"], "quarters"),
     (["194901", "194912"], ["1949-01-01", "1949-12-01"], "format %Y%m"),
     (["20160701230000", "20160702000000"], ["2016-07-01 23:00", "2016-07-02"], "format %Y%m%d%H%M%S"),
     (["999999999", "1000000000"], ["2001-09-09 01:46:39", "2001-09-09 01:46:40"], "unix seconds, UTC"),
@@ -101,23 +97,9 @@ def test_blanks_around_a_cell_are_no_part_of_it():
     assert_reads(read([" 13/01/2016 ", "14/01/2016\t"]), ["2016-01-13", "2016-01-14"])
 
 
-def test_plain_iso_is_read_without_a_look_at_single_cells(monkeypatch):
-    monkeypatch.setattr(forecast.data.reading.timestamps, "row_texts", None)
-    assert_reads(read(["2016-07-01 00:00", "2016-07-01 01:00"]), ["2016-07-01 00:00", "2016-07-01 01:00"])
-
-
 def test_a_column_of_pandas_is_read_like_a_list():
     assert_reads(read(pd.Series(["13/01/2016", "14/01/2016"])), ["2016-01-13", "2016-01-14"])
     assert read(pd.Series(["13/01/2016", np.nan], dtype=object)).faults == {1: "no timestamp"}
-
-
-def test_names_of_months_do_not_depend_on_the_locale(monkeypatch):
-    formats, to_datetime = [], pd.to_datetime
-    monkeypatch.setattr(
-        pd, "to_datetime", lambda *a, format, **k: formats.append(format) or to_datetime(*a, format=format, **k)
-    )
-    assert_reads(read(["Mon 5-Jan-2009 1 PM", "Tue 13-Feb-2009 2 PM"]), ["2009-01-05 13:00", "2009-02-13 14:00"])
-    assert formats and not re.search("%[aAbBp]", "".join(formats))
 
 
 # several columns
@@ -458,12 +440,11 @@ WRITERS = {
     "compact": (lambda s: f"{s:%Y%m%d}", "D", []),
     "compact, hours": (lambda s: f"{s:%Y%m%d%H}", "h", ["unix"]),
     "compact, months": (lambda s: f"{s:%Y%m}", "M", ["%y%m%d", "%d%m%y", "%m%d%y"]),
-    "quarters": (lambda s: f"{s.year}Q{(s.month + 2) // 3}", "Q", []),
     "unix": (lambda s: str(s.value // 10**9), "s", ["%Y%m%d%H"]),
     "unix_ms": (lambda s: str(s.value // 10**6), "s", ["%Y%m%d%H%M"]),
 }
-UNITS = {"s": 0, "min": 1, "h": 2, "D": 3, "M": 4, "Q": 5}
-STEPS = {"s": 0, "7s": 0, "min": 1, "10min": 1, "h": 2, "6h": 2, "D": 3, "7D": 3, "W": 3, "MS": 4, "QS": 5, "YS": 5}
+UNITS = {"s": 0, "min": 1, "h": 2, "D": 3, "M": 4}
+STEPS = {"s": 0, "7s": 0, "min": 1, "10min": 1, "h": 2, "6h": 2, "D": 3, "7D": 3, "W": 3, "MS": 4, "QS": 4, "YS": 4}
 
 
 def otherwise(cells, other):
@@ -498,19 +479,11 @@ def test_a_regular_series_is_read_back_or_ambiguous_when_it_is(writing, data):
     assert_reads_back(writing, data)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("writing", WRITERS)
-@given(data=st.data())
-@generated(40)
-def test_many_regular_series_are_read_back_or_ambiguous_when_they_are(writing, data):
-    assert_reads_back(writing, data)
-
-
 def assert_reads_back(writing, data):
     write, unit, rivals = WRITERS[writing]
     step = data.draw(st.sampled_from([step for step, finest in STEPS.items() if finest >= UNITS[unit]]))
     start = data.draw(st.datetimes(datetime(1974, 1, 1), datetime(2030, 1, 1)))
-    floor = {"M": "D", "Q": "D"}.get(unit, unit)
+    floor = {"M": "D"}.get(unit, unit)
     size = data.draw(st.integers(1, 29))
     stamps = pd.date_range(pd.Timestamp(start).floor(floor), periods=size, freq=step)
     cells = [write(stamp) for stamp in stamps]
@@ -566,7 +539,8 @@ def test_any_cells_are_timestamps_or_faults_or_ambiguous(cells):
 
 # files as they are found
 
-WILD = Path(os.environ.get("FORECAST_DATA", "")).resolve().parent / "wild"
+DATA = os.environ.get("FORECAST_DATA")
+WILD = Path(DATA).resolve().parent / "wild" if DATA else None
 FILES = {  # file: (columns, first and last timestamp, how, rows without a timestamp)
     "airquality_uci.csv": (["Date", "Time"], "2004-03-10 18:00", "2005-04-04 14:00", "month first", 114),
     "daily_istanbul_stock.csv": (["date"], "2009-01-05", "2011-02-22", "years 1969 to 2068", 0),
@@ -591,7 +565,7 @@ FILES = {  # file: (columns, first and last timestamp, how, rows without a times
 }
 
 
-@pytest.mark.skipif(not WILD.is_dir(), reason="no folder `wild` with real files beside FORECAST_DATA")
+@pytest.mark.skipif(WILD is None or not WILD.is_dir(), reason="no folder `wild` with real files beside FORECAST_DATA")
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_as_it_is_found(file):
     names, first, last, how, lacking = FILES[file]

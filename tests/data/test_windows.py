@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -200,22 +199,6 @@ def test_a_batch_is_a_copy_that_may_be_changed_without_changing_others():
 def test_scaled_values_are_rounded_to_float32_once():
     series = stacked(np.array([[1 / 3], [2 / 3]]), np.array([[0.1], [0.2]]))
     assert series.tolist() == np.array([[1 / 3, 0.1], [2 / 3, 0.2]], dtype=np.float32).tolist()
-
-
-def test_gathering_32_windows_takes_less_than_three_times_as_long_as_indexing_their_rows():
-    rng = np.random.default_rng(3)
-    series = stacked(rng.normal(size=(8640, 7)), rng.normal(size=(8640, 4)))
-    dataset = windows_of(series, n_columns=7, rows=range(8640), seq_len=96, pred_len=24, targets=range(7))
-    seconds, after = [], torch.arange(96 + 24)
-    for _ in range(1000):  # in turns: what disturbs the machine disturbs both
-        indices = rng.integers(len(dataset), size=32).tolist()
-        start = time.perf_counter()
-        dataset.__getitems__(indices)
-        between = time.perf_counter()
-        series[torch.as_tensor(indices)[:, None] + after]
-        seconds.append((between - start, time.perf_counter() - between))
-    gathering, indexing = np.median(seconds, axis=0)
-    assert gathering < 3 * indexing
 
 
 @pytest.mark.golden_family("windows_")  # licensed data, so not in tests/golden: run with --golden FOLDER

@@ -17,14 +17,13 @@ from forecast.data.assembling.names import (
     layout_of,
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
-from forecast.data.reading.cells import RawFile, read_raw, table_of
+from forecast.data.reading.cells import read_raw, steps_in, table_of
 from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_columns import check_signs
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout, columns_named
 from forecast.data.reading.raw_columns import TypedTable
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.timestamps import whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
@@ -121,7 +120,7 @@ def _long_columns(
 ) -> LongColumns:
     words = [*spec.times, *places, *map(spec.header.index, spec.layout.where or ())]
     raw = read_raw(text, spec, findings, words=words)
-    times = steps_in(raw, spec)
+    times = steps_in(raw.columns, spec, str(text.path))
     table = table_of(raw, spec if times is None else _untimed(spec), findings)
     taken = slice(None) if table.origin is None else table.origin
     parts = [(raw.columns[place].codes[taken].astype(np.int64) - 1, raw.columns[place].words) for place in places]
@@ -158,7 +157,7 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
     spec = TableSpec.of(header, layout, str(path), gaps="mask")
     check_signs(text, spec, findings)
     raw = read_raw(text, spec, findings, words=[*spec.times, *map(header.index, layout.where or ())])
-    times = steps_in(raw, spec)
+    times = steps_in(raw.columns, spec, str(text.path))
     table = table_of(raw, spec if times is None else _untimed(spec), findings)
     times = times if times is None or table.origin is None else times[table.origin]
     if times is None and layout.time_columns:
@@ -191,16 +190,6 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
         checksum=checksum_of(text),
         time_format=table.time_format,
     )
-
-
-def steps_in(raw: RawFile, spec: TableSpec) -> IntArray | None:
-    """The times (N,) of a file as whole numbers that no calendar counts, as weeks 40, 41; None where it has dates."""
-    if len(spec.times) != 1 or spec.layout.time_format is not None or raw.columns[spec.times[0]].is_time:
-        return None
-    column = raw.columns[spec.times[0]]
-    if not whole_numbers(column.words):
-        return None
-    return np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
 
 
 def checksum_of(text: CsvText) -> str:

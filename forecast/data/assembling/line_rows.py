@@ -100,9 +100,11 @@ def _layout(source: CsvSource) -> Layout:
 
 def _dates(cells: Sequence[str]) -> IntArray | None:
     """The times that the first line has above the values; None where it has none."""
-    if len(cells) < _FEWEST_DATES or whole_numbers(cells):
+    if len(cells) < _FEWEST_DATES:
         return None
     try:
+        if whole_numbers(cells):
+            return None
         read = read_timestamps({"": [cell.strip(BLANKS) for cell in cells]}, missing=MISSING_SPELLINGS)
     except AmbiguousTime:
         return None

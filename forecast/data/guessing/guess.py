@@ -13,7 +13,7 @@ import numpy as np
 
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.guess_rows import decided_rows
-from forecast.data.guessing.guess_time import Names, choose_time, is_day, likely_times, usual_time
+from forecast.data.guessing.guess_time import Names, choose_time, likely_times, usual_time
 from forecast.data.reading.cells import RawFile, plain_file, raw_cells, table_of
 from forecast.data.reading.column_guess import (
     AmbiguousStyle,
@@ -31,7 +31,6 @@ from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.rows import within
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.time_formats import LESS_USUAL
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.values.findings import Finding, Findings, Gaps, counted, quoted
 from forecast.errors import UserError
@@ -109,22 +108,11 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
         table = table_of(raw, spec, findings)
     except AmbiguousTime as error:
         readings = [
-            Reading(f"times as {settings['data.time_format']}", {"time_format": settings["data.time_format"]})
+            Reading(f"times as {value}", {key.removeprefix("data."): value})
             for settings in error.candidates
+            for key, value in settings.items()
         ]
         raise Undecided(str(error), readings) from error
-    if table.time_format == "excel" and not {"time_column", "time_format"} & set(given):
-        (name,) = guess.layout.time_columns
-        if not is_day(name):
-            raise Undecided(
-                f"The numbers of {quoted(name)} may be the days of a spreadsheet, or count something else.",
-                [
-                    Reading("steps that no calendar counts", {"time_column": None, "freq": STEPS, "drop": [name]}),
-                    Reading("days of a spreadsheet", {"time_column": name, "time_format": "excel"}),
-                ],
-            )
-    if table.time_format in LESS_USUAL and guess.layout.time_format is None:  # which few rows may not show
-        guess.set(f"data.time_format={table.time_format}: so the rows are regular", time_format=table.time_format)
     aside = {*guess.layout.time_columns, *guess.layout.drop}
     ids = [column for column in raw.columns if column.name not in aside]
     if table.origin is not None:

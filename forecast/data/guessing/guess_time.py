@@ -23,7 +23,6 @@ _NAME = re.compile(
 )
 _USUAL_NAMES = ("date", "datetime", "timestamp", "time")
 _DIGITS = re.compile(r"\d+(\.\d*|e-\d+)?", re.ASCII)
-_DAY = re.compile(r"(?:^|[^a-z])(?:date|datetime|day|ds|dt|datum)(?:$|[^a-z])")
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?(\.\d+)?( ?[AaPp][Mm])?", re.ASCII)
 _LONG = 8  # digits: fewer are a time only by the name of the column
 _MOST, _FEW = 0.5, 0.1  # shares of the cells
@@ -64,11 +63,6 @@ def usual_time(header: Sequence[str]) -> str | None:
     return next((name for usual in _USUAL_NAMES for name in header if name.strip().lower() == usual), None)
 
 
-def is_day(name: str) -> bool:
-    """Whether a column of this name may hold the days of a spreadsheet: 39356 may as well be a second."""
-    return _DAY.search(name.lower()) is not None
-
-
 def choose_time(columns: Mapping[Names, Mapping[str, Sequence[str]]]) -> TimeChoice:
     """Of several that look like time: of equal ones the first, else the only one whose timestamps make a series."""
     read = {names: _read(cells) for names, cells in columns.items()}
@@ -88,7 +82,7 @@ def choose_time(columns: Mapping[Names, Mapping[str, Sequence[str]]]) -> TimeCho
 
 
 def _stamps(name: str, cells: Sequence[str]) -> pd.DatetimeIndex | None:
-    """The timestamps of a column that looks like time; none in it where two formats fit."""
+    """The timestamps of a column that looks like time; none in it where its format must be set."""
     if not cells:
         return None
     if _all_digits(cells) and not _NAME.search(name.lower()):
@@ -96,10 +90,7 @@ def _stamps(name: str, cells: Sequence[str]) -> pd.DatetimeIndex | None:
         if min(map(len, cells)) < _LONG or any(after < before for before, after in pairwise(numbers)):
             return None
     try:
-        read = read_timestamps({name: cells}, missing=MISSING_SPELLINGS)
-        if "excel" in read.settings.values() and not is_day(name):
-            return None
-        stamps = read.stamps
+        stamps = read_timestamps({name: cells}, missing=MISSING_SPELLINGS).stamps
     except AmbiguousTime:
         none: pd.DatetimeIndex = pd.DatetimeIndex([])
         return none

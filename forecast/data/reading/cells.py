@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from csv import QUOTE_NONE
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +24,7 @@ from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
-from forecast.data.values.cells import FloatArray
+from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label
@@ -272,27 +273,21 @@ def _timestamps(
     layout = spec.layout
     if not spec.times:
         return counted_stamps(layout, len(lines)), {"numbers": (1, 1)} if layout.freq == STEPS else {}
-    missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
-    every = range(len(lines))
-    column = columns[spec.times[0]]
-    plain = len(spec.times) == 1 and layout.time_format is None and not column.is_time
-    if plain and not (column.codes == 0).any() and whole_numbers(column.words):
-        steps = np.array([int(float(word)) for word in column.words])[column.codes - 1]
+    path, column = findings.path, columns[spec.times[0]]
+    steps = steps_in(columns, spec, path)
+    if steps is not None:
         unit = int(np.gcd.reduce(np.diff(np.unique(steps)), initial=0)) or 1
         first = int(steps[0]) % unit if np.abs(steps).max() < _MOST_STEPS else int(steps.min())
         return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {"numbers": (first, unit)}
-    try:
+    with _named(path):
         if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
             read = column.reading(layout.time_zone)
         else:
+            every, missing = range(len(lines)), MISSING_SPELLINGS | {str(word) for word in layout.missing}
             parts = {
                 name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)
             }
             read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
-    except AmbiguousTime as error:
-        raise AmbiguousTime(f"{findings.path}: {error}", error.candidates) from error
-    except UserError as error:
-        raise UserError(f"{findings.path}: {error}") from error
     for row, kind in read.faults.items():
         cell = " ".join(columns[place].cells([row])[0] for place in spec.times)
         faults.add(kind, spec.times[0], lines[row], cell)
@@ -302,6 +297,30 @@ def _timestamps(
         findings.say(note)
     settings = read.settings
     return read.stamps, {"time_format": settings.get("data.time_format"), "time_zone": settings.get("data.time_zone")}
+
+
+def steps_in(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> IntArray | None:
+    """The times (N,) of a file as whole numbers that no calendar counts, as weeks 40, 41; None where it has dates."""
+    if len(spec.times) != 1 or spec.layout.time_format is not None:
+        return None
+    column = columns[spec.times[0]]
+    if column.is_time or (column.codes == 0).any():
+        return None
+    with _named(path):
+        if not whole_numbers(column.words, column.name):
+            return None
+    return np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Puts the name of the file before what is said of its times."""
+    try:
+        yield
+    except AmbiguousTime as error:
+        raise AmbiguousTime(f"{path}: {error}", error.candidates) from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
 
 
 def counted_stamps(layout: Layout, rows: int) -> pd.DatetimeIndex:

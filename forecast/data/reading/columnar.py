@@ -3,9 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from zoneinfo import available_timezones
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +14,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from forecast.data.reading.raw_columns import RawColumn, TypedTable
-from forecast.data.reading.timestamps import TimeReading, read_timestamps, typed_timestamps
+from forecast.data.reading.timestamps import TimeReading, typed_timestamps
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
@@ -155,15 +153,8 @@ class TimeColumn(RawColumn):
     def reading(self, time_zone: str | None) -> TimeReading:
         """Its times, as `read_timestamps` reads their text."""
         times = self.times.cast(pa.timestamp("s")) if types.is_date(self.times.type) else self.times
-        if times.type.tz is None:
-            return typed_timestamps(pd.DatetimeIndex(times.to_numpy(zero_copy_only=False)), time_zone)
-        read = read_timestamps({self.name: self.words}, missing=[""], time_zone=time_zone)  # each different one once
-        bad = np.flatnonzero(np.isin(self.codes - 1, list(read.faults)))
-        faults = {row: read.faults[int(self.codes[row]) - 1] for row in bad.tolist()}
-        settings = dict(read.settings)
-        if time_zone is None and settings.get("data.time_zone") != "UTC" and times.type.tz in available_timezones():
-            settings["data.time_zone"] = times.type.tz  # of which the times may show a part of the year alone
-        return replace(read, stamps=read.stamps[self.codes - 1], faults=faults, settings=settings)
+        stamps = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
+        return typed_timestamps(stamps, time_zone, times.type.tz)
 
     @property
     def blank(self) -> npt.NDArray[np.bool_]:

@@ -26,6 +26,7 @@ _PARTS = {
     "second": ("second", "seconds", "sec", "secs"),
 }
 _DIRECTIVES = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S"}
+_DAY = re.compile(r"(?:^|[^a-z])(?:date|datetime|day|ds|dt|datum)(?:$|[^a-z])")
 _TYPED = re.compile(r"\d+e-\d{1,2}", re.ASCII)
 _OR_A_FORMAT = "set data.time_format for all of them joined by spaces"
 
@@ -34,6 +35,11 @@ def part_of(name: str) -> str | None:
     """The part of a time that a column of this name holds."""
     bare = re.sub("[^a-z]", "", name.lower())
     return next((part for part, known in _PARTS.items() if bare in known), None)
+
+
+def is_day(name: str) -> bool:
+    """Whether a column of this name may hold the days of a spreadsheet: 39356 may as well be a second."""
+    return _DAY.search(name.lower()) is not None
 
 
 def known_parts(names: Sequence[str]) -> dict[str, str] | None:

@@ -71,7 +71,7 @@ _BY_NAME: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
         ),
     )
 }
-# What a cell is taken for where no usual format reads all cells, or as a regular series.
+# What cells may mean that no usual format reads, or none as a regular series: proposed, and read where it is set.
 LESS_USUAL = frozenset({*_BY_NAME, "excel"})
 EXCEL_START = pd.Timestamp("1899-12-30").as_unit("ns")  # from which a spreadsheet counts days
 _DAY = 86_400 * 10**9  # nanoseconds
@@ -118,7 +118,6 @@ _WHOLE: tuple[_Row, ...] = tuple(
         (r"\d{14}", ("%Y%m%d%H%M%S",)),
         (r"\d{15,16}", ("unix_us",)),
         (r"\d{18,19}", ("unix_ns",)),
-        (r"\d{5}(?:\.\d*)?", ("excel",)),
     )
 )
 _TAIL = re.compile(
@@ -165,7 +164,7 @@ def _formats_of(cell: str) -> list[str]:
     for writing, dates in _WHOLE:
         if match := writing.fullmatch(cell):
             formats += [date.format(**match.groupdict()) for date in dates]
-    return formats + [name for name in _BY_NAME if match_by_name(cell, name)]
+    return formats
 
 
 def match_by_name(cell: str, time_format: str) -> re.Match[str] | None:

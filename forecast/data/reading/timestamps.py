@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.time_columns import Codes, format_of_parts, known_parts, row_texts
+from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, known_parts, row_texts
 from forecast.data.reading.time_formats import (
     CLOCK,
     ISO,
@@ -62,7 +62,7 @@ class TimeReading:
 
 
 class AmbiguousTime(UserError):
-    """Several formats read every cell and give other timestamps. candidates: for each of them what sets it."""
+    """Several readings of the cells give other timestamps, or one must be set. candidates: for each what sets it."""
 
     def __init__(self, message: str, candidates: list[dict[str, str]]) -> None:
         super().__init__(message)
@@ -80,9 +80,9 @@ def read_timestamps(
 
     Several columns are the parts of a time, known by their names (year, month, day, hour, ...), or are joined by one
     space. missing: cells that hold no timestamp. time_format: reads the cells, joined; one of `read_cells`, None to
-    decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC, but midnights by their
-    own offsets are days as they are written; cells without an offset stay as they are. AmbiguousTime
-    when two formats fit; UserError for an unknown format or zone, or one that fits no cell.
+    decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC; cells without an offset
+    stay as they are. AmbiguousTime when two formats fit, or one that must be set, and for midnights of another zone
+    than UTC; UserError for an unknown format or zone, or one that fits no cell.
     """
     zone = _zone(time_zone)
     if time_format is None and len(columns) == 1:
@@ -100,7 +100,7 @@ def read_timestamps(
         time_format, how = format_of_parts(parts, texts), ", ".join(parts)
         stamps = read_cells(texts, time_format)
     else:
-        time_format, stamps = _decided(texts, codes)
+        time_format, stamps = _decided(texts, codes, is_day=all(map(is_day, columns)))
     if parts is None and time_format != ISO:
         how, settings = _in_words(time_format), {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
@@ -108,15 +108,11 @@ def read_timestamps(
     of_day_before = np.zeros(len(texts), dtype=bool) if late is None else np.asarray(late == stamps)
     stamps, notes = pd.DatetimeIndex(stamps.where(kinds == "")), _without_effect(time_zone)
     if instants:
-        days, known, notes = _local_days(texts, stamps) if time_zone is None else (None, None, [])
-        key = zone.key if days is None else known
-        if days is None:
-            stamps, changes = _converted(stamps[codes], zone)
-            notes = [*notes, *changes]
-        else:
-            stamps = days[codes]
-        how = ", ".join(filter(None, (how, key)))
-        settings = settings | ({"data.time_zone": key} if key else {})
+        if time_zone is None:
+            _check_midnights(texts, codes, stamps)
+        stamps, notes = _converted(stamps[codes], zone)
+        how = ", ".join(filter(None, (how, zone.key)))
+        settings = settings | {"data.time_zone": zone.key}
     else:
         stamps = stamps[codes]
     if of_day_before.any():
@@ -130,24 +126,37 @@ def read_timestamps(
     return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
 
 
-def whole_numbers(words: Sequence[str]) -> bool:
-    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are."""
+def whole_numbers(words: Sequence[str], name: str = "") -> bool:
+    """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are.
+
+    name: of their column. AmbiguousTime as `read_timestamps`.
+    """
     if not words or not all(_WHOLE.fullmatch(word) for word in words):
         return False
-    read = read_timestamps({"": words}, missing=())
+    read = read_timestamps({name: words}, missing=())
     return bool(read.faults) or bool(read.stamps.hasnans)
 
 
-def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeReading:
-    """The timestamps (N,) of a column that holds nothing else, NaT where one is missing, as `read_timestamps`."""
-    _zone(time_zone)
+def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zone: str | None = None) -> TimeReading:
+    """The timestamps (N,) of a column that holds nothing else, NaT where one is missing, as `read_timestamps`.
+
+    stored_zone: the zone in which the file says that these instants, in UTC, are shown: midnights there are days.
+    """
+    zone = _zone(time_zone)
     faults = dict.fromkeys(np.flatnonzero(stamps.isna()).tolist() if stamps.hasnans else (), "no timestamp")
     if len(stamps) and {stamps.min().year, stamps.max().year} - set(YEARS):
         years = stamps.year
         outside = np.flatnonzero((years < YEARS[0]) | (years > YEARS[-1]))
         faults |= dict.fromkeys(outside.tolist(), "year")
         stamps = pd.DatetimeIndex(stamps.where(~np.isin(np.arange(len(stamps)), outside)))
-    return TimeReading(stamps, "", {}, faults, _without_effect(time_zone))
+    if stored_zone is None:
+        return TimeReading(stamps, "", {}, faults, _without_effect(time_zone))
+    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
+    if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
+        settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
+        return TimeReading(local, stored_zone, settings, faults, [])
+    stamps, notes = _converted(stamps, zone)
+    return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, notes)
 
 
 def plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
@@ -183,35 +192,60 @@ def _as_told(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeInd
     return stamps
 
 
-def _decided(texts: list[str], codes: Codes) -> tuple[str, pd.DatetimeIndex]:
-    """(format, timestamps (U,)) of the format that reads most rows, of several the one that gives a regular series."""
-    readings = _most_readable(texts, codes)
+def _decided(texts: list[str], codes: Codes, *, is_day: bool) -> tuple[str, pd.DatetimeIndex]:
+    """(format, timestamps (U,)) of the format that reads most rows, of several the one that gives a regular series.
+
+    is_day: whether numbers may be the days of a spreadsheet.
+    """
     different: dict[str, pd.DatetimeIndex] = {}
-    for known, stamps in readings.items():
+    for known, stamps in _most_readable(texts, codes).items():
         if not any(stamps.equals(other) for other in different.values()):
             different[known] = stamps
+    regular = {known: stamps for known, stamps in different.items() if _is_regular(stamps)}
+    held = np.array([text != "" for text in texts], dtype=bool)
+    if held.any() and not any(stamps[held].notna().all() for stamps in regular.values()):
+        _check_named(texts, codes, different, held, is_day=is_day)
     if len(different) > 1:
-        once = {known: stamps.dropna().sort_values().unique() for known, stamps in different.items()}
-        regular = {
-            known: different[known]
-            for known, stamps in once.items()
-            if len(stamps) >= 3 and infer_frequency(stamps) is not None
-        }
-        if not regular and LESS_USUAL & set(different):  # that for which by far the fewest rows must be made up
-            grids = {known: grid_frequency(stamps) if len(stamps) >= 3 else None for known, stamps in once.items()}
-            needs = {
-                known: len(different[known].dropna())
-                - len(stamps)
-                + (rows_missing(stamps, freq) or 0 if freq else len(stamps))
-                for (known, stamps), freq in zip(once.items(), grids.values(), strict=True)
-            }
-            most = _MOST_NEED * max(min(needs.values()), 1)
-            regular = {known: stamps for known, stamps in different.items() if needs[known] <= most}
         different = regular or different
-        different = {known: stamps for known, stamps in different.items() if known not in LESS_USUAL} or different
     if len(different) > 1:
         raise _ambiguous(texts, codes, different)
     return next(iter(different.items()))
+
+
+def _is_regular(stamps: pd.DatetimeIndex) -> bool:
+    once = stamps.dropna().sort_values().unique()
+    return len(once) >= 3 and infer_frequency(once) is not None
+
+
+def _check_named(
+    texts: list[str],
+    codes: Codes,
+    usual: Mapping[str, pd.DatetimeIndex],
+    held: npt.NDArray[np.bool_],
+    *,
+    is_day: bool,
+) -> None:
+    """AmbiguousTime where a format that must be set reads all cells, and with by far fewer rows to be made up.
+
+    held (U,): which of the texts are none that is missing.
+    """
+    names = [name for name in sorted(LESS_USUAL) if name != "excel" or is_day]
+    named = {name: stamps for name in names if (stamps := read_cells(texts, name, guessed=True))[held].notna().all()}
+    if not named:
+        return
+    whole = {known: stamps for known, stamps in usual.items() if stamps[held].notna().all()}
+    lacking = {known: _rows_lacking(stamps) for known, stamps in (named | whole).items()}
+    fewest = _MOST_NEED * max(min(lacking[name] for name in named), 1)
+    if not any(lacking[known] <= fewest for known in whole):
+        likely = {name: stamps for name, stamps in named.items() if lacking[name] <= fewest}
+        raise _ambiguous(texts, codes, likely | whole)
+
+
+def _rows_lacking(stamps: pd.DatetimeIndex) -> int:
+    """How many rows a regular series lacks, and repeats; all where there is none."""
+    once = stamps.dropna().sort_values().unique()
+    freq = grid_frequency(once) if len(once) >= 3 else None
+    return len(stamps.dropna()) - len(once) + (rows_missing(once, freq) or 0 if freq else len(once))
 
 
 def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex]:
@@ -233,16 +267,19 @@ def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex
     return {known: readings[known] for known in formats if rows[known] == most and (most or known == ISO)}
 
 
-def _ambiguous(texts: list[str], codes: Codes, readings: dict[str, pd.DatetimeIndex]) -> AmbiguousTime:
+def _ambiguous(
+    texts: list[str], codes: Codes, readings: Mapping[str, pd.DatetimeIndex], key: str = "data.time_format"
+) -> AmbiguousTime:
     first, *others = readings.values()
-    differ = np.any([(other != first) & (first.notna() | other.notna()) for other in others], axis=0)
-    row = int(differ[codes].argmax())
-    settings = {known: typed("data.time_format", known) for known in readings}
+    differ = [(other != first) & (first.notna() | other.notna()) for other in others] or [first.notna()]
+    row = int(np.any(differ, axis=0)[codes].argmax())
+    settings = {known: typed(key, known) for known in readings}
     meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
+    why = "no cell tells which" if others else "that is not guessed"
     return AmbiguousTime(
-        f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and no cell tells which. "
+        f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and {why}. "
         f"Set {' or '.join(settings.values())}.",
-        [{"data.time_format": known} for known in readings],
+        [{key: known} for known in readings],
     )
 
 
@@ -294,41 +331,30 @@ def _zone(name: str | None) -> ZoneInfo:
         ) from error
 
 
-def _local_days(
-    texts: Sequence[str], stamps: pd.DatetimeIndex
-) -> tuple[pd.DatetimeIndex | None, str | None, list[str]]:
-    """(timestamps (U,) by the clocks of their own offsets, the zone of these, notes) of instants in UTC (U,).
+def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -> None:
+    """AmbiguousTime for instants in UTC (U,) that are days of another zone, by their own offsets or without any.
 
-    Where all clocks are at midnight, or at one time of day though the offset changes: these are days. The first is None
-    for others; a note then names the zone in which they are midnights, if there is one.
+    These are all midnights there, or of one time of day though the offset changes.
     """
     held = np.flatnonzero(stamps.notna())
     known = stamps[held]
-    clocks = (known - known.normalize()).unique()
-    if not 0 < len(clocks) <= _MOST_CLOCKS or len(held) < 2:
-        return None, None, []
+    if len(held) < 2 or len((known - known.normalize()).unique()) > _MOST_CLOCKS:
+        return
     cells = [texts[i] for i in held.tolist()]
-    minutes = _minutes(cells)
-    offsets = pd.to_timedelta(minutes, unit="min")
-    local = known + offsets
-    kinds = offsets.unique()
-    midnights = bool((local == local.normalize()).all())
-    one_clock = midnights or (len(kinds) > 1 and len((local - local.normalize()).unique()) == 1)
-    if one_clock and any(minutes) and len(local.unique()) == len(known.unique()):
-        zone = zone_of_offsets(cells, known)
-        spelled = sorted({offset[0] if (offset := _SIGNED.search(cell)) else "Z" for cell in cells})
-        days = pd.Series(pd.NaT, index=range(len(stamps)), dtype="datetime64[ns]")
-        days.iloc[held] = local.to_numpy()
-        reads = f", as data.time_zone={zone} reads them" if zone else ""
-        note = f"The times of the offsets {' and '.join(spelled)} are days by their own clocks{reads}; "
-        return pd.DatetimeIndex(days), zone, [f"{note}data.time_zone=UTC reads them as instants."]
-    if len(clocks) > 1 and not any(minutes):
+    offsets = pd.to_timedelta(_minutes(cells), unit="min")
+    if not offsets.any():
         # The offset that makes each a midnight, of those from -12 to 12 hours.
-        shift = (known.normalize() + pd.Timedelta(days=1) - known) % pd.Timedelta(days=1)
-        zone = _zone_with(known, shift.where(shift <= pd.Timedelta(hours=12), shift - pd.Timedelta(days=1)))
-        if zone:
-            return None, None, [f"All times are midnights in {zone}: data.time_zone={zone} reads them as days."]
-    return None, None, []
+        offsets = (known.normalize() + pd.Timedelta(days=1) - known) % pd.Timedelta(days=1)
+        offsets = offsets.where(offsets <= pd.Timedelta(hours=12), offsets - pd.Timedelta(days=1))
+        if len(offsets.unique()) == 1:  # any time of day
+            return
+    clocks = (known + offsets) - (known + offsets).normalize()
+    if len(clocks.unique()) > 1 or (clocks.any() and len(offsets.unique()) == 1):
+        return
+    zone = zone_of_offsets(cells, known) if any(_minutes(cells)) else _zone_with(known, offsets)
+    if zone not in (None, "UTC"):
+        days = stamps.tz_localize("UTC").tz_convert(ZoneInfo(str(zone))).tz_localize(None)
+        raise _ambiguous(texts, codes, {str(zone): days, "UTC": stamps}, "data.time_zone")
 
 
 def zone_of_offsets(texts: Sequence[str], stamps: pd.DatetimeIndex) -> str | None:
