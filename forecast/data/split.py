@@ -219,27 +219,6 @@ class FoldSplit(Split):
         return 0
 
 
-def split_rows(frame: SeriesFrame, split: Split, *, seq_len: int, pred_len: int) -> dict[str, range]:
-    """The target rows of "train", "val", "test" and, when it can hold a window, "tail".
-
-    UserError when a part is empty or too short for one window of seq_len + pred_len rows. Only train must
-    hold its own context; the others take theirs from the rows before them.
-    """
-    rows = split.rows(frame)
-    for name, part in rows.items():
-        needed = seq_len + pred_len if name == "train" else pred_len
-        if name != "tail" and len(part) < needed:
-            lengths = f"seq_len {seq_len} + pred_len" if name == "train" else "pred_len"
-            first, last = frame.timestamps[0], frame.timestamps[-1]
-            shorter = "seq_len or pred_len" if name == "train" else "pred_len"
-            raise UserError(
-                f"{frame.name}: of its {len(frame)} rows ({first} to {last}) {len(part)} are for {PARTS[name]}, but "
-                f"one window needs {needed} ({lengths} {pred_len}). Choose a shorter {shorter}, another data.split, or "
-                "evaluate with split=all."
-            )
-    return {name: part for name, part in rows.items() if name != "tail" or len(part) >= pred_len}
-
-
 def _stamp(key: str, value: str) -> pd.Timestamp:
     parsed = pd.DatetimeIndex(pd.to_datetime(pd.Series([str(value)]), format="ISO8601", errors="coerce"))
     if parsed.hasnans or parsed.tz is not None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
 from forecast.apps.common.training_data import warn_of_known_targets
@@ -12,7 +13,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets
 from forecast.data.prepare import prepare
-from forecast.data.split import LastSplit, ShareSplit, TargetRows, split_rows
+from forecast.data.split import LastSplit, ShareSplit, TargetRows
 
 N, L, P = 401, 19, 5
 LENGTHS = (211, 307, 97)

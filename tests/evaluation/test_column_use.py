@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.splits import split_rows
 from evaluation.small_panels import panel
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.data.split import LastSplit, ShareSplit, panel_cuts, split_rows
+from forecast.data.split import LastSplit, ShareSplit, panel_cuts
 from forecast.evaluation.column_use import column_use, past_blocks, rests_on
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.base import ForecastModel, WindowShape

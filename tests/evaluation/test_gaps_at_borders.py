@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
-from forecast.data.split import ShareSplit, split_rows
+from forecast.data.split import ShareSplit
 from forecast.evaluation.baselines import fit_nlinear, window_shape
 from forecast.evaluation.leakage import check_leakage, refilled
 from forecast.models.naive import LastValue

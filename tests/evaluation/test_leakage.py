@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.splits import split_rows
 from models.small import window_shape
 from models.test_model_laws import MODELS, small_model
 from scales import scaler_of
@@ -19,7 +20,7 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
-from forecast.data.split import ShareSplit, TargetRows, split_rows
+from forecast.data.split import ShareSplit, TargetRows
 from forecast.errors import UserError
 from forecast.evaluation import leakage, leakage_windows
 from forecast.evaluation.leakage import (

@@ -4,12 +4,13 @@ import logging
 
 import numpy as np
 import pandas as pd
+from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import CsvSource
-from forecast.data.split import ShareSplit, TargetRows, split_rows
+from forecast.data.split import ShareSplit, TargetRows
 from forecast.training.record import describe_data, trained_until
 
 N, L, P = 131, 7, 3

@@ -11,8 +11,8 @@ from forecast.data.assembling.read import panel_rows
 from forecast.data.assembling.rows import SortedRows, in_order, nanoseconds, time_words
 from forecast.data.frame import one_series
 from forecast.data.panel import PanelFrame
+from forecast.data.reading.cells import read_table
 from forecast.data.reading.codebook import Codebook
-from forecast.data.reading.csv_columns import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Table, TableSpec
@@ -129,10 +129,12 @@ def _rows_of_one(source: CsvSource, columns: Sequence[str], after: StepsAfter, b
         layout = replace(layout, time_zone=history.time_zone)
     try:
         table = _table(source.path_used(), layout, columns, book)
-    except AmbiguousTime as error:  # few rows may not tell day from month, as those of the history did
-        if {"data.time_format": history.time_format} not in error.candidates:
+    except AmbiguousTime as error:  # of few rows, read as those of the history were
+        read = {key: getattr(history, key) for key in ("time_format", "time_zone")}
+        read = {key: value for key, value in read.items() if {f"data.{key}": value} in error.candidates}
+        if not read:
             raise
-        table = _table(source.path_used(), replace(layout, time_format=history.time_format), columns, book)
+        table = _table(source.path_used(), replace(layout, **read), columns, book)
     rows, times = len(table.values), nanoseconds(table.timestamps)
     if after.stepped and table.numbers is not None:
         times = table.numbers[0] + table.numbers[1] * (times // 1_000_000)
