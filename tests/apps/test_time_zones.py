@@ -77,6 +77,8 @@ def test_a_file_is_continued_in_its_zone(tmp_path, kind, ending):
     else:
         table.reset_index().to_parquet(path, index=False)
     data = ["data=csv", f"data.path={path}", "data.time_column=when", "seq_len=24", "pred_len=6"]
+    if kind == "days":  # midnights there, and no hour that is the same every day in UTC
+        data.append("data.time_zone=Europe/Berlin")
     call("train", "model=ridge", *data, *RIDGE, f"hydra.run.dir={tmp_path}/run")
     output = tmp_path / "forecast.csv"
     call("predict", f"ckpt_path={tmp_path}/run/checkpoints/best.ckpt", f"output={output}")
