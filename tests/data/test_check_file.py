@@ -18,7 +18,6 @@ from forecast.config.settings import typed_settings
 from forecast.data.assembling.read import read_panel
 from forecast.data.guessing.check import check_file
 from forecast.data.guessing.column_notes import find_outliers
-from forecast.data.reading.csv_text import guess_separator
 from forecast.data.reading.layout import Layout
 
 ROWS = 613
@@ -90,12 +89,6 @@ def test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command(
     assert layout == {**expected, **({"data.decimal": "','"} if decimal == "," else {})}
 
 
-def test_the_separator_is_the_one_that_cuts_header_and_lines_alike():
-    assert guess_separator("date;a;b\n2020;1,5;2,5\n2021;1,5;2,5\n") == ";"
-    assert guess_separator("date,a|b\n2020,1\n2021,2\n") == ","
-    assert guess_separator("one column") == ","
-
-
 # gaps
 
 
@@ -112,28 +105,6 @@ def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest
     assert "1 row from 2021-01-17 11:00:00, ...; the longest has 11 rows, from 2021-01-13 07:00:00." in rows
     assert values == ("Column 'temp': 3 values of 596 missing, the first in line 387 ('NA'), at most 2 in succession.")
     assert texts(check, "error") == []
-
-
-@pytest.mark.parametrize("freq", ["h", "D", "W-SUN", "MS"])
-def test_a_step_that_no_row_makes_has_no_cell_to_quote(path, freq):
-    """It is named by its time; a step whose rows lack the value still quotes their first."""
-    data = table(rows=700, freq=freq)
-    data.loc[[500, 501], "temp"] = np.nan
-    twice = pd.concat([data, data.assign(date=data["date"] + pd.Timedelta("10min"))])
-    rows = twice.sort_values("date", kind="stable")
-
-    def said(rows):
-        check = checked(path, lines_of(rows), resample=freq, aggregate="mean")
-        return [one for one in texts(check, "mend") if one.startswith("Column")]
-
-    assert said(rows) == [
-        "Column 'temp': 2 values of 700 missing, the first in line 1002 (''), at most 2 in succession."
-    ]
-    first = f"the first at {data['date'][300]}, where no row is, at most 3 in succession."
-    assert said(rows.drop(index=[300, 301, 302])) == [
-        f"Column 'load': 3 values of 700 missing, {first}",
-        f"Column 'temp': 5 values of 700 missing, {first}",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -216,13 +187,6 @@ def test_a_clock_of_which_only_the_missing_hours_are_left_is_noted(path):
 def test_another_missing_hour_is_no_change_of_the_clock(path, absent):
     lines = [line for line in lines_of(table(rows=5000)) if not line.startswith(absent)]
     assert not any("clock" in finding.text for finding in checked(path, lines).findings)
-
-
-def test_offsets_are_converted_and_the_changes_of_the_clock_told(path):
-    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(BERLIN))])
-    assert not texts(check, "error")
-    assert (check.freq, str(check.table.timestamps[0])) == ("h", "2018-12-31 23:00:00")
-    assert "The time is read as UTC." in texts(check, "note")
 
 
 def test_everything_is_found_at_once(path):
@@ -317,13 +281,6 @@ def test_an_outlier_near_the_median_is_called_a_jump(path):
     assert ", a jump away from both of its neighbours and back. Faults" in outlier and "deviations" not in outlier
 
 
-def test_a_column_called_by_a_number_can_be_the_target(path):
-    data = table().rename(columns={"temp": "4046"})
-    path.write_text(data.to_csv(index=False))
-    check = check_file(str(path), target="4046")
-    assert " data.features=S data.target=\"'4046'\" " in check.command
-
-
 def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
     data = table(rows=7001)
     data["temp"] += np.arange(7001) / 500
@@ -333,12 +290,6 @@ def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
     assert moved.drift.column == "temp" and moved.drift.deviations > 1
     assert "model.instance_norm=true" in moved.informer_command and "instance_norm" not in moved.command
     assert still.drift is None and "instance_norm" not in still.informer_command
-
-
-def test_a_column_that_reaches_the_largest_float_is_checked_without_a_warning(path):
-    data = table()
-    data["temp"] = 1e308 * (-1.0) ** np.arange(ROWS)
-    assert checked(path, lines_of(data)).readable
 
 
 # layouts
@@ -537,11 +488,6 @@ def test_a_column_that_differs_in_one_cell_is_no_copy_and_one_that_skips_a_row_c
     assert checked(path, lines_of(data)).layout.drop == ()
 
 
-def test_where_every_column_says_nothing_none_is_dropped(path):
-    check = checked(path, lines_of(table()[["date"]].assign(site=7, row=range(ROWS))))
-    assert check.layout.drop == ()
-
-
 def test_what_is_the_same_in_one_series_stays_for_the_panel(path):
     parts = [table(rows=297, seed=i).assign(region="xyz"[i], size=i) for i in range(3)]
     check = checked(path, lines_of(pd.concat(parts)))
@@ -558,12 +504,6 @@ def test_a_usual_code_far_outside_stands_for_no_value_however_seldom(path, code,
     assert f"data.missing=[{code:g}]: column 'temp': {code:g} stands in {times} of 613 cells, all " in check.reasons[0]
     assert f"the first in line 102 ('{data.loc[100, 'temp']}'" in texts(check, "mend")[0]
     assert np.isfinite(assert_reads(check).values).all()
-
-
-def test_several_usual_codes_of_one_column_are_found(path):
-    data = table()
-    data.loc[[100, 200], "temp"] = [-9999, -999]
-    assert set(checked(path, lines_of(data)).layout.missing) == {-9999, -999}
 
 
 def test_a_usual_code_near_the_other_values_is_one_of_them(path):
@@ -593,13 +533,6 @@ def test_a_series_is_chosen_among_those_that_were_asked_for(path):
     assert [one["where"] for one in layouts] == [{"region": "y", "kind": "a"}, {"region": "y", "kind": "b"}]
     assert all(len(read_frame(path, **one)) == 97 for one in layouts)
     assert 'data.where="{region: y}"' in panel and "data.id_column=kind" in panel
-
-
-def test_equal_series_of_two_id_columns_are_told_apart_by_the_second_after_the_first(path):
-    parts = [table(rows=97).assign(region="xy"[i // 2], kind="ab"[i % 2]) for i in range(4)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    wheres = [layout_in(one.command)["where"] for one in check.choices if "panel" not in one.reading]
-    assert wheres == [{"region": region, "kind": kind} for region in "xy" for kind in "ab"]
 
 
 def test_series_with_numbers_for_names_are_told_apart(path):

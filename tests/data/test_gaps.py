@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, read_frame
 
-from forecast.data.gaps import Repair, runs
+from forecast.data.gaps import Repair
 from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError
 
@@ -171,12 +171,6 @@ def test_exactly_half_of_the_rows_or_of_a_column_may_be_missing(path, policy):
     assert read_frame(path, gaps=policy).repair.rows_added == 6
 
 
-def test_years_of_missing_nanoseconds_are_counted_and_not_listed(path):
-    write(path, [*pd.date_range("2021", periods=5, freq="100ns"), pd.Timestamp("2022")])
-    with pytest.raises(UserError, match=r"'100ns' has 315360000000001 rows, of which 315359999999995 are missing"):
-        read_frame(path, gaps="mask")
-
-
 @pytest.mark.parametrize("policy", [*POLICIES, "refuse"])
 @pytest.mark.parametrize("row", [0, 12])
 def test_rows_at_an_end_that_lack_a_value_are_left_out_and_said(path, policy, row, caplog):
@@ -218,8 +212,3 @@ def test_the_last_rows_of_a_frame_know_which_of_them_are_made_up(path):
     assert (~last.measured).any(axis=1).tolist() == [False, True, False, True, False]
     assert (last.repair, last.freq, last.columns, last.name) == (frame.repair, "h", ("a", "b"), str(path))
     assert last.timestamps(0).tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()
-
-
-def test_runs_are_first_and_one_after_the_last():
-    assert runs(np.array([1, 1, 0, 0, 1, 0, 1, 1, 1], dtype=bool)) == [(0, 2), (4, 5), (6, 9)]
-    assert runs(np.zeros(3, dtype=bool)) == []

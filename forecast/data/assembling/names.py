@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.assembling.rows import LONGEST_ID, nanoseconds
+from forecast.data.assembling.rows import nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.sources import CsvSource
@@ -87,7 +87,7 @@ def _numbered(codes: Codes) -> tuple[IntArray, IntArray]:
 
 
 def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:
-    """UserError where each row is a series of its own, where two are called alike, and for a name as long as a text.
+    """UserError where each row is a series of its own, and where two are called alike.
 
     rows: 0 where each may be one, as the next row of series that are known.
     """
@@ -102,12 +102,6 @@ def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) ->
         raise UserError(
             f"{path}: two series are called {quoted(twice)}, as '{JOINT}' stands in an id of "
             f"data.id_column={id_column}. Write another sign there."
-        )
-    longest = max(ids, key=len)
-    if len(longest) > LONGEST_ID:
-        raise UserError(
-            f"{path}: the id {quoted(longest)} has {len(longest)} characters, and at most {LONGEST_ID} are read. Name "
-            "another column: data.id_column=NAME"
         )
 
 

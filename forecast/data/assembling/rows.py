@@ -22,7 +22,6 @@ from forecast.text.terminal import listed
 _log = logging.getLogger(__name__)
 BLOCK_CELLS = 1 << 22  # looked at at a time
 LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
-LONGEST_ID = 200  # characters: all ids are one array, in which each takes as much room as the longest
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -159,7 +159,7 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
     return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, notes)
 
 
-def plain_iso(cells: Sequence[str]) -> pd.DatetimeIndex | None:
+def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
     texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
     if len(texts) and is_year_and_number(str(texts.iloc[0])):  # perhaps a quarter, or October as .1
