@@ -85,8 +85,10 @@ def a_table(kind):
     return stamps, table.assign(y=values), names[0] if len(names) == 1 else tuple(names), known
 
 
-@pytest.mark.parametrize("gone", [[], [20, 41]], ids=["whole", "two rows missing"])
-@pytest.mark.parametrize("kind", KINDS)
+WITH_GAPS = ("quarters as months", "a year and a month", "weeks without a letter")
+
+
+@pytest.mark.parametrize(("kind", "gone"), [*((kind, []) for kind in KINDS), *((kind, [20, 41]) for kind in WITH_GAPS)])
 def test_a_calendar_is_not_guessed_and_the_word_that_is_proposed_reads_it(tmp_path, kind, gone):
     stamps, table, time_column, known = a_table(kind)
     path = tmp_path / "series.csv"

@@ -169,8 +169,14 @@ def test_the_kind_depends_on_the_style():
     assert column_kind(column("-200", "-200"), NumberStyle(missing=[-200])) == "empty"
 
 
-@pytest.mark.parametrize("name", ["", " ", "Unnamed: 0", "index", "No", "id", "#"])
-@pytest.mark.parametrize("cells", [["0", "1", "2"], ["1", "2", "3"], ["1"]])
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        *((name, ["0", "1", "2"]) for name in ("", " ", "Unnamed: 0", "index")),
+        *((name, ["1", "2", "3"]) for name in ("No", "id", "#")),
+        ("", ["1"]),
+    ],
+)
 def test_a_first_column_that_counts_the_rows_and_is_named_so_is_an_index(name, cells):
     assert column_kind(column(*cells, name=name), first=True) == "index"
     assert column_kind(column(*cells, name=name)) == "numbers"

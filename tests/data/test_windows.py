@@ -48,9 +48,19 @@ def windows(rows=range(N), targets=(1, 2), series=SERIES, **options):
     return windows_of(series, n_columns=C, rows=rows, seq_len=L, pred_len=P, targets=targets, **options)
 
 
-@pytest.mark.parametrize("rows", [range(N), range(23), range(19, 83), range(83, N), range(L + P - 1), range(L + P)])
-@pytest.mark.parametrize("targets", [(0, 1, 2, 3, 4), (4,), (0,), (1, 3), (3, 1)])
-@pytest.mark.parametrize("offset", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("rows", "targets", "offset"),
+    [
+        (range(N), (0, 1, 2, 3, 4), 0),
+        (range(N), (4,), 5),
+        (range(23), (1, 3), 1),
+        (range(19, 83), (3, 1), 5),
+        (range(83, N), (0,), 0),
+        (range(L + P - 1), (4,), 0),
+        (range(L + P), (1, 3), 0),
+        (range(L + P), (0,), 1),
+    ],
+)
 def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
     dataset = windows(rows, targets, offset=offset)
     assert len(dataset) == max(0, len(rows) - L - offset - P + 1)
