@@ -20,7 +20,7 @@ _Parts = tuple[npt.NDArray[Any], ...]  # numbers, decimals, commas, as in RawCol
 # A point and a comma count alike: forecast.data.reading.numbers decides which of them stands before decimals.
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 _LETTERS = b"+-.,eE0123456789"  # float() also takes 1_000, nan, inf and digits of other scripts
-_END = "\0"  # no cell holds it: CsvText.max_rows refuses it
+_END = "\0"  # no cell holds it: CsvText.check_nul refuses it
 _EXACT = 15  # decimal digits that a float keeps
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _ROWS = 16  # of a typed table made text at a time: often just the first is needed
