@@ -1556,8 +1556,8 @@ TRUST = [
         "trust-other-files-deleted",
         "A checkpoint cannot have other files deleted.",
         "forecast/training/callback_states.py",
-        'if remote or ".." in place.parts or (inside',
-        "if remote or (inside",
+        "if Path(path).absolute().parent == folder and path.endswith(ending)}",
+        "if path.endswith(ending)}",
         ("tests/training/test_hostile_states.py::test_a_checkpoint_cannot_have_other_files_deleted",),
     ),
 ]

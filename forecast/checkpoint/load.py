@@ -298,7 +298,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         raise UserError(f"ckpt_path={path}: its config is refused. {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
-            f"ckpt_path={path} is damaged, or was made or changed by other means: {type(error).__name__}: {error}."
+            f"ckpt_path={path} is damaged or was written by another version: {type(error).__name__}: {error}"
         ) from error
 
 

@@ -36,8 +36,7 @@ from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
-from forecast.training.precision import slow_precision
-from forecast.training.processes import SameFolder, limit_waiting, lost_processes
+from forecast.training.processes import SameFolder, limit_waiting
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -91,9 +90,9 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
         trainer = make_trainer(plan, throughput, model)
     finished = True
     try:
-        waiting = lost_processes(plan.folder, config.process_timeout)
-        with quiet_lightning(), errors_for_users(plan.folder), waiting:
-            trainer.fit(module, datamodule, ckpt_path=str(plan.start.path) if plan.start else None, weights_only=True)
+        start = plan.start.path if plan.start else None
+        with quiet_lightning(), errors_for_users(plan.folder, start=start):
+            trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
     except KeyboardInterrupt:
         finished = False
     if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
@@ -265,8 +264,6 @@ def make_trainer(
     limit_waiting(trainer, config.process_timeout)
     where, gathered = trainer.strategy.root_device, trainer.accumulate_grad_batches
     check_recording(config.compile, where, processes=trainer.world_size, gathered=gathered)
-    if trainer.is_global_zero and (slower := slow_precision(str(trainer.precision), trainer.strategy.root_device)):
-        log.warning(slower)
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "

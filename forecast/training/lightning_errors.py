@@ -2,7 +2,7 @@
 
 import errno
 import logging
-import os
+import re
 import signal
 import threading
 import traceback
@@ -19,11 +19,11 @@ from forecast.config.hydra_errors import UNWRITABLE
 from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import resume_hint
 
-# A logger's package by the folder of its code -> what to do when it fails.
-LOGGERS = {
-    "/wandb/": "Log in (wandb login), or log to the run folder alone: logger.offline=true",
-    "/mlflow/": "See that its server answers, or log to the run folder: logger.tracking_uri=null",
-}
+# What gloo and NCCL say of another process, and CUDA of a GPU, in errors without a class of their own.
+OF_PROCESSES = re.compile(r"gloo/|Operation timed out!|remote process exited")
+OF_GPU = re.compile(r"CUDA error|NCCL|cuDNN error|CUBLAS")
+# Whose code refuses settings, in errors that a bug of ours could raise too.
+REFUSED = re.compile("/lightning/|/torch/optim/")
 # An advertisement, with a link.
 ADVERTISEMENT = "Tip: For seamless cloud"
 HARMLESS = (
@@ -70,16 +70,16 @@ def quiet_lightning() -> Iterator[None]:
 
 
 @contextmanager
-def errors_for_users(run_dir: Path) -> Iterator[None]:
-    """Turns what Lightning or torch.optim refuse into a UserError, their exits into KeyboardInterrupt and Terminated.
+def errors_for_users(run_dir: Path, *, start: Path | None = None) -> Iterator[None]:
+    """Turns what torch, Lightning, a logger or the disk refuse into a UserError: a line of ours, then their own words.
 
-    Where it was raised distinguishes what they refuse from a bug of ours. A GPU that is full or lost is a UserError
-    too, with the checkpoint to go on from.
+    Their exits become KeyboardInterrupt and Terminated. start: the checkpoint that the training goes on from.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        with _logger_errors(), _restoring_errors():
-            yield
+        yield
+    except UserError:
+        raise
     except SIGTERMException as stop:
         raise Terminated(resume_hint(run_dir, "SIGTERM ended the training. Find out what sent it")) from stop
     except SystemExit as stop:
@@ -88,69 +88,34 @@ def errors_for_users(run_dir: Path) -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
             raise KeyboardInterrupt from stop
         raise
-    except OSError as error:
-        if error.errno not in UNWRITABLE:
-            raise
-        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
-        hint = resume_hint(run_dir, "Make room or make the folder writable")
-        raise UserError(f"{where}{error.strerror}, in the run folder {run_dir}. {hint}") from error
-    except torch.OutOfMemoryError as error:
-        raise UserError(
-            f"the GPU has too little memory: {_first_line(error)} Take a smaller data.batch_size, seq_len or "
-            "model.d_model, or device memory that other programs do not use."
-        ) from error
-    except RuntimeError as error:
-        # by name: the modules of torch.compile take seconds to import, and are there when they raise
-        if type(error).__module__.startswith(("torch._dynamo.", "torch._inductor.")):
-            raise UserError(
-                f"compile: torch.compile cannot compile the training step here: {_first_line(error)} Leave compile= "
-                "out, or install what it needs: a C++ compiler such as g++ for a CPU, Triton for a GPU."
-            ) from error
-        # a GPU was lost or broke down: AcceleratorError exists from torch 2.8 on; before, only its text says so
-        lost = isinstance(error, getattr(torch, "AcceleratorError", ()))
-        if not lost and not str(error).startswith(("CUDA error", "NCCL", "cuDNN error", "CUBLAS")):
-            raise
-        raise UserError(
-            f"the GPU failed: {_first_line(error)} {resume_hint(run_dir, 'See that it works (nvidia-smi)')}"
-        ) from error
-    except (ValueError, TypeError, MisconfigurationException) as error:
-        raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
-        if isinstance(error, UserError) or not any(part in raised_in for part in ("/lightning/", "/torch/optim/")):
-            raise
-        raise UserError(str(error)) from error
-
-
-@contextmanager
-def _logger_errors() -> Iterator[None]:
-    """Turns whatever a logger's package raises into a UserError: no account, no server, a setting that it refuses."""
-    try:
-        yield
     except Exception as error:
         files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        package = next((folder for folder in LOGGERS if any(folder in file for file in files)), None)
-        if package is None:
-            raise
-        raise UserError(
-            f"logger={package.strip('/')} failed: {_first_line(error)} {LOGGERS[package]}, or logger=csv."
-        ) from error
+        if start and any("checkpoint_connector" in file for file in files):
+            reason = f"{type(error).__name__}: {error}"
+            raise UserError(f"ckpt_path={start} is damaged or was written by another version: {reason}") from error
+        if context := _context(error, files, run_dir):
+            raise UserError(f"{context}\n{error}") from error
+        raise
 
 
-@contextmanager
-def _restoring_errors() -> Iterator[None]:
-    """Turns what Lightning stumbles over in a checkpoint whose entries are of other kinds into a UserError."""
-    try:
-        yield
-    except (AttributeError, LookupError) as error:
-        files = {Path(frame.filename).stem for frame in traceback.extract_tb(error.__traceback__)}
-        if "checkpoint_connector" not in files:
-            raise
-        raise UserError(
-            "ckpt_path: the checkpoint was changed by other means, and cannot be gone on from: "
-            f"{_first_line(error)} Take RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
-        ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    """The text of an error without what follows it, hints for programmers."""
-    line = (str(error).splitlines() or [type(error).__name__])[0]
-    return line if line.endswith(".") else line + "."
+def _context(error: Exception, files: list[str], run_dir: Path) -> str:
+    """What failed, and what to do; empty for a bug of ours. files: of the traceback."""
+    kind, text, context = type(error), str(error), ""
+    if logger := next((name for name in ("wandb", "mlflow") if any(f"/{name}/" in file for file in files)), ""):
+        context = f"logger={logger} failed. Mend its settings, or log to the run folder alone: logger=csv"
+    elif isinstance(error, OSError) and error.errno in UNWRITABLE:
+        hint = resume_hint(run_dir, "Make room or make the folder writable")
+        context = f"{run_dir} cannot be written to. {hint}"
+    elif isinstance(error, torch.OutOfMemoryError):
+        context = "The GPU has too little memory. Take a smaller data.batch_size, seq_len or model.d_model"
+    elif kind.__module__.startswith(("torch._dynamo.", "torch._inductor.")):  # by name: importing them takes seconds
+        context = "The training step cannot be compiled here. Leave compile= out, or install what it needs"
+    elif kind.__name__.startswith("Dist") or (isinstance(error, RuntimeError) and OF_PROCESSES.search(text)):
+        lost = "Another process of this training has ended, or did not answer within process_timeout seconds"
+        network = "where a host has several networks, say GLOO_SOCKET_IFNAME=eth0 before the command"
+        context = f"{lost}. {resume_hint(run_dir, f'See why, on every host; {network}')}"
+    elif kind.__name__ == "AcceleratorError" or (isinstance(error, RuntimeError) and OF_GPU.match(text)):
+        context = f"The GPU failed. {resume_hint(run_dir, 'See that it works (nvidia-smi)')}"
+    elif isinstance(error, ValueError | TypeError | MisconfigurationException) and REFUSED.search(files[-1]):
+        context = "A setting of the trainer, the optimizer or the schedule is refused:"
+    return context

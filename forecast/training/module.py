@@ -20,11 +20,11 @@ from forecast.errors import UserError
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.models.spread import Spread
-from forecast.training.callback_states import check_callbacks
+from forecast.training.callback_states import drop_other_paths
 from forecast.training.checkpoint import best_by, monitored
 from forecast.training.compiled import FasterOutputs, Outputs
 from forecast.training.cross_fit import HALVES, half_means, logged
-from forecast.training.optimizers import TOTAL, check_states, check_step, fused_keyword, is_stepwise, takes
+from forecast.training.optimizers import TOTAL, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
 from forecast.training.samplers import TrainBatches
 
@@ -171,15 +171,9 @@ class ForecastModule(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_load_checkpoint(self, checkpoint: Entries) -> None:
-        """Restores the step of the best validation.
-
-        Raises UserError for states, of optimizer or callbacks, that no training has written.
-        """
+        """Restores the step of the best validation, and drops the paths of other folders."""
         self.best_step = checkpoint[RECORD]["best_step"]
-        weights, states = list(self.parameters()), checkpoint.get("optimizer_states", [])
-        check_states(states, weights)
-        check_step(states, weights, self.make_optimizer)
-        check_callbacks(self.trainer.callbacks, checkpoint.get("callbacks"))  # type: ignore[attr-defined]
+        drop_other_paths(self.trainer.callbacks, checkpoint["callbacks"])  # type: ignore[attr-defined]
 
     def on_save_checkpoint(self, checkpoint: dict[str, object]) -> None:
         """Adds our part."""

