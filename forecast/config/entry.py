@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
-from forecast.config.compose import Begun, choices, chosen, compose_config, groups, in_sweep, run_folder
+from forecast.config.compose import Begun, chosen, compose_config, groups, in_sweep, run_folder
 from forecast.config.rules import RULES
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import OPTION, trusted, trusting
@@ -83,14 +83,13 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(command, config_name))()
     except (Exception, _Refused) as error:
         name = arguments.config_name or config_name
-        raise _explained(error, name, arguments.overrides, multirun=arguments.multirun) from None
+        raise _explained(error, name, arguments.overrides) from None
 
 
 def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
     Begun.at = time.time()
     _register()
-    hydra_errors.check_overrides(list(overrides))
     recipes.register(overrides)
     folders: list[Path] = []
 
@@ -107,7 +106,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
             )
             _ = ended.return_value  # raises what the job has raised
     except (Exception, _Refused) as error:
-        raise _explained(error, config_name, list(overrides), multirun=False) from None
+        raise _explained(error, config_name, overrides) from None
     return folders[0]
 
 
@@ -125,7 +124,7 @@ def composed(overrides: Sequence[str]) -> Composed:
     try:
         cfg = compose_config("train", list(overrides))
     except (HydraException, OmegaConfBaseException) as error:
-        text = hydra_errors.message(error, config_name="train", overrides=list(overrides), multirun=False)
+        text = hydra_errors.message(error, config_name="train", overrides=overrides)
         raise UserError(text or str(error)) from error
     return Composed(resolvers.identity(_root_=cfg), RunConfig.of(plain_values(cfg)))
 
@@ -139,12 +138,12 @@ def _register() -> None:
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 
 
-def _explained(error: BaseException, config_name: str, overrides: list[str], *, multirun: bool) -> BaseException:
+def _explained(error: BaseException, config_name: str, overrides: Sequence[str]) -> BaseException:
     """What to raise for an error: a UserError with the text for a mistake of the user, else the error itself."""
     cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
     if type(cause) is ValueError and isinstance(cause.__cause__, OSError):
         cause = cause.__cause__  # of Python's logging: the log file cannot be opened
-    text = hydra_errors.message(cause, config_name=config_name, overrides=overrides, multirun=multirun)
+    text = hydra_errors.message(cause, config_name=config_name, overrides=overrides)
     if text is None or isinstance(cause, BrokenPipeError):
         return cause
     kind = UsageError if isinstance(cause, UsageError) else UserError
@@ -185,9 +184,7 @@ def _command_line() -> argparse.Namespace:
         raise UsageError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
 
     setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
-    arguments = parser.parse_args()
-    hydra_errors.check_overrides(arguments.overrides)
-    return arguments
+    return parser.parse_args()
 
 
 def _task(main: Main, config_name: str) -> Main:
@@ -227,7 +224,7 @@ def _task(main: Main, config_name: str) -> Main:
 
 
 def _check_choices() -> None:
-    """Raises UserError for a sweep without -m, another working folder, and a file that options are only made from."""
+    """Raises UserError for a sweep without -m, and for another working folder."""
     if HydraConfig.get().job.chdir:
         wrong = "hydra.job.chdir=true: a relative path would mean another file in the run folder."
         raise UserError(f"{wrong} Leave it out: all results are written to hydra.run.dir anyway.")
@@ -235,9 +232,6 @@ def _check_choices() -> None:
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))
         raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
-    for name, option in choices().items():
-        if str(option).startswith("_") and (CONF / name.split("@")[0] / f"{option}.yaml").is_file():
-            raise UserError(hydra_errors.no_option(name, option))
 
 
 def _folder_gone(folder: Path, error: Exception) -> UserError:
@@ -252,7 +246,7 @@ def _folder_gone(folder: Path, error: Exception) -> UserError:
 
 def _end_failed(error: Exception, folder: Path) -> NoReturn:
     """Ends a run with its error. In a sweep it is logged at once and run.json keeps it; the other jobs still run."""
-    mistake = hydra_errors.message(error, config_name="", overrides=[], multirun=True) is not None
+    mistake = hydra_errors.message(error, config_name="", overrides=[]) is not None
     if in_sweep():
         log.error("%s", error, exc_info=None if mistake else error)
         if distributed.rank() == 0:  # a job that failed before its training began has not written run.json

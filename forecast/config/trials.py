@@ -41,7 +41,7 @@ def train_config(overrides: Sequence[str], folders: Sequence[str] = ()) -> Train
     try:
         cfg = compose_config("train", words, hydra=True)
     except (HydraException, OmegaConfBaseException) as error:
-        text = hydra_errors.message(error, config_name="train", overrides=words, multirun=False)
+        text = hydra_errors.message(error, config_name="train", overrides=words)
         raise UserError(text or str(error)) from error
     return TrainConfig(*without_hydra(cfg))
 

