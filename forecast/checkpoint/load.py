@@ -39,14 +39,10 @@ from forecast.run_folder.shapes import DataRecord
 
 WEIGHTS_PREFIX = "model."
 TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logger")
-PLAIN = (dict, list, tuple, str, int, float, type(None))  # of a saved config
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 # What Lightning goes on from.
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-LISTED_NAMES = 5  # of weights that do not fit
-TOO_LARGE = re.compile(r"can't allocate memory|not enough memory|out of memory|[Oo]verflow")  # torch's words
 # What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
 TRAINING_ONLY = ("lightning.", "forecast.training.")
 
@@ -187,38 +183,19 @@ class Checkpoint:
             model = build_model(self.config, self.data)
         except Exception as error:  # a config changed by hand can fail in any way
             raise UserError(f"ckpt_path={self.path}: the model of its config cannot be built: {error}") from error
-        self.check_fits(model)
-        model.load_state_dict(self.weights)
+        self.give_weights(model)
         return model.eval()
 
-    def check_fits(self, model: nn.Module) -> None:
-        """Raises UserError unless the weights are those of `model`: names, shapes and kinds of numbers."""
-        expected, saved = model.state_dict(), self.weights
-        both = [(name, weight, saved[name]) for name, weight in expected.items() if name in saved]
-        problems = {
-            "are missing": [name for name in expected if name not in saved],
-            "are not the model's": [name for name in saved if name not in expected],
-            "have another shape": [
-                f"{name} {tuple(ours.shape)} instead of {tuple(weight.shape)}"
-                for name, weight, ours in both
-                if ours.shape != weight.shape
-            ],
-            "are of another kind": [
-                f"{name} {ours.dtype} instead of {weight.dtype}"
-                for name, weight, ours in both
-                if ours.dtype != weight.dtype and not {ours.dtype, weight.dtype} <= {*FLOATS}
-            ],
-        }
-        texts = []
-        for problem, names in problems.items():
-            more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
-            texts += [f"{', '.join(names[:LISTED_NAMES])}{more} {problem}"] if names else []
-        if texts:
+    def give_weights(self, model: nn.Module) -> None:
+        """Gives `model` the weights. Raises UserError unless they are its own: names and shapes."""
+        try:
+            model.load_state_dict(self.weights)
+        except RuntimeError as error:
+            version = self.record.versions.get("forecast", "?")
             raise UserError(
-                f"ckpt_path={self.path}: its weights are not those of the model in its config: {'; '.join(texts)}. "
-                "The file was changed, or the model's code has: use the version of forecast that wrote it, "
-                f"{self.record.versions.get('forecast', '?')}."
-            )
+                f"ckpt_path={self.path}: its weights are not those of the model in its config. Use the version of "
+                f"forecast that wrote it, {version}:\n{error}"
+            ) from error
 
 
 def window_of(config: RunConfig, data: DataRecord, *, outputs: int = 1) -> WindowShape:
@@ -252,16 +229,7 @@ def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
     """
     spread = spread_of(config.loss)
     window = window_of(config, data, outputs=1 if spread is None else spread.n_outputs)
-    try:
-        members = [config.model.build(ForecastModel, window=window) for _ in range(config.networks)]
-    except Exception as error:
-        if not is_too_large(error):
-            raise
-        sizes = [f"model.{key}={size}" for key, size in config.model.node.items() if type(size) is int]
-        raise UserError(
-            f"the model does not fit into memory: {', '.join(sizes)}, seq_len={window.seq_len}, "
-            f"pred_len={window.pred_len}. Take smaller sizes"
-        ) from error
+    members = [config.model.build(ForecastModel, window=window) for _ in range(config.networks)]
     model = members[0] if len(members) == 1 else Ensemble(members)
     if spread is not None:
         model.add_spread(spread)
@@ -277,9 +245,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     path = Path(path)
     content = read_plain(path)
     if not isinstance(content, dict) or not isinstance(content.get(RECORD), dict):
-        lightnings = isinstance(content, dict) and "pytorch-lightning_version" in content
-        writer = " Another program of Lightning's wrote it." if lightnings else ""
-        raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.{writer}")
+        raise UserError(f"ckpt_path={path} is not a checkpoint of this program: it has no '{RECORD}' entry.")
     check_format(path, content[RECORD])
     try:
         check_config_is_plain(content[RECORD]["config"])
@@ -318,19 +284,8 @@ def check_config_is_plain(config: object) -> None:
         if not fits:
             raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
     for where, part in walk(config):
-        if not isinstance(part, PLAIN):
-            raise UserError(f"{where} is a {type(part).__name__}: a saved config holds plain values")
         if isinstance(part, str):
             check_is_plain(part, where)
-        for key in part if isinstance(part, Mapping) else ():
-            check_is_plain(str(key), f"{where}.{key}".removeprefix("."))
-
-
-def is_too_large(error: BaseException) -> bool:
-    """Whether what torch or Python could not do is to make weights of that size."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return isinstance(error, MemoryError | OverflowError) or TOO_LARGE.search(str(error)) is not None
 
 
 def spread_of(loss: Recipe) -> Spread | None:

@@ -1,13 +1,14 @@
 """The allow list: which classes and functions a `_target_` may name. Naming one is code execution."""
 
 import importlib
+import pkgutil
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeGuard
 
-from forecast.config.trust import LISTED, advice, import_trusted, trusted
+from forecast.config.trust import LISTED, advice, trusted
 from forecast.config.values import walk
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 
 PACKAGES = ("forecast", "torch.optim", "torch.nn", "lightning.pytorch")
 # Functions do anything; only these modules hold some that are meant to be named in YAML.
@@ -56,67 +57,29 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     Raises UserError, with the YAML `path` when given, for anything else.
     """
     where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
-    if isinstance(dotted, str) and (module := dotted.rpartition(".")[0]) in trusted():
-        return _trusted_class(module, dotted.rpartition(".")[2], where)
-    if not isinstance(dotted, str) or dotted.split(".")[0] not in LISTED or "." not in dotted:
-        hint = advice(dotted) if isinstance(dotted, str) else ""
-        raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}{hint}")
-    parts = dotted.split(".")
-    target: object = _import(parts[0], where)
-    for depth, part in enumerate(parts[1:], start=1):
-        parent = ".".join(parts[:depth])
-        if part.startswith("_"):
-            raise UserError(f"{where}: '{part}' is private")
-        # Only a real package is imported from: a module reached through an attribute is someone else's.
-        package = isinstance(target, types.ModuleType) and hasattr(target, "__path__") and target.__name__ == parent
-        if not hasattr(target, part) and package and (inner := _import(f"{parent}.{part}", where)):
-            target = inner  # torch.optim deletes the names of its modules: they are no attributes
-        elif hasattr(target, part):
-            target = getattr(target, part)
-        else:
-            public = [name for name in dir(target) if not name.startswith("_")]
-            raise UserError(f"{where}: '{parent}' has no '{part}'.{closest(part, public)}")
-    if not is_allowed(target):
-        raise UserError(f"{where}: not allowed. A target is a {KINDS} of {', '.join(PACKAGES)}")
+    module, _, name = str(dotted).rpartition(".")
+    own = module if module in trusted() else None
+    if not own and (not module or module.split(".")[0] not in LISTED):
+        raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}{advice(str(dotted))}")
+    try:
+        target = getattr(importlib.import_module(own), name, None) if own else pkgutil.resolve_name(str(dotted))
+    except Exception as error:  # of whatever is imported
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from error
+    if not is_allowed(target, own):
+        raise UserError(f"{where}: not allowed. A target is a {KINDS} that lies in {own or ', '.join(PACKAGES)}")
     return target
 
 
-def _trusted_class(module: str, name: str, where: str) -> Target:
-    """A class that a trusted module defines. Raises UserError for a function, and for what it only imports."""
-    content = vars(import_trusted(module, where))
-    own = {key: value for key, value in content.items() if _is_buildable(value) and value.__module__ == module}
-    if name in own and not name.startswith("_"):
-        return own[name]  # type: ignore[no-any-return]
-    lies_in = getattr(content.get(name), "__module__", module)
-    if _is_buildable(content.get(name)) and lies_in != module:
-        raise UserError(f"{where}: not allowed: {name} is defined in {lies_in}; name it there, {lies_in}.{name}")
-    problem = f"{name} is no such class" if name in content else f"there is no {name}.{closest(name, own)}"
-    raise UserError(f"{where}: not allowed. Of {module} a target is a {KINDS} that it defines: {problem}".rstrip("."))
+def is_allowed(candidate: object, own: str | None = None) -> TypeGuard[Target]:
+    """Whether a class or function, however it was reached, is one that a `_target_` may name.
 
-
-def _import(name: str, where: str) -> types.ModuleType | None:
-    """One module, imported; None when there is none. Raises UserError when something it needs is missing."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name == name:
-            return None
-        raise UserError(f"{where}: '{error.name}' is not installed") from error
-
-
-def is_allowed(candidate: object) -> TypeGuard[Target]:
-    """Whether a class or function, however it was reached, is one that a `_target_` may name."""
-    if isinstance(candidate, type):
-        inside = f"{candidate.__module__}.".startswith(tuple(f"{package}." for package in PACKAGES))
-        return inside and _is_buildable(candidate)
+    own: a trusted module, of which classes that it defines may be named, and no others.
+    """
+    lies_in = getattr(candidate, "__module__", None)
     if isinstance(candidate, types.FunctionType):
-        return candidate.__module__ in FUNCTIONS and "." not in candidate.__qualname__
-    return False
-
-
-def _is_buildable(candidate: object) -> bool:
-    """Whether something is a class of one of KINDS, wherever it lies."""
-    return any(extends(candidate, base) for base in BASES)
+        return lies_in in FUNCTIONS and "." not in candidate.__qualname__
+    inside = lies_in == own if own else f"{lies_in}.".startswith(tuple(f"{package}." for package in PACKAGES))
+    return inside and any(extends(candidate, base) for base in BASES)
 
 
 def other_kind(target: Target, path: str) -> str:

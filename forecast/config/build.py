@@ -15,6 +15,16 @@ from forecast.config.values import as_typed, check_is_plain
 from forecast.errors import UserError
 
 T = TypeVar("T")
+# RuntimeError: torch's, of sizes that do not fit into memory.
+REFUSALS = (
+    ValueError,
+    TypeError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    ModuleNotFoundError,
+    InstantiationException,
+)
 
 
 def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object:
@@ -95,8 +105,7 @@ def _call(call: Callable[[], T]) -> T:
             raise cause from error
         # Lightning's refusals are no ValueErrors; by name, so that it need not be imported. Some of its loggers, and
         # none of our modules, need a package that may be missing.
-        refused = isinstance(cause, ValueError | TypeError | ModuleNotFoundError | InstantiationException)
-        if not refused and type(cause).__name__ != "MisconfigurationException":
+        if not isinstance(cause, REFUSALS) and type(cause).__name__ != "MisconfigurationException":
             raise
         key = [line.removeprefix("full_key: ") for line in str(error).splitlines() if "full_key: " in line]
         raise UserError(f"{key[0]}: {cause}" if key and key[0] else str(cause)) from error

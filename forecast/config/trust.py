@@ -4,15 +4,12 @@ Only a command (--trust MODULE) or a caller (Forecaster(trust=[MODULE])) can say
 key for it.
 """
 
-import builtins
 import contextlib
-import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType
 
 from forecast.config.commit import short_hash
 from forecast.errors import UserError
@@ -34,7 +31,7 @@ def trusted() -> frozenset[str]:
 def trusting(modules: Sequence[str] | frozenset[str]) -> Iterator[None]:
     """Trusts these modules, or one, too until the end of the block. They may lie in the current folder.
 
-    Raises UserError for what is no module's name or is found nowhere, and for the packages of the allow list.
+    Raises UserError for a module that is found nowhere.
     """
     modules = [modules] if isinstance(modules, str) else modules
     for module in modules:
@@ -66,16 +63,10 @@ def take_modules(arguments: list[str]) -> list[str]:
 
 def source_files(module: str) -> list[Path]:
     """The Python files of a module, of a package all; none for what is not written in Python. Errors as `trusting`."""
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise UserError(f"{OPTION} {module}: that is no name of a module. Say {OPTION} my_package.models")
-    if module.split(".", maxsplit=1)[0] in LISTED:
-        raise UserError(f"{OPTION} {module}: {', '.join(LISTED)} have a list of their own; a module of yours is meant")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # last: nothing that is installed is taken from there
     try:
         spec = importlib.util.find_spec(module)
-    except ValueError:  # a module without one, such as a notebook's
-        spec = None
     except Exception as error:  # the packages around it are imported
         raise UserError(f"{OPTION} {module} cannot be imported: {type(error).__name__}: {error}") from error
     if spec is None:
@@ -94,21 +85,12 @@ def own_code(modules: Iterable[str]) -> dict[str, str]:
     return hashes
 
 
-def import_trusted(module: str, where: str) -> ModuleType:
-    """A trusted module, imported. Raises UserError for whatever keeps it from that."""
-    assert module in trusted()
-    try:
-        return importlib.import_module(module)
-    except Exception as error:
-        raise UserError(f"{where}: {module} cannot be imported: {type(error).__name__}: {error}") from error
-
-
 def advice(dotted: str) -> str:
     """How a class of the user's own is allowed, and what that means; empty where the name can be no such class."""
     module, _, name = dotted.rpartition(".")
     root = dotted.split(".", maxsplit=1)[0]
-    python = root in sys.stdlib_module_names or hasattr(builtins, root)
-    if not module or python or root in LISTED or not all(part.isidentifier() for part in dotted.split(".")):
+    foreign = {*sys.stdlib_module_names, *LISTED}
+    if not module or root in foreign or not all(part.isidentifier() for part in dotted.split(".")):
         return ""
     return (
         f". If {name} is a class of your own, say {OPTION} {module} (from Python trust=['{module}']): that runs the "

@@ -162,7 +162,7 @@ def checked_model(plan: Plan, data: Prepared, record: Record) -> tuple[ForecastM
         record = replace(record, config=record.config.with_model(options))
     else:
         model = build_model(plan.config, record.data)
-        plan.start.check_fits(model)
+        plan.start.give_weights(model)
         if not plan.start.resumable:
             raise UserError(
                 f"ckpt_path={plan.start.path} holds weights without the state of their training, so no training can go "

@@ -39,6 +39,6 @@ def test_a_checkpoint_of_1_0_gives_its_forecast_intervals_and_test_error(name, t
     forecaster = Forecaster.load(FOLDER / f"{name}.ckpt", device="cpu")
     forecast = forecaster.predict(table, future=future, level=[80]).select_dtypes("number")
     error = forecaster.evaluate(table, split="test")["mse_scaled"].iloc[0]
-    recorded = np.load(FOLDER / "recorded.npz")
-    np.testing.assert_allclose(forecast, recorded[f"{name}_forecast"], rtol=1e-6, atol=1e-6)
-    assert error == pytest.approx(recorded[f"{name}_mse"], rel=1e-6)
+    with np.load(FOLDER / "recorded.npz") as recorded:
+        np.testing.assert_allclose(forecast, recorded[f"{name}_forecast"], rtol=1e-6, atol=1e-6)
+        assert error == pytest.approx(recorded[f"{name}_mse"], rel=1e-6)

@@ -2,7 +2,6 @@
 
 import shutil
 import struct
-import warnings
 import zipfile
 from functools import reduce
 from operator import getitem
@@ -26,7 +25,7 @@ def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, share):
     content = best.read_bytes()
     cut = tmp_path / "cut.ckpt"
     cut.write_bytes(content[: int(share * len(content))])
-    assert "is empty" in refused(cut) if share == 0 else "is damaged" in refused(cut)
+    assert "is damaged or was written by another program" in refused(cut)
 
 
 def test_a_flipped_bit_is_found_wherever_it_changes_anything(best, tmp_path):
@@ -60,27 +59,14 @@ def other_zip(path):
         archive.writestr("sheet.xml", "<a/>")
 
 
-def script_program(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # TorchScript is deprecated
-        torch.jit.save(torch.jit.script(torch.nn.Linear(2, 3)), path)
-
-
 FOREIGN = {
     "missing": (lambda p: None, "no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt."),
     "a folder": (lambda p: p.mkdir(), "is a folder. Give the file in it: ckpt_path=RUN/checkpoints/best.ckpt"),
-    "empty": (lambda p: p.touch(), "is empty"),
-    "text": (lambda p: p.write_text("date,OT\n" * 99), "is not a checkpoint, or is damaged: it is no zip archive"),
-    "another zip": (other_zip, "is not a checkpoint: a zip archive of something else"),
-    "TorchScript": (script_program, "is not a checkpoint: a zip archive of something else"),
+    "text": (lambda p: p.write_text("date,OT\n" * 99), "is damaged or was written by another program: it is no zip"),
+    "another zip": (other_zip, "is damaged or was written by another program"),
     "a tensor": (lambda p: torch.save(torch.ones(3), p), "is not a checkpoint of this program"),
-    "a list": (lambda p: torch.save([RECORD], p), "is not a checkpoint of this program"),
     "bare weights": (lambda p: torch.save(torch.nn.Linear(2, 3).state_dict(), p), "it has no 'forecast' entry."),
-    "the old format of torch": (lambda p: legacy(p, {RECORD: 3}), "is not a checkpoint, or is damaged"),
-    "Lightning's": (
-        lambda p: torch.save({"state_dict": {}, "pytorch-lightning_version": "2.6"}, p),
-        "it has no 'forecast' entry. Another program of Lightning's wrote it.",
-    ),
+    "the old format of torch": (lambda p: legacy(p, {RECORD: 3}), "is damaged or was written by another program"),
     "a pickled module": (lambda p: torch.save(torch.nn.Linear(2, 3), p), "holds 'torch.nn.modules.linear.Linear'"),
 }
 
@@ -163,10 +149,9 @@ def test_another_format_is_refused_with_both_versions_and_the_fix(workplace, con
 
 shorten = put("state_dict", BIAS, torch.zeros(3))
 MISFITS = {
-    "missing": (drop("state_dict", BIAS), "head.bias are missing"),
-    "extra": (put("state_dict", "model.more", torch.zeros(2)), "more are not the model's"),
-    "of another shape": (shorten, "head.bias (3,) instead of (7,) have another shape"),
-    "all of another size": (put(RECORD, "config", "model", "d_model", 16), "more have another shape"),
+    "missing": (drop("state_dict", BIAS), r'Missing key\(s\) in state_dict: "decoder.head.bias"'),
+    "extra": (put("state_dict", "model.more", torch.zeros(2)), r'Unexpected key\(s\) in state_dict: "more"'),
+    "of another shape": (shorten, "size mismatch for decoder.head.bias"),
 }
 
 
@@ -174,32 +159,12 @@ MISFITS = {
 def test_weights_that_do_not_fit_are_named(tmp_path, content, kind):
     change, text = MISFITS[kind]
     change(content)
-    with pytest.raises(UserError, match="its weights are not those of the model in its config") as error:
-        load_checkpoint(saved(tmp_path, content)).model()
-    assert text in str(error.value)
-    assert f"use the version of forecast that wrote it, {forecast.__version__}" in str(error.value)
-
-
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-OTHER_KINDS = (torch.int8, torch.uint8, torch.bool, torch.int64, torch.complex64, torch.float8_e4m3fn)
-
-
-@pytest.mark.parametrize("dtype", OTHER_KINDS, ids=str)
-def test_weights_that_would_be_cast_are_refused(tmp_path, content, dtype):
-    content["state_dict"][BIAS] = content["state_dict"][BIAS].to(dtype)
-    with pytest.raises(UserError, match=rf"head\.bias {dtype} instead of torch\.float32 are of another kind"):
+    used = rf"not those of the model in its config\. Use the version .* that wrote it, {forecast.__version__}:\n"
+    with pytest.raises(UserError, match=f"(?s){used}.*{text}"):
         load_checkpoint(saved(tmp_path, content)).model()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.bool], ids=str)
-def test_counts_that_would_be_cast_are_refused(tmp_path, content, dtype):
-    count = next(name for name, value in content["state_dict"].items() if value.dtype == torch.int64)
-    content["state_dict"][count] = content["state_dict"][count].to(dtype)
-    with pytest.raises(UserError, match=rf"num_batches_tracked {dtype} instead of torch\.int64 are of another kind"):
-        load_checkpoint(saved(tmp_path, content)).model()
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_floating_point_weights_of_another_precision_are_those_of_a_training_with_it(tmp_path, content, dtype):
     weights = {name: w.to(dtype) if w.is_floating_point() else w for name, w in content["state_dict"].items()}
     content["state_dict"] = weights
@@ -210,7 +175,7 @@ def test_floating_point_weights_of_another_precision_are_those_of_a_training_wit
 @pytest.mark.parametrize("program", [*PROGRAMS, "export"])
 def test_every_program_says_that_the_weights_do_not_fit(workplace, content, capsys, program):
     shorten(content)
-    assert "head.bias (3,) instead of (7,)" in refused_by(capsys, program, saved(workplace, content))
+    assert "size mismatch for decoder.head.bias" in refused_by(capsys, program, saved(workplace, content))
 
 
 @pytest.mark.parametrize("key, value", [("d_model", -4), ("d_model", "big"), ("n_heads", 0), ("encoder_layers", None)])

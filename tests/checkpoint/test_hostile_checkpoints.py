@@ -241,9 +241,6 @@ ELSEWHERE = {
     "a logger for a model": ("model", MKDIR, "not allowed here"),
     "a trainer for the data": ("data.split", {"_target_": "lightning.pytorch.Trainer"}, "not allowed here"),
     "a callback for a protocol": ("protocol", {"_target_": "lightning.pytorch.callbacks.Timer"}, "not allowed here"),
-    "bytes": ("data.target", b"OT", "is a bytes: a saved config holds plain values"),
-    "a tensor": ("model.d_ff", torch.tensor(28), "is a Tensor: a saved config holds plain values"),
-    "a set": ("model.more", {3}, "is a set: a saved config holds plain values"),
 }
 
 

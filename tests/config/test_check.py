@@ -50,7 +50,7 @@ REFUSED = {
     **dict.fromkeys(("trainer.logger=csv", "trainer.logger=[]"), ": must be true or false or null"),
     "+loss.reduction=sum": "loss.reduction=sum: must be one of mean",
     "loss=huber loss.delta=x": ": must be a number",
-    "optim._target_=torch.optim.Adm": "has no 'Adm'. Did you mean 'Adam'?",
+    "optim._target_=torch.optim.Adm": "module 'torch.optim' has no attribute 'Adm'",
     "trainer.plugins=[{_target_:torch.load}]": "trainer.plugins[0]._target_=torch.load: not allowed",
     # ranges
     "trainer.max_epochs=-5": ": must be at least 0, or -1 for no limit",

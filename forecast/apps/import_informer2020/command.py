@@ -215,10 +215,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file. The authors' code writes checkpoints/SETTING/checkpoint.pth.")
-    trusted = "Where you trust the file, save the state dict alone: torch.save(model.state_dict(), FILE)."
-    content = read_torch_file(
-        path, name=str(path), kind="a file of torch.save", if_damaged="Copy it again.", if_hostile=trusted
-    )
+    content = read_torch_file(path, name=str(path))
     if isinstance(content, dict) and RECORD in content:
         raise UserError(f"{path} is a checkpoint of this program already: evaluate and predict take it as it is.")
     for key in ("state_dict", "model"):
