@@ -19,10 +19,10 @@ KEYS = {
 }
 # Of these a wrong value gives wrong forecasts, and nothing in the weights contradicts it.
 UNSEEN = ("seq_len", "label_len", "pred_len", "attn", "factor", "n_heads", "activation", "mix")
-# How a model was trained and on which machine; freq is read off the weights and the data.
+# How a model was trained and on which machine; freq and the numbers of columns are those of the weights and the data.
 UNUSED = (
     *("freq", "checkpoints", "itr", "train_epochs", "patience", "learning_rate", "des", "loss", "lradj"),
-    *("num_workers", "use_gpu", "gpu", "devices"),
+    *("num_workers", "use_gpu", "gpu", "devices", "enc_in", "dec_in", "c_out"),
 )
 UNUSED_FLAGS = ("output_attention", "do_predict", "inverse", "use_amp", "use_multi_gpu")
 
@@ -64,8 +64,6 @@ def add_data_options(group: argparse._ArgumentGroup) -> None:
     add_option(group, "label_len", 48, "steps of them the decoder begins with")
     add_option(group, "pred_len", 24, "steps to forecast")
     add_option(group, "batch_size", 32, "windows that evaluate gathers at a time")
-    for name, use in (("enc_in", "the encoder reads"), ("dec_in", "the decoder reads"), ("c_out", "are forecast")):
-        group.add_argument(f"--{name}", type=int, help=f"how many columns {use}: only compared with the data")
 
 
 def add_model_options(group: argparse._ArgumentGroup) -> None:
@@ -79,11 +77,11 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add_option(group, "d_layers", 1, "layers of the decoder")
     add_option(group, "d_ff", 2048, "width inside the feed-forward network")
     add_option(group, "factor", 5, "of --attn prob: how many keys and queries, which the weights do not show")
-    add_option(group, "padding", 0, "what the decoder reads in place of the future; only 0 can be imported", (0, 1))
+    add_option(group, "padding", 0, "what the decoder reads in place of the future; ones cannot be imported", (0,))
     group.add_argument("--distil", action="store_false", help="switches distilling OFF, as in their command")
     add_option(group, "dropout", 0.05, "only matters in training")
     add_option(group, "attn", "prob", "the attention, which the weights do not show", ("prob", "full"))
-    add_option(group, "embed", "timeF", "the calendar; learned cannot be imported", ("timeF", "fixed", "learned"))
+    add_option(group, "embed", "timeF", "the calendar; learned cannot be imported", ("timeF", "fixed"))
     add_option(group, "activation", "gelu", "which the weights do not show", ("gelu", "relu"))
     group.add_argument("--mix", action="store_false", help="given, heads are NOT mixed, as in their command")
 
@@ -106,13 +104,6 @@ def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, objec
     elif folder:
         values["data.root"] = str(folder)
     return groups, values
-
-
-def in_their_options(text: str) -> str:
-    """A message about our config in the words of this command line."""
-    for name, key in {**KEYS, "data_path": "data.path", "root_path": "data.root"}.items():
-        text = text.replace(key, f"--{name}") if "." in key else text
-    return text
 
 
 def as_option(name: str, value: object) -> str:
