@@ -1622,12 +1622,12 @@ REPORT = [
         ),
     ),
     Mutant(
-        "text-direction-turned",
-        "What turns the direction of writing is shown, and never obeyed.",
+        "text-control-characters-obeyed",
+        "A control character is shown, and never obeyed.",
         "forecast/text/terminal.py",
-        'HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}',
-        'HIDDEN = {"Cc", "Cs", "Zl", "Zp"}',
-        ("tests/text/test_terminal.py::test_what_acts_or_hides_is_shown_in_its_place[an override of the direction]",),
+        r"\x1f\x7f-\x9f]",
+        r"\x1f\x7f]",
+        ("tests/text/test_terminal.py::test_a_control_character_is_shown_in_its_place[the one-byte CSI of C1]",),
     ),
     Mutant(
         "text-formula-in-a-spreadsheet",

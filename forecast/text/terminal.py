@@ -1,4 +1,4 @@
-"""What a terminal shows: all of a text is seen, and nothing of it is obeyed."""
+"""What a terminal shows: nothing of a text is obeyed."""
 
 import io
 import json
@@ -6,23 +6,19 @@ import logging
 import re
 import sys
 import traceback
-import unicodedata
 from collections.abc import Iterable
 from functools import partial
 from types import TracebackType
 from typing import TextIO
 
 LONGEST = 120  # characters of a name
-# Control characters; what turns the direction of writing, or hides; halves of characters; ends of line and paragraph.
-HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
-_UNUSUAL = re.compile(r"[^ -~\n\t]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # the control characters but for line ends and tabs
 _SHELL_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t"})
 
 
 def harmless(text: str) -> str:
-    r"""The text with a visible \x1b or \u202e for each character that would act or hide; line ends and tabs stay."""
-    return text if text.isprintable() else _UNUSUAL.sub(_visible, text)
+    r"""The text with a visible \x1b or \u009b for each control character; line ends and tabs stay."""
+    return _CONTROL.sub(_visible, text)
 
 
 def label(name: str, longest: int = LONGEST) -> str:
@@ -45,7 +41,7 @@ def json_text(document: object) -> str:
     """A JSON document that holds the true text and, to a terminal, is harmless: JSON has escapes of its own."""
     document = json.loads(json.dumps(document), parse_constant=lambda _: None)  # NaN and infinity: a foreign file's
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return _UNUSUAL.sub(lambda match: json.dumps(match[0])[1:-1] if _hides(match) else match[0], text)
+    return harmless(text)  # what JSON itself does not escape becomes \u009b, which it reads
 
 
 def shell_word(text: str) -> str:
@@ -89,17 +85,6 @@ def _say_traceback(kind: type[BaseException], error: BaseException, trace: Trace
     say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), file=sys.stderr)
 
 
-def _hides(match: re.Match[str]) -> bool:
-    character = match[0]
-    if character in _JOINERS:
-        start, end = match.span()
-        neighbours = match.string[max(start - 1, 0) : start], match.string[end : end + 1]
-        return not all(beside and not beside.isascii() for beside in neighbours)
-    return unicodedata.category(character) in HIDDEN
-
-
 def _visible(match: re.Match[str]) -> str:
-    if not _hides(match):
-        return match[0]
-    number = ord(match[0])  # not as Python writes it: to a shell \x80 and more are bytes, no characters
-    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    number = ord(match[0])  # to a shell \x80 and more are bytes, no characters
+    return f"\\x{number:02x}" if number < 0x7F else f"\\u{number:04x}"

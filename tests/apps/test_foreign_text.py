@@ -17,7 +17,6 @@ from forecast.text.terminal import harmless
 # Column -> a part that must not come out as it is.
 NAMES = {
     "load\x1b]0;owned\x07\x1b[2J": "\x1b",
-    "wind\u202e\u2066lanif": "\u202e",
     "\x9b2Jheat": "\x9b",
     "$\\frac{ and $ more": None,
     "sun\nok    all is well\nforecast train data=evil": "\nok    all",

@@ -14,9 +14,9 @@ NAMES = [
     *("my.csv", "/data/a b.csv", "it's.csv", 'a"b.csv', "a=b.csv", "a,b.csv", "a;b.csv", "$HOME.csv", "a$(x).csv"),
     *("${oc.env:HOME}.csv", "a\\b.csv", "a\\", "\\'x", "null", "true", "12", "1e5", "1_0", ".5e-3", "[a].csv"),
     *("{a: b}.csv", "*.csv", "~/a.csv", "a#b.csv", "a!b.csv", "Größe.csv", "a:b.csv", " a.csv", "a%b@c.csv"),
-    *("-.5", "x`y`.csv", "a\\${oc.env:HOME}", "a\\\\${b}\\", "", " ", "n'\n", "💧.csv", "Trojan\u202e.csv"),
+    *("-.5", "x`y`.csv", "a\\${oc.env:HOME}", "a\\\\${b}\\", "", " ", "n'\n", "💧.csv"),
 ]
-ACTING = ["a\x1b[2J.csv", "two\nlines'\\", "\u202egnp", "a\x9bb", "\t", "$(x)\x07"]
+ACTING = ["a\x1b[2J.csv", "two\nlines'\\", "a\x9bb", "\t", "$(x)\x07"]
 
 
 def as_read_by_a_shell(command):

@@ -125,7 +125,7 @@ def test_times_that_a_clock_has_measured_are_no_steps(index):
     assert step_numbers(pd.date_range(start, periods=5, freq=freq)) is None
 
 
-NAMES_OF_OTHERS = ["$\\frac{", "price in $ and $ more", "a\x1b[2J", "two\nlines", "温度", "n" * 600, "a\u202eb"]
+NAMES_OF_OTHERS = ["$\\frac{", "price in $ and $ more", "a\x1b[2J", "two\nlines", "温度", "n" * 600]
 
 
 @pytest.mark.parametrize("name", NAMES_OF_OTHERS, ids=ascii)

@@ -392,12 +392,12 @@ def test_neither_the_report_nor_the_figures_import_the_heavy_packages():
 
 
 def test_foreign_names_in_the_tables_and_the_verdict_are_seen_and_not_obeyed():
-    names = {key: f"{key}\x1b[2J\n\u202ey [bold]" for key in ("model", "attention", "data", "features", "protocol")}
+    names = {key: f"{key}\x1b[2J\ny [bold]" for key in ("model", "attention", "data", "features", "protocol")}
     metrics = make(test={"flat": ["OT\x1b[2J", "a\nb", "n" * 600]}, **names, evaluated_file="f\x07.csv")
     text = render(metrics)
     assert harmless(text) == text
     words = (
-        r"data\x1b[2J\n\u202ey [bold]",
+        r"data\x1b[2J\ny [bold]",
         r"f\x07.csv",
         r"Forecasts of OT\x1b[2J, a\nb, nnn",
         "... (600 characters) are",
