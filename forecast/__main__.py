@@ -8,7 +8,6 @@ import atexit
 import errno
 import gc
 import os
-import re
 import signal
 import sys
 import time
@@ -24,7 +23,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.overrides import DISTRIBUTION
-from forecast.text.terminal import guard, harmless, json_text, label, say
+from forecast.text.terminal import guard, harmless, json_text, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -59,7 +58,6 @@ WITH_JSON = (
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 LONGEST_START = 60.0  # seconds that Python takes to come here, at most; else the system counts otherwise
 SIGNALLED = 128  # and the number of the signal, as shells have it
-LONGEST_NUMBER = 255  # digits: more are no float, and Python itself reads no whole number of thousands
 
 
 def main() -> None:
@@ -102,20 +100,12 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
     if as_json:
         sys.argv.remove("--json")
     with exit_status(as_json):
-        _check_numbers(sys.argv[1:])
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
             answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
             sys.exit(answer.exit_status)
-
-
-def _check_numbers(words: list[str]) -> None:
-    """UserError for a number that is too long for anything that a command counts."""
-    for word in words:
-        if re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", word):
-            raise UserError(f"{label(word)}: no number here has more than {LONGEST_NUMBER} digits. Type a shorter one.")
 
 
 @contextmanager
@@ -146,7 +136,7 @@ def exit_status(as_json: bool = False) -> Iterator[None]:
     """
     try:
         try:
-            with _said(as_json), _possible_paths(), _sigterm():
+            with _said(as_json), _sigterm():
                 yield
         finally:
             sys.stdout.flush()  # also of what ends by SystemExit, as --help: at exit Python would only complain
@@ -182,23 +172,6 @@ def _sigterm() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-@contextmanager
-def _possible_paths() -> Iterator[None]:
-    """UserError for a path that no file system has, whichever option or document named it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        raise UserError(
-            f"{label(str(error.filename))}: the name is too long for a file. Give a shorter one."
-        ) from error
-    except ValueError as error:
-        if str(error) != "embedded null byte":
-            raise
-        raise UserError("The name of a file holds a NUL byte. Give another name.") from error
 
 
 @contextmanager

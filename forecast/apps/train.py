@@ -17,7 +17,7 @@ from forecast.apps.common.training_data import begin, make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.compose import is_typed, job_number, task_overrides
-from forecast.config.distributed import check_restarts, rank
+from forecast.config.distributed import rank
 from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
@@ -47,7 +47,6 @@ def train(cfg: DictConfig) -> None:
     After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
-    check_restarts()
     plan = make_plan(cfg)
     if rank() == 0:
         remove_results(plan.folder, new=plan.start is None)

@@ -6,6 +6,7 @@ Among them an attention that cannot serve its slot of the model, and columns of 
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from omegaconf import DictConfig
@@ -16,7 +17,7 @@ from forecast.config.annotations import as_annotated, bound, expected, literals_
 from forecast.config.settings import TrainSettings
 from forecast.config.values import CONF, Problems, chosen_groups, option_of, options, read_values, section, select
 from forecast.data.reading.layout import Layout
-from forecast.errors import UserError, closest
+from forecast.errors import UserError, closest, closest_file
 from forecast.text.overrides import install, typed
 
 # What the program hands in when it builds these, so that YAML need not and must not.
@@ -57,7 +58,8 @@ def check_config(cfg: DictConfig) -> None:
         if all(present) and not rule.holds(*operands):
             pairs = list(zip(rule.reads, operands, strict=True))
             path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
-            problems.add(path, value, rule.message.format(*operands, install=install(rule.extra)))
+            words = {"install": install(rule.extra), "near": closest_file(Path(str(operands[0])))}
+            problems.add(path, value, rule.message.format(*operands, **words))
     check_slots(values, problems)
     check_roles(values, problems)
     problems.report()

@@ -43,21 +43,6 @@ def shared_folder() -> Path | None:
     return None
 
 
-def check_restarts() -> None:
-    """Raises UserError for `torchrun --max-restarts` where restarted processes would wait for each other for ever.
-
-    They do where all attempts share torchrun's own store (torch 2.13): what the first one wrote into it stands there.
-    """
-    environment = os.environ
-    restarts = environment.get("TORCHELASTIC_MAX_RESTARTS", "0")
-    if restarts != "0" and environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        raise UserError(
-            f"torchrun --max-restarts={restarts}: a restart would wait for ever for the processes of the attempt "
-            "before, as all attempts share one store. Give each its own, without --rdzv-backend=static: "
-            f"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --max-restarts={restarts} ..."
-        )
-
-
 def leave_console_to_first_process() -> None:
     """The other processes log to their files alone."""
     root = logging.getLogger()

@@ -1,7 +1,4 @@
-"""How a command with a config starts: Hydra around a main function, and one plain message when the user errs.
-
-What can be told of a config before torch is imported, which takes seconds, is told first: a missing file, too few rows.
-"""
+"""How a command with a config starts: Hydra around a main function, and one plain message when the user errs."""
 
 import argparse
 import contextlib
@@ -27,11 +24,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.compose import Begun, chosen, compose_config, groups, in_sweep, run_folder
-from forecast.config.rules import RULES
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import OPTION, trusted, trusting
-from forecast.config.values import CONF, Problems, natural, plain_values
-from forecast.errors import UsageError, UserError, closest, closest_file
+from forecast.config.values import CONF, natural, plain_values
+from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
 from forecast.text.terminal import guard, say
@@ -41,8 +37,6 @@ log = logging.getLogger(__name__)
 
 # The commands that leave results in their run folder, and hold its lock until they end.
 WRITING = ("train", "evaluate", "backtest", "update")
-_TEXT = {".csv", ".tsv", ".txt"}
-FEWEST_LINES = 100  # of a shorter file the reader has more to say: it may be no table at all
 
 
 class _Refused(BaseException):
@@ -65,8 +59,6 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
 
     @functools.wraps(main)
     def command(cfg: DictConfig) -> None:
-        if config_name in ("train", "backtest", "tune"):
-            check_file(cfg)
         # the processes that Lightning starts run the same command line
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
@@ -215,8 +207,7 @@ def _task(main: Main, config_name: str) -> Main:
                 raise _Refused from held
             say(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
         except Exception as error:
-            gone = config_name in WRITING and not folder.is_dir()
-            _end_failed(_folder_gone(folder, error) if gone else error, folder)
+            _end_failed(error, folder)
         finally:
             release(folder)
 
@@ -232,16 +223,6 @@ def _check_choices() -> None:
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))
         raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
-
-
-def _folder_gone(folder: Path, error: Exception) -> UserError:
-    """What to say instead of an error when the run folder is no longer there."""
-    gone = UserError(
-        f"the run folder {folder} is gone: it was deleted or moved while this command was at work in it. Start again, "
-        "or where it was moved go on from its checkpoints/last.ckpt"
-    )
-    gone.__cause__ = error
-    return gone
 
 
 def _end_failed(error: Exception, folder: Path) -> NoReturn:
@@ -267,41 +248,3 @@ def help_text(config_name: str) -> str:
         options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
         lines.append(textwrap.fill(f"{label}: {options}", 110, subsequent_indent="    ", break_on_hyphens=False))
     return Template(str(template)).safe_substitute(APP_CONFIG_GROUPS="\n".join(lines))
-
-
-def check_file(cfg: DictConfig) -> None:
-    """Raise UserError for a data.path that is no file, and for one with fewer lines than the windows of train need.
-
-    All else is left to `check_config`, which judges the classes that the config names and so imports them.
-    """
-    path = OmegaConf.select(cfg, "data.path")
-    if cfg.get("ckpt_path") or not isinstance(path, str):  # a run that goes on has its checkpoint's file
-        return
-    problems = Problems()
-    for rule in RULES:
-        if rule.reads == ("data.path",) and not rule.holds(path):
-            problems.add("data.path", path, f"{rule.message}.{closest_file(Path(path))}".removesuffix("."))
-    problems.report()
-    _check_lengths(cfg, path)
-
-
-def _check_lengths(cfg: DictConfig, path: str) -> None:
-    """Raise UserError when the share of train in the lines of a text file is shorter than one window."""
-    seq_len, pred_len = cfg.get("seq_len"), cfg.get("pred_len")
-    share = OmegaConf.select(cfg, "data.split.train")
-    as_it_stands = cfg.data.get("gaps") == "refuse" and cfg.data.get("resample") is None  # else there may be more rows
-    known = isinstance(seq_len, int) and isinstance(pred_len, int) and isinstance(share, float)
-    if not (as_it_stands and known and Path(path).suffix.lower() in _TEXT and Path(path).is_file()):
-        return
-    try:
-        with Path(path).open("rb") as file:
-            lines = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) + 1
-    except OSError:  # the reader says why
-        return
-    train = int(share * lines)
-    if lines >= FEWEST_LINES and train < seq_len + pred_len:
-        raise UserError(
-            f"{path} has {lines} lines at most, of which {train} are for training (data.split.train={share:g}), but "
-            f"one window needs {seq_len + pred_len} (seq_len {seq_len} + pred_len {pred_len}). Choose shorter ones; "
-            f"`forecast check-data FILE` finds some that fit."
-        )

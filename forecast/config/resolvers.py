@@ -19,12 +19,10 @@ from forecast.config.space import find_space, typed_keys, written
 from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
-from forecast.run_folder import METRICS, NOT_IDENTITY, OVERRIDES, RUN_INFO, checkpoint_path, run_of
-from forecast.run_folder.lock import LOCK, hold
+from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
+from forecast.run_folder.lock import hold
 from forecast.text.terminal import say
 
-# One of these is in each folder in which a command of this program has written .hydra.
-OURS = (LOCK, RUN_INFO, METRICS)
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
 UNNAMED = tuple(path for path in NOT_IDENTITY if path not in ("hydra", "data.path"))
 
@@ -109,7 +107,6 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         return None
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
     if folder is not None:  # None: the config is only looked at
-        keep_strangers_config(Path(folder))
         try:
             hold(Path(folder))
         except UserError:
@@ -117,16 +114,6 @@ def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
         except OSError:
             pass  # Hydra meets it too, and the error comes from there
     return ".hydra"
-
-
-def keep_strangers_config(folder: Path) -> None:
-    """Raises UserError where .hydra is another program's: no run of ours has held the folder or left a result in it."""
-    written = (folder / OVERRIDES).parent
-    if written.is_dir() and any(written.iterdir()) and not any((folder / name).exists() for name in OURS):
-        raise UserError(
-            f"hydra.run.dir={folder}: the {written.name} in it is another program's, and its files would be replaced. "
-            "Choose another folder, or move it away."
-        )
 
 
 def evaluation_dir(*, _root_: DictConfig) -> str | None:
@@ -158,13 +145,8 @@ def continued_run(ckpt_path: str | None) -> Path | None:
     path = Path(ckpt_path)
     try:
         there = path.is_file()
-    except PermissionError as error:
-        raise UserError(
-            f"ckpt_path={ckpt_path} cannot be read: {error.strerror}. Its owner can make it readable: chmod -R a+rX "
-            f"{path.parent}"
-        ) from error
-    except OSError as error:  # a name too long for a file
-        raise UserError(f"ckpt_path={ckpt_path} cannot be read: {error.strerror}. Check the path.") from error
+    except OSError as error:
+        raise UserError(f"ckpt_path={ckpt_path}: {error.strerror}. Check the path and its permissions") from error
     if not there:
         raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
     run = run_of(path)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -12,7 +12,6 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config.allow_list import resolve_target
 from forecast.config.annotations import parameters
 from forecast.config.compose import groups
-from forecast.config.rules import MOST_DEVICES
 from forecast.config.trust import trusted
 from forecast.config.values import CONF, as_typed, chosen_groups, option_of, plain_values, walk
 from forecast.errors import UserError
@@ -30,9 +29,6 @@ NAMES = (
     "trainer.max_time",
     "callbacks.checkpoint.monitor",
 )
-
-# What a checkpoint alone may ask for: as many processes as the machine has processors, and no other machines.
-PROCESSES: Mapping[str, Callable[[], int]] = {"devices": lambda: MOST_DEVICES, "num_nodes": lambda: 1}
 
 _ABSENT = object()
 
@@ -81,7 +77,6 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     command trusts. typed: the keys and groups of the command. Raises UserError for other texts that it has not typed.
     """
     groups = {group: _value(config, group) for group in FREE_GROUPS}
-    trainer = groups["trainer"] if isinstance(groups["trainer"], dict) else {}
     lines = []
     for path, text in walk(groups):
         is_typed = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
@@ -92,23 +87,9 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
         if not (named or trusts):
             again = shlex.quote(f"++{path}={hydra_value(text)}")
             lines.append(f"{path}={text}: only the checkpoint says so. Say {_default(path)}, or to keep it {again}")
-    lines += [
-        f"trainer.{key}={value}: only the checkpoint says so, and it is for more processes than there are processors "
-        f"here. Say {_default(f'trainer.{key}')}, or to keep it trainer.{key}={hydra_value(value)}"
-        for key, value in trainer.items()
-        if key in PROCESSES and processes(value) > PROCESSES[key]() and not {"trainer", f"trainer.{key}"} & {*typed}
-    ]
     if lines:
         text = "Where a continued run writes, and what it calls, is for its command to say, never for a checkpoint."
         raise UserError("\n".join([*lines, text]))
-
-
-def processes(devices: object) -> int:
-    """How many processes `trainer.devices` or `trainer.num_nodes` asks for; 0 where the machine decides."""
-    if isinstance(devices, list):
-        return len(devices)
-    text = str(devices)
-    return int(text) if text.isdecimal() and len(text) < 20 else text.count(",")
 
 
 def _default(path: str) -> str:

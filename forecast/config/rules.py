@@ -39,7 +39,8 @@ BOUNDS: Mapping[str, Bound] = {
 class Rule(NamedTuple):
     """Several values together. `reads` are their paths; without one of them the rule does not apply.
 
-    In `message` {0}, {1} and so on are the values, and {install} the command that installs `extra`.
+    In `message` {0}, {1} and so on are the values, {install} the command that installs `extra`, and {near} the hint for
+    a file that is not there.
     """
 
     reads: tuple[str, ...]
@@ -189,7 +190,7 @@ RULES: tuple[Rule, ...] = (
         lambda runs: runs != [],
         "name two or more finished trainings, model.runs=[RUN,RUN]: the folders that forecast train wrote",
     ),
-    Rule(("data.path",), _file, "there is no such file"),
+    Rule(("data.path",), _file, "there is no such file.{near}"),
     Rule(("trainer.accelerator",), _gpu, "torch sees no GPU here. Use trainer=cpu, or install torch's CUDA build."),
     Rule(
         ("trainer.sync_batchnorm", "trainer.accelerator"),

@@ -1,6 +1,5 @@
 """Lightning for our users: without its noise, and with its errors as messages that say what to do."""
 
-import errno
 import logging
 import re
 import signal
@@ -54,7 +53,7 @@ def quiet_lightning() -> Iterator[None]:
 
     def no_full_disk(failed: threading.ExceptHookArgs) -> None:
         # TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that
-        if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in {*UNWRITABLE, errno.ENOENT}:
+        if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
             threading.__excepthook__(failed)
 
     source.addFilter(no_advertisement)

@@ -146,17 +146,3 @@ def test_its_help_takes_less_than_a_second(tmp_path, name):
         if after.children_user + after.children_system - before.children_user - before.children_system < 1:
             return
     pytest.fail("five times it took longer")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("attend", "best.ckpt", "--window"), ("attend", "best.ckpt", "--layer"), ("auto", "x.csv", "--horizon")],
-    ids=lambda words: words[-1],
-)
-def test_a_number_of_thousands_of_digits_is_refused_in_one_sentence(monkeypatch, capsys, words):
-    monkeypatch.setattr(sys, "argv", ["forecast", *words, "9" * 5000])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 1
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1 and "no number here has more than 255 digits. Type a shorter one." in message

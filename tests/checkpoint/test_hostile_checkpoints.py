@@ -22,7 +22,7 @@ from program import refusal
 from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
-from forecast.apps.common.inputs import history, saved_source, trained_source
+from forecast.apps.common.inputs import saved_source, trained_source
 from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint
 from forecast.checkpoint.record import RECORD
 from forecast.config.check import check_config
@@ -302,11 +302,3 @@ def test_a_class_of_another_kind_is_named_before_it_is_built(section):
 def test_weights_without_the_state_of_their_training_are_told_from_a_last_ckpt(workplace, best, capsys):
     message = refusal(capsys, "train", f"ckpt_path={best}", f"hydra.run.dir={workplace / 'run'}")
     assert "holds weights without the state of their training" in message and "leave ckpt_path out" in message
-
-
-def test_columns_that_the_data_do_not_have_are_named(tmp_path, content):
-    data = content[RECORD]["data"]
-    data["columns"] = data["targets"] = [f"{'n' * 600}{i}" for i in range(7)]
-    checkpoint = load_checkpoint(saved(tmp_path, content))
-    with pytest.raises(UserError, match=r"changed\.ckpt: its columns nnn.* are not those of demo, HUFL, HULL"):
-        history(checkpoint, trained_source(checkpoint, root=None), None)

@@ -105,9 +105,9 @@ REFUSED = {
     },
     "model=dlinear networks=1000000000": ": must be between 1 and 1000",
     "trainer.devices=1000000000": f": each is a process of its own, and here are {MOST_DEVICES} at most.",
+    "data.path=nope.csv": ": there is no such file. Check the path; a relative one starts at",
     "trainer.devices='1000000000'": f"each is a process of its own, and here are {MOST_DEVICES} at most.",
     "data=csv": "data.path=null: which file? Say data.path=FILE.csv",
-    "data.path=nope.csv": ": there is no such file",
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",
     "data.split.val=0": "val (0) and test (2880) are numbers of rows: at least 1 each",
     "schedule=cosine trainer.max_epochs=-1": ": this schedule is laid out over the whole training, whose end must be "

@@ -84,21 +84,3 @@ def test_several_machines_without_an_id_are_refused_with_the_option_that_gives_o
     set_all(monkeypatch, {"TORCHELASTIC_RUN_ID": "none", "GROUP_WORLD_SIZE": "2"})
     with pytest.raises(UserError, match=r"torchrun --rdzv-id=NAME, or hydra\.run\.dir=FOLDER"):
         distributed.shared_folder()
-
-
-RESTARTS = {"TORCHELASTIC_MAX_RESTARTS": "2", "TORCHELASTIC_USE_AGENT_STORE": "True"}
-
-
-def test_restarts_that_would_wait_for_ever_are_refused_with_what_to_type(monkeypatch):
-    set_all(monkeypatch, RESTARTS)
-    with pytest.raises(UserError, match=r"restart would wait for ever.* TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun"):
-        distributed.check_restarts()
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [{}, RESTARTS | {"TORCHELASTIC_MAX_RESTARTS": "0"}, RESTARTS | {"TORCHELASTIC_USE_AGENT_STORE": "False"}],
-)
-def test_torchrun_without_restarts_or_without_the_shared_store_is_accepted(monkeypatch, environment):
-    set_all(monkeypatch, environment)
-    distributed.check_restarts()

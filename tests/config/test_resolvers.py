@@ -7,10 +7,8 @@ from functools import partial
 import pytest
 from config.composed import composed
 from omegaconf import OmegaConf
-from program import TINY, refusal
 
 from forecast.config import resolvers
-from forecast.config.resolvers import OURS, keep_strangers_config
 from forecast.errors import UserError
 
 
@@ -151,22 +149,3 @@ def test_the_identity_follows_the_content_of_a_file_not_its_place(tmp_path):
 
 def test_a_config_that_cannot_be_resolved_still_has_an_identity():
     assert re.fullmatch("[0-9a-f]{12}", identity("attention=inherit"))
-
-
-@pytest.mark.parametrize("ours", OURS)
-def test_the_config_of_another_program_is_kept(tmp_path, ours):
-    theirs = tmp_path / ".hydra" / "config.yaml"
-    theirs.parent.mkdir()
-    keep_strangers_config(tmp_path)  # an empty one
-    theirs.write_text("lr: 1")
-    with pytest.raises(UserError, match=r"hydra.run.dir=.*: the \.hydra in it is another program's"):
-        keep_strangers_config(tmp_path)
-    (tmp_path / ours).touch()
-    keep_strangers_config(tmp_path)
-
-
-def test_a_training_does_not_begin_where_another_program_keeps_its_config(tmp_path, capsys):
-    (tmp_path / ".hydra").mkdir()
-    (tmp_path / ".hydra" / "overrides.yaml").write_text("- lr=1")
-    assert "is another program's" in refusal(capsys, "train", *TINY, f"hydra.run.dir={tmp_path}")
-    assert (tmp_path / ".hydra" / "overrides.yaml").read_text() == "- lr=1"

@@ -247,22 +247,3 @@ def test_no_argument_of_the_trainer_takes_a_path_or_an_address_from_a_checkpoint
     with pytest.raises(UserError) as error:
         check_places(OmegaConf.create({"trainer": dict.fromkeys(keys, value)}), ["ckpt_path", "seed"])
     assert all(f"trainer.{key}={value}: only the checkpoint says so" in str(error.value) for key in keys)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["devices=1000000", "devices='1000000'", f"devices={list(range(500))}", "num_nodes=2", "num_nodes=1000000"],
-    ids=lambda text: text[:20],
-)
-def test_a_checkpoint_alone_starts_no_more_processes_than_there_are_processors(text):
-    saved = OmegaConf.create(plain(composed(*SAVED, "trainer=ddp", f"trainer.{text}")))
-    key = f"trainer.{text.split('=')[0]}"
-    with pytest.raises(UserError, match=rf"{key}=.*more processes than.*Say {key}=1, or to keep it {key}="):
-        check_places(saved, [])
-    check_places(saved, [key])
-    check_places(saved, ["trainer"])
-
-
-@pytest.mark.parametrize("devices", ["1", "2", "-1", "auto", "[0,1]", "'0,1'"])
-def test_a_run_of_some_processes_goes_on_with_them(devices):
-    check_places(OmegaConf.create(plain(composed(*SAVED, "trainer=ddp", f"trainer.devices={devices}"))), [])

@@ -222,18 +222,6 @@ def test_a_closed_terminal_leaves_an_exact_last_checkpoint(run, last):
     assert torch.load(last, weights_only=True)["random_states"]
 
 
-@pytest.mark.parametrize("logger", ["tensorboard", "csv", "none"])
-def test_a_run_folder_that_is_deleted_ends_the_run_in_one_sentence_and_is_not_made_again(run, last, capsys, logger):
-    words = [f"logger={logger}" if word.startswith("logger=") else word for word in BRIEF]
-    with when(last.exists, lambda: shutil.rmtree(run, ignore_errors=True)):
-        text = refusal(capsys, "train", *words, "trainer.max_epochs=30", f"hydra.run.dir={run}")
-    assert not run.exists()
-    assert text == (
-        f"the run folder {run} is gone: it was deleted or moved while this command was at work in it. Start again, or "
-        "where it was moved go on from its checkpoints/last.ckpt\n"
-    )
-
-
 def last_words(process):
     """The output of a process; one that does not end within a minute is killed."""
     try:
@@ -344,10 +332,7 @@ def test_a_checkpoint_in_a_folder_that_may_not_be_entered_is_named(run, last, ca
     with heeded():
         text = refusal(capsys, "train", f"ckpt_path={last}")
     last.parent.chmod(0o700)
-    assert text == (
-        f"ckpt_path={last} cannot be read: Permission denied. Its owner can make it readable: chmod -R a+rX "
-        f"{last.parent}\n"
-    )
+    assert text == f"ckpt_path={last}: Permission denied. Check the path and its permissions\n"
 
 
 @pytest.mark.slow

@@ -136,16 +136,10 @@ def history(
     at the ends of the file are filled.
     UserError for a missing column and for another frequency than the one trained on.
     """
-    columns, read_columns = list(checkpoint.data["columns"]), checkpoint.read_columns
+    read_columns = checkpoint.read_columns
     book = checkpoint.codebook(source)
     if path is None and not isinstance(source, FileSource):
-        frame = source.frame().as_panel()
-        if list(frame.columns) != columns:
-            raise UserError(
-                f"ckpt_path={checkpoint.path}: its columns {listed(columns)} are not those of {frame.name}, "
-                f"{listed(frame.columns)}: the checkpoint was changed. Use another one of its run."
-            )
-        return frame
+        return source.frame().as_panel()
     other = read_source(source, path, reading)
     path = other.path_used()
 

@@ -13,7 +13,7 @@ from forecast.apps.common.study_page import OF
 from forecast.apps.common.tables import data_keys, place_table
 from forecast.apps.tune.command import tune as run_study
 from forecast.config.compose import run_folder
-from forecast.config.entry import call, check_file
+from forecast.config.entry import call
 from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.run_folder import TRAINING_TABLE
@@ -76,7 +76,6 @@ class Tunable:
         def study(cfg: DictConfig) -> None:
             kept = frame is not None and place_table(run_folder(), frame.rows)
             try:
-                check_file(cfg)
                 documents.append(cast(StudyDocument, run_study(cfg).document))
             except UserError:
                 if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
