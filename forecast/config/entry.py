@@ -215,10 +215,7 @@ def _task(main: Main, config_name: str) -> Main:
 
 
 def _check_choices() -> None:
-    """Raises UserError for a sweep without -m, and for another working folder."""
-    if HydraConfig.get().job.chdir:
-        wrong = "hydra.job.chdir=true: a relative path would mean another file in the run folder."
-        raise UserError(f"{wrong} Leave it out: all results are written to hydra.run.dir anyway.")
+    """Raises UserError for a sweep without -m."""
     varied = getattr(HydraConfig.get().sweeper, "params", None)
     if varied and not in_sweep():
         names = ", ".join(map(str, varied))

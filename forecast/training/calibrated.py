@@ -1,6 +1,5 @@
 """The calibration of a trained model, added to its checkpoint."""
 
-import io
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from forecast.errors import UserError
 from forecast.evaluation.calibrate import ValPart, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
 from forecast.evaluation.scored_intervals import name_of, windows_needed
-from forecast.files import replacing
+from forecast.training.checkpoint import write_checkpoint
 from forecast.training.cross_fit import HALVES, chosen_weights
 
 log = logging.getLogger(__name__)
@@ -101,10 +100,4 @@ def write_entry(path: Path, key: str, value: object) -> None:
     """Adds an entry to the record of a checkpoint. UserError where it cannot be written."""
     content = read_plain(path)
     content[RECORD][key] = value
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    try:
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}. Make room, and go on with the run.") from error
+    write_checkpoint(path, content)

@@ -132,6 +132,20 @@ def save_checkpoint(trainer: pl.Trainer, name: str) -> None:
         ) from error
 
 
+def write_checkpoint(path: Path, content: dict[str, object]) -> None:
+    """Puts a checkpoint of weights alone at `path`. Raises UserError when it cannot be written."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(buffer.getvalue())
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}. Make room, or choose another place: hydra.run.dir=FOLDER"
+        ) from error
+
+
 def resume_hint(run_dir: str | Path, first: str) -> str:
     """What to do after a run has failed. first: what to do before, without a full stop."""
     last = checkpoint_path(run_dir, "last")

@@ -1,11 +1,9 @@
 """Training without gradient steps: a model that is fitted at once."""
 
-import io
 import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -16,11 +14,11 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.memory import PeakMemory
-from forecast.files import replacing
 from forecast.models.base import FittedModel
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Block, DataRecord
 from forecast.text.overrides import hydra_value
+from forecast.training.checkpoint import write_checkpoint
 from forecast.training.fit import Plan, Trained
 from forecast.training.loggers import make_logger
 from forecast.training.record import weights_only_content
@@ -81,17 +79,3 @@ def as_fitted(plan: Plan, data: DataRecord) -> FittedModel | None:
     model = build_model(plan.config, data)
     assert isinstance(model, FittedModel)
     return model
-
-
-def write_checkpoint(path: Path, content: dict[str, object]) -> None:
-    """Puts a checkpoint of weights alone at `path`. Raises UserError when it cannot be written."""
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(buffer.getvalue())
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written: {error.strerror}. Make room, or choose another place: hydra.run.dir=FOLDER"
-        ) from error

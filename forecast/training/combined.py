@@ -33,7 +33,8 @@ from forecast.models.weighted_ensemble import WeightedEnsemble
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
 from forecast.text.overrides import hydra_value
-from forecast.training.closed_form import CPU, fitted_cost, write_checkpoint
+from forecast.training.checkpoint import write_checkpoint
+from forecast.training.closed_form import CPU, fitted_cost
 from forecast.training.cross_fit import HALVES, chosen_weights, write_half
 from forecast.training.fit import Plan, Trained
 from forecast.training.loggers import make_logger

@@ -10,15 +10,12 @@ from pathlib import Path
 import lightning.pytorch as pl
 import numpy as np
 import numpy.typing as npt
-import torch
 from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor, nn
 
 from forecast.checkpoint.archive import read_plain
-from forecast.errors import UserError
-from forecast.files import replacing
 from forecast.run_folder import checkpoint_path
-from forecast.training.checkpoint import CheckpointFiles, resume_hint
+from forecast.training.checkpoint import CheckpointFiles, write_checkpoint
 
 HALVES = ("first", "second")
 
@@ -67,7 +64,7 @@ class CrossFit(Callback):
             if error < self.best[half]:
                 self.best[half] = error
                 if trainer.is_global_zero:
-                    self._write(trainer, half, validated_model(trainer, module).state_dict())
+                    write_half(trainer.default_root_dir, half, validated_model(trainer, module).state_dict())
 
     def state_dict(self) -> dict[str, object]:
         """What a checkpoint keeps of this callback."""
@@ -77,24 +74,10 @@ class CrossFit(Callback):
         """Continues with the best errors of the run that is resumed."""
         self.best = {half: float(state_dict.get(half, math.inf)) for half in HALVES}
 
-    def _write(self, trainer: pl.Trainer, half: str, weights: dict[str, Tensor]) -> None:
-        try:
-            write_half(trainer.default_root_dir, half, weights)
-        except (OSError, RuntimeError) as error:  # torch's own, for a full disk
-            path = half_path(trainer.default_root_dir, half)
-            raise UserError(
-                f"{path} cannot be written at step {trainer.global_step}: {error}. "
-                f"{resume_hint(trainer.default_root_dir, 'Make room or make the folder writable')}"
-            ) from error
-
 
 def write_half(folder: str | Path, half: str, weights: dict[str, Tensor]) -> None:
-    """Writes the weights that a half chose. Raises OSError, or torch's RuntimeError, where it cannot."""
-    path = half_path(folder, half)
-    content = {name: weight.detach().cpu() for name, weight in weights.items()}
-    path.parent.mkdir(exist_ok=True)
-    with replacing(path) as unfinished:
-        torch.save(content, unfinished)
+    """Writes the weights that a half chose. UserError where they cannot be written."""
+    write_checkpoint(half_path(folder, half), {name: weight.detach().cpu() for name, weight in weights.items()})
 
 
 def validated_model(trainer: pl.Trainer, module: pl.LightningModule) -> nn.Module:

@@ -202,18 +202,14 @@ def check_initial_weights(config: RunConfig) -> None:
 
 def take_weights(model: ForecastModel, path: str) -> None:
     """Gives a model the weights of a checkpoint. UserError where they are not of such a model."""
-    weights, own = (
-        {name: weight for name, weight in of.items() if model.fitted_part not in name.split(".")}
-        for of in (load_checkpoint(path).weights, model.state_dict())
-    )
-    other = [name for name in own.keys() | weights.keys() if name not in weights or name not in own]
-    other += [name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape]
-    if other:
+    fitted = {name: weight for name, weight in model.state_dict().items() if model.fitted_part in name.split(".")}
+    try:
+        model.load_state_dict(load_checkpoint(path).weights | fitted)
+    except RuntimeError as error:
         raise UserError(
-            f"initial_weights={path}: these are weights of another model, or of other sizes: {min(other)} is not the "
-            "same in both. Leave initial_weights out, or set the model's keys as they were there."
-        )
-    model.load_state_dict(weights, strict=False)
+            f"initial_weights={path}: these are weights of another model, or of other sizes. Leave initial_weights "
+            f"out, or set the model's keys as they were there:\n{error}"
+        ) from error
 
 
 @torch.inference_mode()

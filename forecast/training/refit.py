@@ -24,7 +24,8 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options
 from forecast.run_folder import checkpoint_path
-from forecast.training.closed_form import as_fitted, write_checkpoint
+from forecast.training.checkpoint import write_checkpoint
+from forecast.training.closed_form import as_fitted
 from forecast.training.combined import is_combined, refitted
 from forecast.training.fit import Plan, make_batches, make_module
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning

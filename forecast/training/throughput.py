@@ -114,10 +114,8 @@ class Throughput(Callback):
     def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Goes on from the sums of the legs before."""
         self.total, self.validating = state_dict["seconds"], state_dict["validation_seconds"]
-        self.waiting, self.samples = state_dict.get("waiting_seconds", 0.0), int(state_dict["samples"])
-        # format 1 holds the seconds between steps, the first releases not even those: all counts as spent in steps
-        inside = self.total - self.validating - state_dict.get("idle_seconds", 0.0)
-        self.computing = state_dict.get("computing_seconds", inside)
+        self.computing, self.waiting = state_dict["computing_seconds"], state_dict["waiting_seconds"]
+        self.samples = int(state_dict["samples"])
 
     def metrics(self, trainer: pl.Trainer) -> Block:
         """The block `cost` of metrics.json."""

@@ -87,7 +87,7 @@ def test_initial_weights_that_cannot_be_are_refused(tmp_path, capsys):
     refused = {
         ("model=dlinear", "initial_weights=nowhere.ckpt"): "nowhere.ckpt: there is no such file",
         ("model=ridge", f"initial_weights={best}"): "this model is fitted at once, from no weights. Leave it out",
-        ("model=nlinear", f"initial_weights={best}"): "weights of another model, or of other sizes: ",
+        ("model=nlinear", f"initial_weights={best}"): "weights of another model, or of other sizes. ",
         (
             "model=dlinear",
             "seq_len=23",

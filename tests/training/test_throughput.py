@@ -151,15 +151,6 @@ def test_the_sums_go_on_in_the_next_leg_and_the_pause_between_does_not_count():
     assert second.metrics()["train_limit_samples_per_second"] == pytest.approx(26 / 8)
 
 
-@pytest.mark.parametrize(("more", "limit"), [({}, 2.0), ({"idle_seconds": 4.0, "waiting_seconds": 1.0}, 2.5)])
-def test_checkpoints_of_earlier_releases_go_on(more, limit):
-    """Format 1 holds the seconds between steps; the first releases did not, so their legs count as spent in steps."""
-    training = Training()
-    training.throughput.load_state_dict({"seconds": 30.0, "validation_seconds": 10.0, "samples": 40, **more})
-    assert training.metrics()["train_limit_samples_per_second"] == pytest.approx(limit)
-    assert training.throughput.state_key == "Cost"
-
-
 def test_the_clock_stops_when_the_training_is_interrupted_and_the_windows_of_all_processes_count():
     training = Training(world=3).start()
     training.step(fetching=1.0, inside=4.0, windows=13)

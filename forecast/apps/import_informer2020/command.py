@@ -26,7 +26,7 @@ from forecast.evaluation.baselines import fit_baselines
 from forecast.run_folder.shapes import Block
 from forecast.text.overrides import typed
 from forecast.text.terminal import say
-from forecast.training.closed_form import write_checkpoint
+from forecast.training.checkpoint import write_checkpoint
 from forecast.training.record import complete_record, make_record, weights_only_content
 
 
