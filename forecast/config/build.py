@@ -8,10 +8,9 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from forecast.config.allow_list import SPECIAL, is_allowed, resolve_target
-from forecast.config.annotations import as_annotated, bound, expected, matches, parameters
-from forecast.config.rules import are_numbers
-from forecast.config.values import as_typed, check_is_plain
+from forecast.config.allow_list import SPECIAL, resolve_target
+from forecast.config.annotations import as_annotated, parameters
+from forecast.config.values import check_is_plain
 from forecast.errors import UserError
 
 T = TypeVar("T")
@@ -35,8 +34,7 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object
     modules and parameters arrive as they are.
 
     Raises UserError for a target that is not allowed, for Hydra's other special keys, for an interpolation in
-    a plain mapping, for a value of another type or out of its range, and for a ValueError, TypeError or
-    ModuleNotFoundError that a constructor raises.
+    a plain mapping, and for what a constructor refuses.
     """
     plain = _checked(node, "")
     assert isinstance(plain, dict)
@@ -66,29 +64,13 @@ def _checked(node: object, path: str) -> object:
             checked[key] = _checked(value, here)
         if "_target_" in checked:
             checked["_target_"] = target = resolve_target(checked["_target_"], path)
-            for name, parameter in parameters(target).items():  # a command's config was checked; a checkpoint's was not
-                if name in checked and (problem := _problem(name, node[name], parameter.annotation)):
-                    raise UserError(f"{path}.{name}={as_typed(node[name])}: {problem}".removeprefix("."))
+            for name, parameter in parameters(target).items():
                 if name in checked:
                     checked[name] = as_annotated(checked[name], parameter.annotation)
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]
     return node
-
-
-def _problem(name: str, value: object, annotation: object) -> str:
-    """What a value must be for its parameter; empty where it is."""
-    if is_allowed(annotation) and not isinstance(value, Mapping):
-        return f"must be a class with its keys, {name}._target_"
-    if matches(value, annotation) is False:
-        return f"must be {expected(annotation)}"
-    limit = bound(annotation)
-    return (
-        limit.message
-        if limit and isinstance(value, int | float) and are_numbers(value) and not limit.holds(value)
-        else ""
-    )
 
 
 def _call(call: Callable[[], T]) -> T:

@@ -80,29 +80,18 @@ def check_places(config: DictConfig, typed: Sequence[str]) -> None:
     lines = []
     for path, text in walk(groups):
         is_typed = any(f"{path}.".startswith((f"{key}.", f"{key}[")) for key in typed)
-        if not isinstance(text, str) or is_typed or is_shipped(path, text):
+        if not isinstance(text, str) or is_typed or _place(path, text) in shipped_texts():
             continue
         named = path in NAMES and PLAIN_NAME.fullmatch(text)
         trusts = path.endswith("._target_") and text.rpartition(".")[0] in trusted()
         if not (named or trusts):
+            group = path.partition(".")[0]
             again = shlex.quote(f"++{path}={hydra_value(text)}")
-            lines.append(f"{path}={text}: only the checkpoint says so. Say {_default(path)}, or to keep it {again}")
+            default = f"{group}={chosen_groups('train')[group]}"
+            lines.append(f"{path}={text}: only the checkpoint says so. Say {default}, or to keep it {again}")
     if lines:
         text = "Where a continued run writes, and what it calls, is for its command to say, never for a checkpoint."
         raise UserError("\n".join([*lines, text]))
-
-
-def _default(path: str) -> str:
-    """How one types what conf has in place of a key of FREE_GROUPS: of the trainer that key alone, else its group."""
-    group, key = re.split(r"[.\[]", path)[:2]
-    option = chosen_groups("train")[group]
-    default = shipped()[f"{group}/{option}"]
-    return f"{group}.{key}={as_typed(default[key])}" if group == "trainer" and key in default else f"{group}={option}"
-
-
-def is_shipped(path: str, text: str) -> bool:
-    """Whether conf has this text at this place of FREE_GROUPS."""
-    return _place(path, text) in _shipped_texts()
 
 
 def _place(path: str, text: str) -> tuple[str, str]:
@@ -111,17 +100,11 @@ def _place(path: str, text: str) -> tuple[str, str]:
 
 
 @cache
-def shipped() -> dict[str, Mapping[str, object]]:
-    """Every option of FREE_GROUPS as plain values: {"logger/csv": {...}, ...}."""
+def shipped_texts() -> frozenset[tuple[str, str]]:
+    """Every text in the options of FREE_GROUPS, as `_place` knows it."""
     files = [file for group in FREE_GROUPS for file in (CONF / group).glob("*.yaml")]
-    nodes = {f"{file.parent.name}/{file.stem}": option_of(file.parent.name, file.stem) for file in files}
-    return {option: plain_values(node, resolve=False) for option, node in nodes.items()}
-
-
-@cache
-def _shipped_texts() -> frozenset[tuple[str, str]]:
-    """Every text in them, as `_place` knows it."""
-    parts = (part for option, values in shipped().items() for part in walk(values, option.partition("/")[0]))
+    nodes = [(file.parent.name, plain_values(option_of(file.parent.name, file.stem), resolve=False)) for file in files]
+    parts = (part for group, values in nodes for part in walk(values, group))
     return frozenset(_place(path, text) for path, text in parts if isinstance(text, str))
 
 

@@ -16,8 +16,7 @@ def drop_other_paths(callbacks: Iterable[Callback], states: Entries) -> None:
     When Lightning writes a better checkpoint it deletes the file at such a path.
     """
     for callback in callbacks:
-        state = states.get(callback.state_key) if isinstance(callback, ModelCheckpoint) else None
-        if state:
+        if isinstance(callback, ModelCheckpoint) and (state := states.get(callback.state_key)):
             folder, ending = Path(str(callback.dirpath)).absolute(), callback.FILE_EXTENSION
             paths = {*(state[key] for key in PATHS), *state["best_k_models"]}
             own = {path for path in paths if Path(path).absolute().parent == folder and path.endswith(ending)}

@@ -254,22 +254,6 @@ def test_what_does_not_belong_where_it_stands_is_refused(workplace, content, kin
     assert not (workplace / "made").exists()
 
 
-WRONG_VALUES = {
-    "root": (3, r"root=3: must be text"),
-    "path": (["a", "b"], r"path=\['a', 'b'\]: must be text or null"),
-    "features": ("X", "features=X: must be one of M, S, MS"),
-    "split": (None, "split=null: must be a class"),
-}
-
-
-@pytest.mark.parametrize("key", WRONG_VALUES)
-def test_a_source_of_a_checkpoint_with_a_wrong_value_is_refused_in_words(catalogued, key):
-    checkpoint = load_checkpoint(catalogued[0])
-    value, text = WRONG_VALUES[key]
-    with pytest.raises(UserError, match=text):
-        saved_source(checkpoint.config.data.with_(**{key: value}), root=None)
-
-
 def test_a_source_of_a_checkpoint_without_a_root_is_refused_in_words(catalogued):
     recipe = load_checkpoint(catalogued[0]).config.data
     with pytest.raises(UserError, match="root"):

@@ -149,19 +149,3 @@ def test_the_data_source_of_the_config_is_built(data):
 
 def test_the_callbacks_of_the_config_are_built():
     assert set(build(composed().callbacks)) == {"checkpoint", "early_stopping", "progress", "figures"}
-
-
-@pytest.mark.parametrize(
-    ("path", "name", "value"),
-    [
-        ("topk.TopKAttention", "k", 0),
-        ("logsparse.LogSparseAttention", "window", 0),
-        ("lsh.LshAttention", "n_hashes", -3),
-    ],
-)
-def test_a_number_out_of_its_range_is_refused_in_a_saved_config_too(path, name, value):
-    node = {"_target_": f"forecast.attention.{path}", "causal": False, "layer": 0, name: value}
-    with pytest.raises(UserError, match=f"^{name}={value}: must be at least 1"):
-        build(node)
-    with pytest.raises(UserError, match=f"^mechanism.{name}={value}: must be at least 1"):
-        build({"mechanism": node})
