@@ -12,20 +12,8 @@ from forecast.text.terminal import label
 
 LONGEST_VALUE, MOST_LINES = 200, 50  # characters of a value in a message; lines of it
 PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def conf_folder() -> Path:
-    """The config tree: in the installed package, or beside it in a checkout. Raises UserError when neither has it."""
-    for folder in (PACKAGE / "conf", PACKAGE.parent / "conf"):
-        if folder.is_dir():
-            return folder
-    raise UserError(
-        f"{PACKAGE} was installed without its folder conf/: install a complete wheel, "
-        "pip install --force-reinstall informer_forecast-*.whl"
-    )
-
-
-CONF = conf_folder()
+# The config tree: in the installed package, or beside it in a checkout.
+CONF = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 
 
 class Problems:

@@ -12,7 +12,6 @@ import pytest
 
 from forecast.__main__ import COMMANDS, PLAIN, main, start
 from forecast.apps.options import OPTIONS
-from forecast.config import values
 from forecast.config.entry import logging_restored
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value
@@ -119,20 +118,6 @@ def test_a_command_of_a_checkout_says_so_in_a_wheel(monkeypatch, capsys):
     with mock.patch.object(sys, "argv", ["forecast", "reproduce", "--table", "all"]), pytest.raises(SystemExit):
         main()
     assert "forecast reproduce needs the published figures, which a checkout has" in capsys.readouterr().err
-
-
-def test_a_wheel_without_its_configs_says_how_to_get_a_whole_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(values, "PACKAGE", tmp_path / "forecast")
-    with pytest.raises(
-        UserError, match=r"without its folder conf/: .* pip install --force-reinstall informer_forecast-\*.whl"
-    ):
-        values.conf_folder()
-    (tmp_path / "conf").mkdir()
-    assert values.conf_folder() == tmp_path / "conf"  # a checkout
-    (tmp_path / "forecast" / "conf").mkdir(parents=True)
-    assert (
-        values.conf_folder() == tmp_path / "forecast" / "conf"
-    )  # an installed wheel: a stranger's conf/ may lie beside
 
 
 @pytest.mark.slow
