@@ -1,4 +1,4 @@
-"""Names that are attacks, in a file, a checkpoint and a run folder: what the commands print and write of them."""
+"""Names that are attacks, in a file and a checkpoint: what the commands print and write of them."""
 
 import json
 import logging
@@ -25,7 +25,6 @@ NAMES = {
     "温度 👩🏽‍🚀": None,
     "n" * 600: "n" * 200,
 }
-HTML = "<script>alert(1)</script>![x](http://e.vil)"
 
 
 @pytest.fixture(scope="module")

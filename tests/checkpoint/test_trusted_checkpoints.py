@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 import torch
 from own_modules import own  # noqa: F401 - a fixture
-from wrong_checkpoints import LOADING, PROGRAMS, refused, refused_by, saved
+from wrong_checkpoints import LOADING, PROGRAMS, refused_by, saved
 
 from forecast import Forecaster
 from forecast.checkpoint.load import build_model, load_checkpoint
@@ -54,27 +54,6 @@ def test_a_forecaster_takes_the_switch_as_an_argument_and_keeps_it(tmp_path, own
     assert Forecaster.load(path, trust=MODULE).trust == MODULE
     with pytest.raises(UserError, match="not allowed"):  # the trust of one is not that of another
         Forecaster.load(path)
-
-
-ASKING = {
-    "a key of its config": ("config", "trust"),
-    "a key of the checks": ("config", "checks", "trust"),
-    "a key of the model": ("config", "model", "trust"),
-    "its record": ("trust",),
-    "its choices": ("choices", "trust"),
-    "its versions": ("versions", f"code of {MODULE}"),
-    "an option": ("config", "--trust"),
-}
-
-
-@pytest.mark.parametrize("place", ASKING.values(), ids=ASKING)
-def test_a_checkpoint_that_carries_the_switch_is_refused_as_any_other(tmp_path, own_content, own, place):  # noqa: F811
-    node = own_content[RECORD]
-    for key in place[:-1]:
-        node = node.setdefault(key, {})
-    node[place[-1]] = MODULE if place[0] in ("choices", "versions") else [MODULE]
-    assert f"model._target_={MODULE}.Drift: not allowed" in refused(saved(tmp_path, own_content))
-    assert not own.exists()
 
 
 HOSTILE = [
