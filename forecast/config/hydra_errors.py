@@ -85,9 +85,7 @@ def _near(key: str, keys: Sequence[str]) -> str:
     """The hint for the key that is meant: of a section that there is one of its keys."""
     parent = key.rpartition(".")[0]
     siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
+    if not siblings:
+        return closest(key, keys)
     # the shared beginning says nothing about a wrong last part
-    return (
-        closest(key.rpartition(".")[2], siblings).replace("mean '", f"mean '{parent}.")
-        if siblings
-        else closest(key, keys)
-    )
+    return closest(key.rpartition(".")[2], siblings).replace("mean '", f"mean '{parent}.")

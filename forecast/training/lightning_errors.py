@@ -88,11 +88,11 @@ def errors_for_users(run_dir: Path, *, start: Path | None = None) -> Iterator[No
             raise KeyboardInterrupt from stop
         raise
     except Exception as error:
-        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        if start and any("checkpoint_connector" in file for file in files):
+        frames = traceback.extract_tb(error.__traceback__)
+        if start and any("checkpoint_connector" in frame.filename and "restore" in frame.name for frame in frames):
             reason = f"{type(error).__name__}: {error}"
             raise UserError(f"ckpt_path={start} is damaged or was written by another version: {reason}") from error
-        if context := _context(error, files, run_dir):
+        if context := _context(error, [frame.filename for frame in frames], run_dir):
             raise UserError(f"{context}\n{error}") from error
         raise
 
