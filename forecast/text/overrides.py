@@ -1,12 +1,10 @@
 """Commands as one types them: overrides in Hydra's grammar, the command that trains on a file or installs an extra."""
 
-import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from forecast.errors import UserError
 from forecast.text.terminal import shell_word
@@ -85,14 +83,9 @@ def train_command(model: str, path: str, settings: Mapping[str, object]) -> str:
 def install(extra: str) -> str:
     """The command that brings the packages of an extra of pyproject.toml, such as `ray`.
 
-    From the checkout, else from the wheel or folder that this was installed from; where that is gone, they themselves.
+    From the checkout; where the program was installed otherwise, they themselves.
     """
     if (_BESIDE / "pyproject.toml").is_file() and (_BESIDE / "conf").is_dir():
         return f'pip install -e "{"." if _BESIDE.samefile(".") else _BESIDE}[{extra}]"'
-    installed = distribution(DISTRIBUTION)
-    source = urlsplit(json.loads(installed.read_text("direct_url.json") or "{}").get("url", ""))  # PEP 610
-    file = Path(unquote(source.path))
-    if source.scheme == "file" and file.exists():
-        return f'pip install "{file}[{extra}]"'
-    of_extra = (line for line in installed.requires or [] if re.search(rf"extra == .{extra}\b", line))
+    of_extra = (line for line in distribution(DISTRIBUTION).requires or [] if re.search(rf"extra == .{extra}\b", line))
     return " ".join(["pip install", *(f'"{line.split(";")[0].strip()}"' for line in of_extra)])

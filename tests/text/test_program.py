@@ -1,6 +1,5 @@
 """What is advised to type installs no stranger's package."""
 
-import json
 import re
 from importlib.metadata import PathDistribution, version
 from pathlib import Path
@@ -19,24 +18,6 @@ def test_the_distribution_has_a_name_of_its_own():
     assert forecast.__version__ == version("informer-forecast")
 
 
-@pytest.fixture
-def wheel(tmp_path, monkeypatch):
-    """Installs the program as if from a file: `direct_url.json` of PEP 610, beside the lines of its requirements."""
-    monkeypatch.setattr(overrides, "_BESIDE", tmp_path)
-
-    def install_from(url):
-        (tmp_path / "METADATA").write_text(
-            "Metadata-Version: 2.4\nName: informer-forecast\nVersion: 9.9\nRequires-Dist: torch>=2\n"
-            "Requires-Dist: openpyxl>=3.1; extra == 'xlsx'\nRequires-Dist: defusedxml>=0.7; extra == 'xlsx'\n"
-            "Requires-Dist: ray<3,>=2.60; extra == 'ray'\n"
-        )
-        if url:
-            (tmp_path / "direct_url.json").write_text(json.dumps({"url": url}))
-        monkeypatch.setattr(overrides, "distribution", lambda name: PathDistribution(tmp_path))
-
-    return install_from
-
-
 def test_in_a_checkout_an_extra_is_installed_from_it_wherever_one_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert install("ray") == 'pip install -e ".[ray]"'
@@ -44,21 +25,11 @@ def test_in_a_checkout_an_extra_is_installed_from_it_wherever_one_stands(tmp_pat
     assert install("ray") == f'pip install -e "{ROOT}[ray]"'
 
 
-def test_elsewhere_the_wheel_is_named_that_was_installed(wheel, tmp_path):
-    path = tmp_path / "my wheels" / "informer_forecast-9.9-py3-none-any.whl"
-    path.parent.mkdir()
-    path.touch()
-    wheel(path.as_uri())
-    assert install("ray") == f'pip install "{path}[ray]"'
-
-
-@pytest.mark.parametrize(
-    "url", ["", "file:///no/such/informer_forecast-9.9-py3-none-any.whl", "https://example.org/a.whl"]
-)
-def test_where_the_wheel_is_gone_the_packages_of_the_extra_are_named(wheel, url):
-    wheel(url)
+def test_elsewhere_the_packages_of_the_extra_are_named(tmp_path, monkeypatch):
+    (tmp_path / "METADATA").write_text("Requires-Dist: torch>=2\nRequires-Dist: ray<3,>=2.60; extra == 'ray'\n")
+    monkeypatch.setattr(overrides, "_BESIDE", tmp_path)
+    monkeypatch.setattr(overrides, "distribution", lambda name: PathDistribution(tmp_path))
     assert install("ray") == 'pip install "ray<3,>=2.60"'
-    assert install("xlsx") == 'pip install "openpyxl>=3.1" "defusedxml>=0.7"'
 
 
 # The package by its name, which on PyPI is a stranger's, with an extra or without; what `install` alone says.

@@ -1,7 +1,6 @@
 """The commit and the code that run.json names."""
 
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -66,27 +65,6 @@ def test_an_installed_package_is_told_by_its_version_and_its_files(checkout, tmp
     assert commit(checkout / "venv") == commit(tmp_path / "nowhere") == expected
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))  # without git
     assert commit(checkout) == expected
-
-
-def test_the_files_of_a_wheel_are_told_by_their_hashes_but_not_what_python_compiles_of_them(monkeypatch):
-    def hash_of(files):
-        monkeypatch.setattr(module, "distribution", lambda name: SimpleNamespace(files=files))
-        return module.installed_hash()
-
-    first = [PackageFile("forecast/a.py", "x"), PackageFile("forecast/b.py", "y"), PackageFile("RECORD", None)]
-    compiled = PackageFile("forecast/__pycache__/a.pyc", "z")
-    assert hash_of(first) == hash_of([compiled, *first[::-1]])
-    assert hash_of(first) != hash_of([PackageFile("forecast/a.py", "y"), *first[1:]])
-
-
-class PackageFile:
-    """As importlib.metadata has it."""
-
-    def __init__(self, name, value):
-        self.name, self.suffix, self.hash = name, Path(name).suffix, value and SimpleNamespace(value=value)
-
-    def __str__(self):
-        return self.name
 
 
 OTHER = SimpleNamespace(start=SimpleNamespace(record=SimpleNamespace(versions={"commit": "aaaaaaa"})))
