@@ -72,11 +72,6 @@ def test_what_works_is_accepted(own, overrides):
     assert build(cfg.model, window=window_shape()).options["width"] == 2
 
 
-def test_a_checkpoints_values_are_checked_too(own):
-    with pytest.raises(UserError, match=r"^width=0: must be at least 1$"):
-        build(own("+model.width=0").model, window=window_shape())
-
-
 def test_a_factory_is_asked_for_them_by_name(own):
     target = resolve_target(own("+model.width=2").model._target_)
     assert [takes(target, name) for name in ("width", "share", "options")] == [True, True, False]
