@@ -23,6 +23,7 @@ BY_CHANCE = 0.3  # and so much more over the root of the windows of their own
 MOST_BLOCKS = 4  # of steps with weights of their own
 DOUBT = 3  # windows of its own that the weight of one member is worth: docs/experiments.md, "Weights of an ensemble"
 ENOUGH = 10  # windows of their own: fewer cannot tell whether the mean or the best member errs less
+ORIGINS_APART, FEW_ORIGINS = 4, 3  # of weights by series: so many in a horizon, and in a series at least
 SPREAD, DRAWN = 0.2, 0.3  # of factors by series: docs/experiments.md, "Weights by series"
 HARDLY = 0.01  # of the weight, over all blocks
 REPEATS = 20  # of least squares, until the weighted ones are least absolute errors
@@ -61,6 +62,9 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
     windows = data.windows("val", look_back=max(data.seq_len, model.look_back))
     cells = len(windows) * data.pred_len * len(data.targets)
     stride = max(1, -(-cells // MOST_CELLS))
+    if model.by_series:  # neighbours say the same
+        of_each = len(windows) // max(1, int(np.count_nonzero(windows.counts)))
+        stride = max(stride, min(data.pred_len // ORIGINS_APART, of_each // FEW_ORIGINS))
     if model.fits_each_window:
         stride = max(stride, -(-len(windows) // MOST_FITS))
     by_batch, series = [], []

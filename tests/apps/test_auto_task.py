@@ -100,6 +100,14 @@ def test_validation_holds_the_four_horizons_that_intervals_need_unless_a_split_i
         assert "data/split=last" not in find_task(asked(tmp_path / "days.csv", *words, horizon=horizon)).words
 
 
+def test_of_a_panel_validation_holds_the_horizons_that_weights_by_series_need(tmp_path):
+    pd.concat([rows_of(f"s{i}", 140, "D", 7) for i in range(30)]).to_csv(tmp_path / "days.csv", index=False)
+    for horizon, typed, val in ((14, (), "3"), (14, ("data.split.val=2",), "2"), (21, (), None)):
+        words = find_task(asked(tmp_path / "days.csv", "data/split=last", *typed, horizon=horizon)).words
+        assert [word[-1] for word in words if word.startswith("data.split.val=")] == [val] * (val is not None)
+        assert words.count("data/split=last") == 1
+
+
 def test_a_column_that_says_nothing_is_dropped_unless_the_words_give_it_a_role(csv):
     table = pd.read_csv(csv, sep=";", decimal=",")
     table.assign(site=7, again=table["load"]).to_csv(csv, index=False)

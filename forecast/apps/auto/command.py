@@ -22,7 +22,16 @@ from forecast.apps.auto.budget import (
     check_folder,
     default_folder,
 )
-from forecast.apps.auto.task import AutoSettings, AutoTask, by_processor, check_known, checksum, find_task, members_of
+from forecast.apps.auto.task import (
+    WEIGHED_BY_SERIES,
+    AutoSettings,
+    AutoTask,
+    by_processor,
+    check_known,
+    checksum,
+    find_task,
+    members_of,
+)
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.data.guessing.advice import FEWEST_WINDOWS
@@ -51,7 +60,6 @@ STEPS, TREES = "forecast.apps.auto.steps", "boosted_trees"
 PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
-WEIGHED_BY_SERIES = 30  # series or more, of which each has weights of its own
 WINDOWLESS = "smoothing", "seasonal_naive"  # by worth: members that need no windows
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 

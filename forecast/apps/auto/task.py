@@ -25,7 +25,7 @@ from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import label_len_of, usual_pred_len
 from forecast.data.sources import CsvSource, Source
-from forecast.data.split import ShareSplit, Split, panel_cuts
+from forecast.data.split import LastSplit, ShareSplit, Split, panel_cuts
 from forecast.data.suggestion import suggest
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
@@ -44,6 +44,7 @@ USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of s
 UNKNOWN = "unknown"
 NAMED = 10  # series that have no forecast
 HORIZONS = 4  # of validation, that intervals of 80 % need
+WEIGHED_BY_SERIES, ORIGINS = 30, 3  # series or more, of which each has weights of its own; horizons that these need
 MOST_READINGS = 4  # of a file that can be read in several ways
 AutoSettings = dict[str, Any]  # presets.yaml
 
@@ -167,7 +168,7 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
     if split := longer_validation(source.split, frame, pred_len, [*own, *others]):
         again = {"horizon": pred_len, "settings": [*arguments.settings, *split.split()]}
         task = find_task(argparse.Namespace(**{**vars(arguments), **again}))
-        task.notes.append(f"Validation holds the forecasts that intervals need: {split}")
+        task.notes.append(f"Validation holds the forecasts that intervals or weights need: {split}")
         return task
     targets = {frame.columns[i]: frame.values[:, i] for i in source.target_columns(frame)}
     if isinstance(source, CsvSource) and "data.floor" not in chosen:
@@ -202,8 +203,14 @@ def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]
 def longer_validation(split: Split, frame: PanelFrame, pred_len: int, words: Sequence[str]) -> str | None:
     """A split whose validation holds enough horizons for intervals and whose train is half of the rows.
 
-    None where the usual shares have as many, where the words choose a split, and where the rows are too few.
+    None where the usual shares have as many, where the words choose a split, and where the rows are too few. Where they
+    leave open how many horizons validate a panel, enough for weights by series.
     """
+    if isinstance(split, LastSplit) and not any(word.startswith("data.split.val=") for word in words):
+        rows = int(np.median(frame.lengths))
+        enough = len(frame) >= WEIGHED_BY_SERIES and rows - (split.test + ORIGINS) * pred_len >= rows // 2
+        rest = "" if "data/split=last" in words else f"data/split=last data.split.test={split.test} "
+        return f"{rest}data.split.val={ORIGINS}" if enough and 0 < split.val < ORIGINS else None
     if not isinstance(split, ShareSplit) or any(word.startswith(("data/split=", "data.split.")) for word in words):
         return None
     val = panel_cuts(split, frame, pred_len=pred_len)["val"]
