@@ -11,17 +11,17 @@ from laws import measures
 # Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
 # models hold 211, the data 96, and evaluation, training and the page 45.
 CEILINGS = {
-    "apps": 6377,
-    "checkpoint, run_folder": 815,
-    "config": 1891,
-    "data": 7671,
-    "evaluation": 2224,
-    "jobs, text, forecast/*.py": 948,
+    "apps": 5788,
+    "checkpoint, run_folder": 514,
+    "config": 1653,
+    "data": 7291,
+    "evaluation": 2160,
+    "jobs, text, forecast/*.py": 696,
     "models, attention, layers, ops": 4053,
-    "report, comparison": 2420,
-    "training": 1955,
-    "tests": 33150,
-    "other Python": 4286,
+    "report, comparison": 2368,
+    "training": 1805,
+    "tests": 31305,
+    "other Python": 4205,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
