@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 State = Literal["finished", "failed", "interrupted", "unfinished", "foreign"]
 
 METRICS, RUN_INFO = "metrics.json", "run.json"
-OVERRIDES, HYDRA = ".hydra/overrides.yaml", ".hydra/hydra.yaml"
+OVERRIDES = ".hydra/overrides.yaml"
 # In metrics.json: the name of each file that was written with it -> its SHA-256.
 FILES: Final = "files"
 # In metrics.json: the overrides that choose the same data, with the path where they lie.
@@ -183,15 +183,13 @@ def _lacking(folder: Path, metrics: Metrics, info: RunInfo) -> str | None:
 
 
 def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int]:
-    """The overrides, {"seed": "1", ...}, and the number of the job.
+    """The overrides, {"seed": "1", ...}, and the number of the job, as run.json has them.
 
-    As run.json has them: Hydra's own files are written anew each time a sweep comes by.
+    Hydra's own file is written anew each time a sweep comes by.
     """
     lines, job = info.get("overrides"), info.get("job")
     if lines is None:
         lines = yaml.safe_load((folder / OVERRIDES).read_bytes()) or []
-    if "job" not in info and (folder / HYDRA).is_file():
-        job = yaml.safe_load((folder / HYDRA).read_bytes())["hydra"]["job"]["num"]
     pairs = (line.partition("=") for line in lines)
     return {key.lstrip("+"): value for key, _, value in pairs}, job if isinstance(job, int) else 0
 

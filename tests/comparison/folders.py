@@ -14,10 +14,10 @@ def make_run(
     overrides = {key.replace("__", "."): value for key, value in more.items()} | {"seed": seed}
     (folder / ".hydra").mkdir(parents=True)
     (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {k}={v}\n" for k, v in overrides.items()))
-    (folder / ".hydra" / "hydra.yaml").write_text(f"hydra:\n  job:\n    name: train\n    num: {number}\n")
     mse, metrics = float(np.mean(errors)), metrics_of(errors, data=data, seed=seed, seq_len=seq_len)
     metrics["cost"] |= {"train_seconds": seconds, "peak_memory_mb": memory}
     info = {"status": "finished", "versions": {"torch": "2.13.0"}, "data": {"name": data, "checksum": "c0ffee"}}
+    info["job"] = number
     (folder / "metrics.json").write_text(json.dumps(metrics))
     (folder / "run.json").write_text(json.dumps(info))
     (folder / "metrics_by_step.csv").write_text(

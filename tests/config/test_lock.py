@@ -125,16 +125,3 @@ def test_on_a_file_system_without_locks_a_run_goes_on_with_a_warning_once(tmp_pa
     (tmp_path / "run.json").write_text('{"status": "running", "overrides": []}')
     assert read_run(tmp_path).reason == "it is running, or was killed"
     release(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "job"),
-    [("hydra:\n  job:\n    name: train\n    num: 7\n", 7), ("hydra:\n  job: {num: 3}\n", 3), ("text", 0), ("", 0)],
-)
-def test_the_number_of_a_job_is_read_as_yaml(tmp_path, text, job):
-    (tmp_path / ".hydra").mkdir()
-    (tmp_path / ".hydra" / "overrides.yaml").write_text("- seed=1\n")
-    (tmp_path / ".hydra" / "hydra.yaml").write_text(text)
-    assert read_run(tmp_path).job == job
-    (tmp_path / "run.json").write_text('{"overrides": ["seed=1"], "job": 5}')
-    assert read_run(tmp_path).job == 5
