@@ -10,6 +10,7 @@ import annotated_types
 from forecast.errors import UserError
 
 T = TypeVar("T")
+Document = dict[str, Any]  # JSON that needs no model
 Arrays = dict[str, Any]  # of an archive, by their names: NumPy's, for whose import `--help` does not wait
 Count = Annotated[int, annotated_types.Ge(0)]
 

@@ -62,6 +62,15 @@ NOT_CORE = (
 # Folders and files of `pytest -m full`, but for tests that planted faults name: they train, again and again.
 FULL = (
     *("apps", "scripts", "benchmark"),
+    *("attention/test_maps.py", "attention/test_pattern_forms.py", "checkpoint/test_damaged_checkpoints.py"),
+    *(
+        "checkpoint/test_no_pickle.py",
+        "config/test_composition.py",
+        "config/test_lock.py",
+        "config/test_model_roles.py",
+    ),
+    *("data/assembling/test_panel_cache.py", "data/test_damaged_csv.py", "models/test_decoding.py"),
+    *("models/test_meta_device.py",),
     *("test_cuda.py", "test_determinism.py", "test_requirements.py", "test_works_for.py"),
     *(
         "comparison/test_backtest_page.py",
@@ -106,11 +115,19 @@ FULL = (
         "training/test_trial.py",
     ),
 )
-# Of planted faults, too: tests of ten seconds.
+# Though planted faults name them: they, or what they begin with, take seconds.
 FULL_THOUGH_PLANTED = (
     "test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes",
     "test_a_run_resumed_from_any_last_checkpoint_ends_with_the_same_bits",
+    "test_the_cheap_form_and_its_gradients_are_those_of_the_mask",
+    "test_the_program_draws_no_random_numbers_and_gives_one_answer",
+    "test_what_a_checkpoint_cannot_do_is_refused",
+    "test_where_nothing_is_trained_another_request_begins_anew",
+    "test_a_kill_leaves_the_older_results_or_files_that_are_seen_not_to_belong_together",
+    "test_what_is_not_there_may_be_a_zero_that_was_measured",
+    "test_missed_days_count_as_far_as_they_were_forecast_and_hours_make_a_day_before_it_is_judged",
 )
+
 
 # They would keep one process busy after the other has ended.
 LONGEST = {
@@ -144,10 +161,13 @@ def places(path):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """For `-m core` the other files are not even imported."""
-    if config.option.markexpr == "core" and collection_path.suffix == ".py" and not places(collection_path) & {*CORE}:
-        return True
-    return None
+    """Files without a test that `-m core`, or plain pytest, chooses are not even imported."""
+    if collection_path.suffix != ".py" or config.option.keyword or collection_path.name == "conftest.py":
+        return None
+    inside, marks = places(collection_path), config.option.markexpr
+    planted = {mutant_node.partition("::")[0] for mutant in MUTANTS for mutant_node in mutant.tests}
+    full = inside & {*FULL} and not inside & {file.removeprefix("tests/") for file in planted}
+    return True if (marks == "core" and not inside & {*CORE}) or (marks.startswith("not full") and full) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -160,7 +180,7 @@ def pytest_collection_modifyitems(items):
         left_out = item.get_closest_marker("slow") or {*inside, item.name, item.originalname} & {*NOT_CORE}
         if inside & {*CORE} and not left_out:
             item.add_marker("core")
-        elif inside & {*FULL} and (node not in planted or item.originalname in FULL_THOUGH_PLANTED):
+        if inside & {*FULL} and (node not in planted or item.originalname in FULL_THOUGH_PLANTED):
             item.add_marker("full")
         if "studies" in inside:
             item.add_marker("study")

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray
+from forecast.documents import Document, DocumentError, read_arrays, read_document
 from forecast.errors import UserError
 from forecast.files import sync, write_text
 
@@ -148,12 +148,10 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
     like: that of `Unfinished` which it must have.
     """
     try:
-        meta = json.loads((home / _META).read_text())
-        if meta["version"] != _VERSION or like not in (None, meta["like"]):
+        meta = read_document(home / _META, Document)
+        if meta is None or meta["version"] != _VERSION or like not in (None, meta["like"]):
             return None
-        with (home / _ARRAYS).open("rb") as file, np.load(file) as stored:
-            arrays = dict(stored)
-        facts = meta.get("facts")
+        arrays, facts = read_arrays(home / _ARRAYS), meta.get("facts")
         if facts is not None:
             facts = Facts(tuple(facts["names"]), arrays["facts"], facts["categories"], tuple(facts["columns"]))
         shape = (int(arrays["offsets"][-1]), len(meta["columns"]))
@@ -170,7 +168,7 @@ def _opened(home: Path, name: str, *, like: str | None = None) -> PanelFrame | N
             facts=facts,
             **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},
         )
-    except (OSError, ValueError, LookupError, BadZipFile):  # cut off
+    except (DocumentError, OSError, ValueError, LookupError):  # cut off
         return None
 
 
