@@ -216,8 +216,8 @@ def small_pictures(request):
     Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
     reliability curve, a fourth of what a ridge takes.
     """
-    if request.config.option.markexpr == "core":
-        yield  # trains nothing
+    if request.config.option.markexpr.startswith(("core", "not full")):
+        yield  # of few trainings
         return
     from matplotlib.figure import Figure
 
@@ -282,8 +282,8 @@ def fast_configs(small_pictures):
 @pytest.fixture(scope="session", autouse=True)
 def sweeps_are_forked(request):
     """A backtest that trains anew starts a sweep: not for each an interpreter and its imports, see forked.py."""
-    if request.config.option.markexpr == "core":
-        yield  # starts no process
+    if request.config.option.markexpr.startswith(("core", "not full")):
+        yield  # of few processes
         return
     from forked import forked_by
 
