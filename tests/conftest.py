@@ -70,7 +70,9 @@ FULL = (
         "config/test_model_roles.py",
     ),
     *("data/assembling/test_panel_cache.py", "data/test_damaged_csv.py", "models/test_decoding.py"),
-    *("models/test_meta_device.py",),
+    *("models/test_meta_device.py", "data/test_check_file.py", "data/test_calendars.py", "config/test_resume.py"),
+    *("data/assembling/test_read.py", "config/test_best_experiment.py", "config/test_experiments.py"),
+    *("checkpoint/test_hostile_checkpoints.py", "checkpoint/test_trusted_checkpoints.py"),
     *("test_cuda.py", "test_determinism.py", "test_requirements.py", "test_works_for.py"),
     *(
         "comparison/test_backtest_page.py",
@@ -131,6 +133,7 @@ FULL_THOUGH_PLANTED = (
 
 # They would keep one process busy after the other has ended.
 LONGEST = {
+    "test_a_file_and_a_horizon_are_enough_for_a_forecast",
     "test_twenty_kills_at_random_moments_change_no_bit",
     "test_the_quickstart_beats_the_ridge",
     "test_training_with_compile_ends_with_the_figures_of_training_without",
@@ -216,8 +219,8 @@ def small_pictures(request):
     Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
     reliability curve, a fourth of what a ridge takes.
     """
-    if request.config.option.markexpr.startswith(("core", "not full")):
-        yield  # of few trainings
+    if request.config.option.markexpr == "core":
+        yield  # trains nothing
         return
     from matplotlib.figure import Figure
 
@@ -282,8 +285,8 @@ def fast_configs(small_pictures):
 @pytest.fixture(scope="session", autouse=True)
 def sweeps_are_forked(request):
     """A backtest that trains anew starts a sweep: not for each an interpreter and its imports, see forked.py."""
-    if request.config.option.markexpr.startswith(("core", "not full")):
-        yield  # of few processes
+    if request.config.option.markexpr == "core":
+        yield  # starts no process
         return
     from forked import forked_by
 

@@ -11,16 +11,16 @@ from laws import measures
 # Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
 # models hold 211, the data 96, and evaluation, training and the page 45.
 CEILINGS = {
-    "apps": 5788,
-    "checkpoint, run_folder": 514,
+    "apps": 5790,
+    "checkpoint, run_folder": 512,
     "config": 1653,
-    "data": 7291,
+    "data": 7286,
     "evaluation": 2160,
-    "jobs, text, forecast/*.py": 696,
+    "jobs, text, forecast/*.py": 697,
     "models, attention, layers, ops": 4053,
     "report, comparison": 2368,
     "training": 1805,
-    "tests": 31305,
+    "tests": 31301,
     "other Python": 4205,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

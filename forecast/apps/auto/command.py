@@ -22,16 +22,7 @@ from forecast.apps.auto.budget import (
     check_folder,
     default_folder,
 )
-from forecast.apps.auto.task import (
-    WEIGHED_BY_SERIES,
-    AutoSettings,
-    AutoTask,
-    by_processor,
-    check_known,
-    checksum,
-    find_task,
-    members_of,
-)
+from forecast.apps.auto.task import AutoSettings, AutoTask, by_processor, check_known, checksum, find_task, members_of
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.data.guessing.advice import FEWEST_WINDOWS
@@ -326,7 +317,7 @@ class Auto:
             "callbacks.checkpoint.monitor": self.error,
             "callbacks.figures": None,
             "logger": "none",
-            **({"data.id_as_fact": True} if self.task.series >= WEIGHED_BY_SERIES else {}),
+            **self.task.weights_by_series,
         }
         return self.task.of(settings)
 

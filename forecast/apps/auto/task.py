@@ -79,6 +79,11 @@ class AutoTask(NamedTuple):
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
     @property
+    def weights_by_series(self) -> dict[str, object]:
+        """What has the ensemble weigh its members in each series: nothing where these are few."""
+        return {"data.id_as_fact": True} if self.series >= WEIGHED_BY_SERIES else {}
+
+    @property
     def is_judged(self) -> bool:
         """Whether any row is kept from the training, to judge it."""
         return "data.split.val=0" not in self.words

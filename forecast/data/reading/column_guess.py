@@ -195,12 +195,6 @@ def _marks(column: RawColumn, read: Numbers) -> dict[str, int]:
     return known
 
 
-def is_index_name(name: str) -> bool:
-    """Whether a column of this name may count the rows."""
-    bare = name.strip().lower()
-    return _NAMELESS.fullmatch(bare) is not None or bare in _INDEX_NAMES
-
-
 def _counts_rows(name: str, read: Numbers) -> bool:
     values, nameless = read.values, _NAMELESS.fullmatch(name) is not None
     if values[0] not in (0, 1) or not (nameless or name in _INDEX_NAMES):
