@@ -9,7 +9,7 @@ import torch
 from forecast.errors import UserError
 from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
-SIZES = list(itertools.product((1, 2, 3, 5, 31, 64, 65, 67, 97), (1, 3, 16), (1, 2, 3, 7)))
+SIZES = list(itertools.product((1, 2, 5, 64, 67), (1, 16), (1, 3)))
 
 
 def taken(batches):
