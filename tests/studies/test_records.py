@@ -60,11 +60,9 @@ def test_lines_of_two_processes_do_not_cut_each_other(file):
     assert sorted(entry["seed"] for entry in records.read(file)) == list(range(60))
 
 
-@pytest.mark.parametrize(
-    "text", ["[1]\n", "{}\n", "text\n", '{"identity": "x", "table": "t", "row": "r", "contender": "c"}\n']
-)
+@pytest.mark.parametrize("text", ["{}\n", "text\n"])
 def test_a_line_of_something_else_is_refused(file, text):
     file.parent.mkdir()
     file.write_text(text)
-    with pytest.raises(UserError, match=r"runs\.jsonl, line 1 is no result: .*Remove the line"):
+    with pytest.raises(UserError, match=r"runs\.jsonl, line 1, is damaged or was written by another version: "):
         records.read(file)

@@ -85,7 +85,7 @@ def test_of_several_tables_a_row_need_be_in_one():
 
 def test_a_setting_that_one_of_them_cannot_take_is_refused_before_anything_runs():
     chosen = cells([TABLES["dlinear"]], PRINTED, rows=["etth1_m_96"])
-    with pytest.raises(UserError, match=r"'model\.kernel_size' is no key of the config"):
+    with pytest.raises(UserError, match=r"Could not override 'model\.kernel_size'"):
         jobs(chosen, seeds=(1,), extra=["model.kernel_size=5"])
 
 
