@@ -1685,6 +1685,96 @@ AUTO = [
     ),
 ]
 
+LEAKS = [
+    Mutant(
+        "leak-hidden-categories",
+        "An observed category is hidden at the steps to come.",
+        "forecast/data/windows.py",
+        "both[:, self.look_back :, -self._hidden :] = 0",
+        "both[:, self.look_back + 1 :, -self._hidden :] = 0",
+        ("tests/data/test_roles.py::test_observed_categories_are_hidden_at_the_steps_to_come",),
+    ),
+    Mutant(
+        "leak-train-mean-of-val",
+        "The mean among the baselines is of the train rows.",
+        "forecast/evaluation/fitting.py",
+        'rows, scaler = data.target_rows("train"), data.scaler',
+        'rows, scaler = data.target_rows("val"), data.scaler',
+        ("tests/evaluation/test_baselines.py::test_the_train_mean_is_that_of_the_measured_cells_before_val",),
+    ),
+    Mutant(
+        "leak-linear-map-of-val",
+        "The linear map among the baselines is fitted to the train windows.",
+        "forecast/evaluation/baselines.py",
+        'starts = rows.origins("train", data.seq_len) - data.seq_len',
+        'starts = rows.origins("val", data.seq_len) - data.seq_len',
+        (
+            "tests/evaluation/test_baselines.py::test_closed_form_nlinear_is_the_ridge_solution_over_all_train_windows_and_targets",
+        ),
+    ),
+    Mutant(
+        "leak-recent-rows-of-val",
+        "The most recent rows that are trained on are train rows.",
+        "forecast/data/prepare.py",
+        "rows = TargetRows(np.maximum(rows.first, rows.stop - self.recent), rows.stop)",
+        "rows = TargetRows(np.maximum(rows.first, rows.stop - self.recent), rows.stop + 1)",
+        ("tests/data/test_prepare.py::test_recent_rows_are_the_last_of_each_series_train_rows_and_of_no_other_split",),
+    ),
+    Mutant(
+        "leak-season-of-the-test",
+        "Train rows alone choose the season of a suggestion.",
+        "forecast/data/suggestion.py",
+        'cut, longest = panel_cuts(split, frame, pred_len=pred_len)["train"]',
+        'cut, longest = panel_cuts(split, frame, pred_len=pred_len)["test"]',
+        ("tests/apps/test_auto_task.py::test_no_row_after_those_of_the_training_chooses_the_season",),
+    ),
+    Mutant(
+        "leak-calibrated-on-the-test",
+        "Validation windows alone give the margins of intervals.",
+        "forecast/evaluation/calibrate.py",
+        'windows = data.windows("val", look_back=',
+        'windows = data.windows("test", look_back=',
+        ("tests/apps/test_intervals.py::test_a_run_says_how_often_its_intervals_held",),
+    ),
+    Mutant(
+        "leak-fold-learns-from-its-forecast",
+        "A fold of a backtest learns from no row that it forecasts.",
+        "forecast/data/split.py",
+        "return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val, test, end)))",
+        "return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val + 1, test, end)))",
+        (
+            "tests/data/test_split.py::test_val_has_one_horizon_at_least",
+            "tests/data/test_split.py::test_a_fold_learns_from_all_rows_before_its_forecast_and_from_none_after",
+        ),
+    ),
+    Mutant(
+        "leak-shares-overlap",
+        "Train ends where its share of the rows does.",
+        "forecast/data/split.py",
+        "val, test = (self.train * lengths).astype(np.int64), lengths",
+        "val, test = (self.train * lengths).astype(np.int64) + 1, lengths",
+        ("tests/data/test_split.py::test_shares_round_as_informer2020",),
+    ),
+    Mutant(
+        "leak-ensemble-judges-itself",
+        "Each half of the validation windows judges the weights that the other half has chosen.",
+        "forecast/training/combined.py",
+        "own[HALVES[1 - number]]",
+        "own[HALVES[number]]",
+        (
+            "tests/apps/test_weighted_ensemble.py::test_where_the_mean_is_no_better_on_rows_it_has_not_seen_the_best_member_stands_alone",
+        ),
+    ),
+    Mutant(
+        "leak-categories-of-all-rows",
+        "A word that only later rows hold is no category of the training.",
+        "forecast/data/categories.py",
+        "train, learnt = np.cumsum(edges[:-1]) > 0, dict",
+        "train, learnt = np.cumsum(edges[:-1]) >= 0, dict",
+        ("tests/data/test_roles.py::test_every_reader_gives_the_same_categories_of_one_series",),
+    ),
+]
+
 MUTANTS = [
     *(
         *ATTENTION,
@@ -1694,6 +1784,7 @@ MUTANTS = [
         *EVALUATION,
         *INTERVALS,
         *LEAKAGE,
+        *LEAKS,
         *PANELS,
         *TRAINING,
         *CONFIG,

@@ -15,7 +15,7 @@ from mutants import MUTANTS, Mutant
 from scripts import planted_faults
 
 ROOT = Path(__file__).parents[1]
-FEWEST = 180  # it may only grow: a fault whose promise is kept elsewhere now is planted there
+FEWEST = 200  # it may only grow: a fault whose promise is kept elsewhere now is planted there
 
 
 @cache

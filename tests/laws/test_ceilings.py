@@ -20,7 +20,7 @@ CEILINGS = {
     "models, attention, layers, ops": 4053,
     "report, comparison": 2368,
     "training": 1805,
-    "tests": 31301,
+    "tests": 31302,
     "other Python": 4205,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
@@ -35,7 +35,7 @@ LONG_FILES = {
     "tests/data/test_check_file.py": 628,
     "tests/data/test_timestamps.py": 578,
     "tests/evaluation/test_leakage.py": 530,
-    "tests/mutants.py": 1706,
+    "tests/mutants.py": 1797,
 }
 
 
