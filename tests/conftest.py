@@ -165,7 +165,8 @@ def places(path):
 
 def pytest_ignore_collect(collection_path, config):
     """Files without a test that `-m core`, or plain pytest, chooses are not even imported."""
-    if collection_path.suffix != ".py" or config.option.keyword or collection_path.name == "conftest.py":
+    chosen = {Path(place).name for place in config.args} != {"tests"} or config.option.keyword
+    if collection_path.suffix != ".py" or (chosen and config.option.markexpr != "core"):
         return None
     inside, marks = places(collection_path), config.option.markexpr
     planted = {mutant_node.partition("::")[0] for mutant in MUTANTS for mutant_node in mutant.tests}
