@@ -20,7 +20,7 @@ CEILINGS = {
     "models, attention, layers, ops": 4053,
     "report, comparison": 2368,
     "training": 1805,
-    "tests": 31302,
+    "tests": 31303,
     "other Python": 4205,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
