@@ -92,12 +92,17 @@ def errors_for_users(run_dir: Path, *, start: Path | None = None) -> Iterator[No
         if start and any("checkpoint_connector" in frame.filename and "restore" in frame.name for frame in frames):
             reason = f"{type(error).__name__}: {error}"
             raise UserError(f"ckpt_path={start} is damaged or was written by another version: {reason}") from error
-        if context := _context(error, [frame.filename for frame in frames], run_dir):
-            raise UserError(f"{context}\n{error}") from error
+        cause: BaseException | None = error
+        # what ends a training may fail too, where the other processes or the GPU are gone
+        while cause is error or isinstance(cause, RuntimeError):
+            files = [frame.filename for frame in traceback.extract_tb(cause.__traceback__)]
+            if context := _context(cause, files, run_dir):
+                raise UserError(f"{context}\n{cause}") from error
+            cause = cause.__cause__ or cause.__context__
         raise
 
 
-def _context(error: Exception, files: list[str], run_dir: Path) -> str:
+def _context(error: BaseException, files: list[str], run_dir: Path) -> str:
     """What failed, and what to do; empty for a bug of ours. files: of the traceback."""
     kind, text, context = type(error), str(error), ""
     if logger := next((name for name in ("wandb", "mlflow") if any(f"/{name}/" in file for file in files)), ""):

@@ -380,6 +380,15 @@ def test_a_failure_from_outside_is_a_line_with_what_to_do_above_its_own_words(ru
         raise error
 
 
+def test_what_stumbles_over_a_lost_process_does_not_hide_it(run):
+    lost = RuntimeError("[gloo/tcp/pair.cc:538] Timed out waiting")
+    with pytest.raises(UserError, match="Another process of this training"), errors_for_users(run):
+        try:
+            raise lost
+        finally:
+            raise AttributeError("its teardown")
+
+
 def test_a_bug_is_not_taken_for_a_lost_gpu(run):
     with pytest.raises(RuntimeError, match="ours"), errors_for_users(run):
         raise RuntimeError("ours")
