@@ -6,7 +6,11 @@ forecast.config reads it there and refuses others before any data is read.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 
 class Bound(NamedTuple):
@@ -14,6 +18,19 @@ class Bound(NamedTuple):
 
     holds: Callable[[float], bool]
     message: str
+
+    def check(self, value: object) -> object:
+        """Raises ValueError for a number, or a list with one, for which it does not hold."""
+        numbers = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(n, int | float) and not isinstance(n, bool) and not self.holds(n) for n in numbers):
+            raise ValueError(self.message)
+        return value
+
+    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Has pydantic call `check`."""
+        from pydantic_core import core_schema  # which `--help` does not wait for
+
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
 def at_least(least: int) -> Bound:
@@ -43,6 +60,15 @@ def are_ascending(levels: Sequence[float]) -> bool:
 
 class Digits(NamedTuple):
     """`Annotated[str, Digits()]`: a text that may be written in digits alone, which YAML takes for a number."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Has pydantic make a text of a number."""
+        from pydantic_core import core_schema
+
+        def as_text(value: object) -> object:
+            return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+        return core_schema.no_info_before_validator_function(as_text, handler(source))
 
 
 Text = Annotated[str, Digits()]  # names of columns and the like

@@ -15,7 +15,7 @@ from forecast.apps.common.continuation import continuation_of, forecast_table, h
 from forecast.apps.common.inputs import rows_of, trained_source
 from forecast.apps.common.scoring import series_of
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.config.annotations import parameters
+from forecast.config.schema import parameters
 from forecast.config.settings import typed_settings
 from forecast.data.reading.layout import Layout
 from forecast.data.roles import HOLIDAY

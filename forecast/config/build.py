@@ -9,7 +9,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from forecast.config.allow_list import SPECIAL, resolve_target
-from forecast.config.annotations import as_annotated, parameters
+from forecast.config.schema import as_annotated, parameters
 from forecast.config.values import check_is_plain
 from forecast.errors import UserError
 

@@ -3,7 +3,6 @@
 Among them an attention that cannot serve its slot of the model, and columns of a role that the model cannot use.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 from omegaconf import DictConfig
 
 from forecast.config import rules
-from forecast.config.allow_list import SPECIAL, is_allowed, other_kind, resolve_target
-from forecast.config.annotations import as_annotated, bound, expected, literals_of, matches, parameters
+from forecast.config.allow_list import SPECIAL, Target, other_kind, resolve_target, target_nodes
+from forecast.config.schema import check_value, fields_of, keywords, parameters
 from forecast.config.settings import TrainSettings
 from forecast.config.values import CONF, Problems, chosen_groups, option_of, options, read_values, section, select
-from forecast.data.reading.layout import Layout
-from forecast.errors import UserError, closest, closest_file
-from forecast.text.overrides import install, typed
+from forecast.errors import UserError, closest_file
+from forecast.text.overrides import install
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
@@ -51,8 +49,9 @@ def check_config(cfg: DictConfig) -> None:
     """
     _check_groups(cfg)
     values, problems = read_values(cfg)
-    groups = [folder.name for folder in CONF.iterdir() if folder.is_dir()]
-    _check_settings(values, TrainSettings, problems, groups=groups)
+    check_value(plain_keys(values, TrainSettings), TrainSettings, "", problems)
+    for path, node in target_nodes(values):
+        check_target(path, node, problems)
     for rule in rules.RULES:
         present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
         if all(present) and not rule.holds(*operands):
@@ -63,6 +62,14 @@ def check_config(cfg: DictConfig) -> None:
     check_slots(values, problems)
     check_roles(values, problems)
     problems.report()
+
+
+def plain_keys(values: Mapping[str, object], schema: type) -> dict[str, object]:
+    """Those of a schema, and others that are of no group."""
+    groups = {path.partition(".")[0] for path, _ in target_nodes(values)} | {
+        folder.name for folder in CONF.iterdir() if folder.is_dir()
+    }
+    return {key: value for key, value in values.items() if key in fields_of(schema) or key not in groups}
 
 
 def _check_groups(cfg: DictConfig) -> None:
@@ -96,111 +103,58 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     Raises one UserError with all missing, unknown and wrongly typed keys.
     """
     values, problems = read_values(cfg)
-    groups = [name for name, value in values.items() if isinstance(value, Mapping) and "_target_" in value]
-    _check_settings(values, schema, problems, groups=groups)
+    settings = check_value(plain_keys(values, schema), schema, "", problems)
+    for path, node in target_nodes(values):
+        check_target(path, node, problems)
     problems.report()
-    return _filled(values, schema)
+    assert isinstance(settings, schema)
+    return settings
 
 
-def settings_of(values: Mapping[str, object], schema: type[S]) -> S:
-    """Those of plain values that are fields of `schema`; UserError for one that is missing, or wrong."""
-    problems, own = Problems(), kinds_of(schema)
-    _check_settings({key: value for key, value in values.items() if key in own}, schema, problems, groups=[])
-    problems.report()
-    return _filled(values, schema)
-
-
-def check_reading(reading: Mapping[str, object]) -> None:
-    """Raises one UserError with all keys of a layout that have a wrong value. Unknown keys are left to the source."""
-    problems, kinds = Problems(), kinds_of(Layout)
-    for key, value in reading.items():
-        if key in kinds:
-            plain = list(value) if isinstance(value, tuple) else value
-            _check_value(f"data.{key}", plain, kinds[key], problems)
-    problems.report()
-
-
-def kinds_of(schema: type) -> dict[str, object]:
-    """The annotation of each field of a dataclass."""
-    return {field.name: field.type for field in dataclasses.fields(schema)}
-
-
-def _filled(values: Mapping[str, object], schema: type[S]) -> S:
-    kinds = kinds_of(schema)
-    nested = {n: _filled(values[n], k) for n, k in kinds.items() if dataclasses.is_dataclass(k)}  # type: ignore[arg-type]
-    return schema(**{name: nested.get(name, as_annotated(values[name], kinds[name])) for name in kinds})
-
-
-def _check_settings(
-    values: Mapping[str, object], schema: type, problems: Problems, *, groups: list[str], under: str = ""
-) -> None:
-    """Check keys against the fields of a dataclass, their values, and all that lies below them."""
-    fields = kinds_of(schema)
-    for name, value in values.items():
-        path = f"{under}{name}"
-        kind: object = fields.get(name, object)
-        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-            if name not in fields and name not in groups:
-                problems.add(path, value, f"unknown key.{closest(str(name), [*fields, *groups])}".removesuffix("."))
-            _check_value(path, value, kind, problems)
-        elif isinstance(value, Mapping):
-            _check_settings(value, kind, problems, groups=[], under=f"{path}.")
-        else:
-            keys = ", ".join(f"{path}.{field.name}" for field in dataclasses.fields(kind))
-            problems.add(path, value, f"it only has keys: say {keys}=VALUE")
-    for name in fields:
-        if name not in values:
-            problems.missing(f"{under}{name}")
-
-
-def _check_value(path: str, value: object, annotation: object, problems: Problems) -> None:
-    """Check one value against the annotation of its key, and all that lies below it."""
-    annotation = NARROWER.get(path, annotation)
-    limit = rules.BOUNDS.get(path) or bound(annotation)
-    if is_allowed(annotation) and not isinstance(value, Mapping):
-        problems.add(path, value, f"must be chosen as a group: {path.replace('.', '/')}=NAME")
-    elif matches(value, annotation) is False:
-        near = closest(value, map(str, literals_of(annotation))) if isinstance(value, str) else ""
-        if matches([value], annotation):  # one where a list is wanted
-            near = f" Set {typed(path, [value])}."
-        problems.add(path, value, f"must be {expected(annotation)}.{near}".removesuffix("."))
-    elif limit and isinstance(value, int | float) and rules.are_numbers(value) and not limit.holds(value):
-        problems.add(path, value, limit.message)
-    elif isinstance(value, list):
-        element = Annotated[object, limit] if limit else object
-        for index, inner in enumerate(value):
-            _check_value(f"{path}[{index}]", inner, element, problems)
-    if isinstance(value, Mapping):
-        annotations = _check_target(path, value, problems) if "_target_" in value else {}
-        for key, inner in value.items():
-            if key not in SPECIAL:
-                _check_value(f"{path}.{key}", inner, annotations.get(key, object), problems)
-
-
-def _check_target(path: str, node: Mapping[str, object], problems: Problems) -> dict[str, object]:
-    """Compare the keys of a `_target_` node with its constructor's parameters; their annotations."""
+def check_target(path: str, node: Mapping[str, object], problems: Problems) -> None:
+    """Compares the keys of a `_target_` node with its constructor's parameters."""
     try:
         target = resolve_target(node["_target_"], path)
     except UserError as error:
         problems.add_line(f"{path}._target_", str(error))
-        return {}
+        return
     if wrong := other_kind(target, path):
         problems.add(f"{path}._target_", node["_target_"], wrong)
-        return {}
-    takes = parameters(target).values()
-    named = {p.name: p for p in takes if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in takes)
-    for name in PROVIDED.get("logger" if path.startswith("logger.") else path, ()):
-        if named.pop(name, None) and name in node:
-            problems.add(f"{path}.{name}", node[name], "the program sets this itself")
+        return
+    provided = PROVIDED.get("logger" if path.startswith("logger.") else path, ())
     for key, value in node.items():
-        if key not in named and key not in SPECIAL and not takes_any:
-            cure = closest(str(key), named) or f" Leave it out: ~{path}.{key}"
-            problems.add(f"{path}.{key}", value, f"{target.__name__} takes no '{key}'.{cure}")
+        place = f"{path}.{key}"
+        if key in provided:
+            problems.add(place, value, "the program sets this itself")
+        elif not isinstance(value, Mapping) and (CONF / place.replace(".", "/")).is_dir():
+            problems.add(place, value, f"must be chosen as a group: {place.replace('.', '/')}=NAME")
+        elif not isinstance(value, Mapping) and place.startswith("model.") and place.endswith(SUFFIX):
+            option = value if value in options("attention") else "NAME"
+            problems.add(place, value, f"must be chosen as a group: attention@{place}={option}")
+    given = {key: value for key, value in node.items() if key not in (*SPECIAL, *provided)}
+    built = frozenset(key for key, value in given.items() if _is_built(value))
+    kinds = _keywords(target, path, provided, built, partial=bool(node.get("_partial_")))
+    check_value({key: None if key in built else value for key, value in given.items()}, kinds, path, problems)
+
+
+def _is_built(value: object) -> bool:
+    """Whether a value is to be built first, or a list of some that are."""
+    parts = value if isinstance(value, list) else [value]
+    return any(isinstance(part, Mapping) and "_target_" in part for part in parts)
+
+
+@cache
+def _keywords(target: Target, path: str, provided: tuple[str, ...], built: frozenset[str], *, partial: bool) -> object:
+    """The annotation of what a node may hold; of one that makes a factory nothing is missing."""
+    takes = parameters(target).values()
+    named = {p.name: p for p in takes if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in provided}
+    kinds: dict[str, object] = {}
     for name, parameter in named.items():
-        if parameter.default is parameter.empty and name not in node and not node.get("_partial_"):
-            problems.missing(f"{path}.{name}")
-    return {name: parameter.annotation for name, parameter in named.items()}
+        kind = NARROWER.get(f"{path}.{name}", parameter.annotation)
+        limit = rules.BOUNDS.get(f"{path}.{name}")
+        kinds[name] = object if name in built else Annotated[kind, limit] if limit else kind
+    needed = {name for name, p in named.items() if p.default is p.empty and not partial}
+    return keywords(target.__name__, kinds, needed=needed, others=any(p.kind is p.VAR_KEYWORD for p in takes))
 
 
 class Slot(NamedTuple):

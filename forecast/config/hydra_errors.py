@@ -76,6 +76,8 @@ def _no_key(text: str, config_name: str, overrides: Sequence[str]) -> str:
     with contextlib.suppress(HydraException, OmegaConfBaseException):  # which may refuse even these
         config = compose_config(config_name, [str(o.input_line) for o in chosen], hydra=key.startswith("hydra"))
         keys += [path for path, _ in walk(OmegaConf.to_container(config)) if path and "[" not in path]
+    if f"model.{key}" in keys and key.endswith("_attention"):
+        return f"'{key}' is a slot of the model, whose attention is chosen as a group: say attention@model.{key}=NAME"
     answer = other_words.answer(key, keys) or f".{_near(key, keys)}".rstrip(".")
     # in a sweep another of its jobs may have the key
     return f"'{key}' is no key of the config{answer}" if answer and key not in keys else ""

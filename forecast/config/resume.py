@@ -10,8 +10,8 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.allow_list import resolve_target
-from forecast.config.annotations import parameters
 from forecast.config.compose import groups
+from forecast.config.schema import parameters
 from forecast.config.trust import trusted
 from forecast.config.values import CONF, as_typed, chosen_groups, option_of, plain_values, walk
 from forecast.errors import UserError

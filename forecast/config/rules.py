@@ -11,9 +11,10 @@ from typing import NamedTuple, cast
 
 from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
 from forecast.config.allow_list import extends, resolve_target
-from forecast.config.annotations import parameters
+from forecast.config.schema import parameters
 from forecast.errors import UserError
 
+SLOTS = ("encoder_attention", "decoder_attention", "cross_attention")
 MOST_DEVICES = max(os.cpu_count() or 1, 8)  # processes of a training on this machine
 _NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
 
@@ -109,8 +110,9 @@ _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.spl
 
 RULES: tuple[Rule, ...] = (
     *(
-        Rule((path,), lambda node: isinstance(node, Mapping), "must be chosen as a group: attention=NAME")
-        for path in ("attention.projection", "attention.mechanism")
+        Rule((f"{slot}.{part}",), lambda node: isinstance(node, Mapping), f"must be chosen as a group: {group}=NAME")
+        for slot, group in (("attention", "attention"), *((f"model.{s}", f"attention@model.{s}") for s in SLOTS))
+        for part in ("projection", "mechanism")
     ),
     Rule(
         ("label_len", "seq_len", "model._target_"),
@@ -134,7 +136,7 @@ RULES: tuple[Rule, ...] = (
             lambda heads, n_heads: heads != "per_head" or not are_numbers(n_heads) or n_heads % 2 == 0,
             "half of the heads get each pattern: model.n_heads ({1}) must be even, or say heads=merged",
         )
-        for attention in ("attention", *(f"model.{slot}_attention" for slot in ("encoder", "decoder", "cross")))
+        for attention in ("attention", *(f"model.{slot}" for slot in SLOTS))
     ),
     Rule(
         ("model._target_", "model.d_ff", "model.d_model"),

@@ -12,11 +12,10 @@ from omegaconf import DictConfig
 
 from forecast.bounds import CalendarEncoding, Positive, Sampling
 from forecast.config.allow_list import resolve_target
-from forecast.config.annotations import expected, matches
 from forecast.config.build import build
-from forecast.config.check import settings_of
+from forecast.config.schema import checked, fields_of
 from forecast.config.settings import TrainSettings
-from forecast.config.values import as_typed, plain_values
+from forecast.config.values import plain_values
 from forecast.errors import UserError
 
 T = TypeVar("T")
@@ -88,12 +87,12 @@ class DataRecipe(Recipe):
     @property
     def windows_per_epoch(self) -> int | None:
         """How many are drawn for an epoch; None: all."""
-        return cast(int | None, self._checked("windows_per_epoch", Positive | None, usual=None))
+        return cast(int | None, self._checked("windows_per_epoch", Positive | None))
 
     @property
     def recent(self) -> int | None:
         """So many of the last train rows of a series alone are trained on; None: all."""
-        return cast(int | None, self._checked("recent", Positive | None, usual=None))
+        return cast(int | None, self._checked("recent", Positive | None))
 
     @property
     def sampling(self) -> Sampling:
@@ -103,7 +102,7 @@ class DataRecipe(Recipe):
     @property
     def path(self) -> str | None:
         """Of the file; None where the source knows it."""
-        return cast(str | None, self._checked("path", str | None, usual=None))
+        return cast(str | None, self._checked("path", str | None))
 
     @property
     def first_target(self) -> str | None:
@@ -111,12 +110,8 @@ class DataRecipe(Recipe):
         target = self.node.get("target")
         return str(target[0]) if isinstance(target, list | tuple) else cast(str | None, target)
 
-    def _checked(self, key: str, annotation: object, usual: object = ...) -> object:
-        value = self.node.get(key, usual)
-        if value is ... or matches(value, annotation) is False:
-            shown = "is missing" if value is ... else f"is {as_typed(value)}"
-            raise UserError(f"data.{key} {shown}; it must be {expected(annotation)}")
-        return value
+    def _checked(self, key: str, annotation: object, usual: object = None) -> object:
+        return checked(self.node.get(key, usual), annotation, f"data.{key}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +136,11 @@ class RunConfig(TrainSettings):
     def of(cls, plain: Plain) -> "RunConfig":
         """Of plain values. UserError for a setting that is missing, of another type or out of its range."""
         nodes = {key: node for key, node in plain.items() if isinstance(node, Mapping)}
+        own = {key: value for key, value in plain.items() if key in fields_of(TrainSettings)}
+        settings = checked(own, TrainSettings)
         callbacks = {name: node for name, node in nodes.get("callbacks", {}).items() if isinstance(node, Mapping)}
         return cls(
-            **vars(settings_of(plain, TrainSettings)) | {key: Recipe(nodes.get(key, {}), key) for key in PARTS},
+            **vars(settings) | {key: Recipe(nodes.get(key, {}), key) for key in PARTS},
             plain=plain,
             data=DataRecipe(nodes.get("data", {})),
             callbacks={name: Recipe(node, f"callbacks.{name}") for name, node in callbacks.items()},

@@ -11,25 +11,30 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Networks, Positive, Seed, at_least
-from forecast.config.annotations import as_annotated, expected, matches
-from forecast.config.values import as_typed
+from forecast.config.schema import CONFIG, checked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
-from forecast.text.overrides import typed
 
 AS_TRAINED = "as_trained"
 CalibrationName = Literal["static", "adaptive", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checks:
+class Settings:
+    """Keys that belong to no group, as pydantic reads them."""
+
+    __pydantic_config__ = CONFIG
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks(Settings):
     """What a training makes sure of before it begins."""
 
     leakage: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings:
+class TrainSettings(Settings):
     """The keys of train.yaml that belong to no group."""
 
     seed: Seed
@@ -53,6 +58,7 @@ class TrainSettings:
 Reading = make_dataclass(
     "Reading",
     [(key.name, Literal["as_trained"] | key.type) for key in fields(Layout)],
+    bases=(Settings,),
     frozen=True,
     kw_only=True,
 )
@@ -84,7 +90,7 @@ class OtherData(OtherFile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaySettings:
+class RaySettings(Settings):
     """The cluster that forecasts with engine=ray."""
 
     address: str
@@ -92,7 +98,7 @@ class RaySettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings:
+class EvaluateSettings(Settings):
     """The keys of evaluate.yaml that belong to no group."""
 
     ckpt_path: str
@@ -106,7 +112,7 @@ class EvaluateSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folds:
+class Folds(Settings):
     """Which forecasts a backtest looks back on, and what each learns from."""
 
     folds: Positive
@@ -117,14 +123,14 @@ class Folds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BacktestSettings:
+class BacktestSettings(Settings):
     """The keys of backtest.yaml beside those of train.yaml."""
 
     backtest: Folds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning:
+class Tuning(Settings):
     """How long a study goes on, and what it varies. space: null, a file, or {key: values}, see spaces.yaml."""
 
     minutes: Annotated[float, ABOVE_0] | None
@@ -133,14 +139,14 @@ class Tuning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneSettings:
+class TuneSettings(Settings):
     """The keys of tune.yaml beside those of train.yaml."""
 
     tune: Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings:
+class PredictSettings(Settings):
     """The keys of predict.yaml."""
 
     ckpt_path: str
@@ -159,14 +165,14 @@ class PredictSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateChecks:
+class UpdateChecks(Settings):
     """What an update makes sure of beside whether rows continue."""
 
     scale: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateSettings:
+class UpdateSettings(Settings):
     """The keys of update.yaml."""
 
     ckpt_path: str
@@ -194,13 +200,7 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]
         if key not in known or key == override.key_or_group or override.is_sweep_override():
             near = closest(override.key_or_group, [f"{group}.{name}" for name in known])
             raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
-        value = _plain(override.value())
-        if matches(value, known[key]) is False:
-            fix = expected(known[key])
-            if matches([value], known[key]):  # one where a list is wanted
-                fix = typed(f"{group}.{key}", [value])
-            raise UserError(f"{group}.{key} is {as_typed(value)}. Set {fix}.")
-        settings[key] = as_annotated(value, known[key])
+        settings[key] = checked(_plain(override.value()), known[key], f"{group}.{key}")
     return settings
 
 

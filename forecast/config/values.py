@@ -29,12 +29,12 @@ class Problems:
 
     def add_line(self, path: str, line: str) -> None:
         """Keep `line` unless `path` has one."""
-        if path not in self._echoes:
-            self._lines.setdefault(path, line)
+        self._lines.setdefault(path, line)
 
-    def add(self, path: str, value: object, text: str) -> None:
-        """`path` has the wrong `value`."""
-        self.add_line(path, f"{label(path)}={label(as_typed(value), LONGEST_VALUE)}: {text}")
+    def add(self, path: str, value: object, text: str, *, of_key: bool = False) -> None:
+        """`path` has the wrong `value`. of_key: there is no such key, whatever its value."""
+        if of_key or path not in self._echoes:
+            self.add_line(path, f"{label(path)}={label(as_typed(value), LONGEST_VALUE)}: {text}")
 
     def missing(self, path: str) -> None:
         """`path` must be given."""

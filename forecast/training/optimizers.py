@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
-from forecast.config.annotations import parameters
 from forecast.config.run_config import Recipe, RunConfig
+from forecast.config.schema import parameters
 from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.models.spread import Spread

@@ -28,15 +28,15 @@ REFUSED = {
     "+model.window=3": "model.window=3: the program sets this itself",
     "+logger.save_dir=x": "logger.save_dir=x: the program sets this itself",
     # types
-    **dict.fromkeys(("model.d_model=64.5", "seq_len=true", "model.d_ff=null"), ": must be an integer"),
-    "trainer.max_epochs=abc": ": must be an integer or null",
-    "model.mix=1": ": must be true or false",
-    "optim.betas=[0.9]": ": must be a list of 2",
-    "optim.betas=[0.9,x]": "optim.betas=[0.9, 'x']: must be a list of 2",
-    "protocol.horizon_offsets=[1.5]": ": must be a list",
+    **dict.fromkeys(("model.d_model=64.5", "seq_len=true", "model.d_ff=null"), ": must be a valid integer"),
+    "trainer.max_epochs=abc": ": must be a valid integer or null",
+    "model.mix=1": ": must be a valid boolean",
+    "optim.betas=[0.9]": ": an item more is needed",
+    "optim.betas=[0.9,x]": "optim.betas[1]=x: must be a valid number",
+    "protocol.horizon_offsets=[1.5]": "protocol.horizon_offsets[0]=1.5: must be a valid integer",
     "tags=night": ': must be a list. Set tags="[night]"',
-    "model.activation=gleu": ": must be one of gelu, relu. Did you mean 'gelu'?",
-    "trainer.precision=8": ": must be one of 64, 32, 16, ",
+    "model.activation=gleu": ": must be 'gelu' or 'relu'. Did you mean 'gelu'?",
+    "trainer.precision=8": ": must be 64, 32 or 16 or ",
     "process_timeout=0": " must be at least 1",
     "checks=false": ": it only has keys: say checks.leakage=VALUE",
     "data.split=dates": ": must be chosen as a group: data/split=NAME",
@@ -47,9 +47,9 @@ REFUSED = {
     "+optim.params=[]": "optim.params=[]: the program sets this itself",
     "+schedule.optimizer=x": "schedule.optimizer=x: the program sets this itself",
     "+trainer.callbacks=[]": "trainer.callbacks=[]: the program sets this itself",
-    **dict.fromkeys(("trainer.logger=csv", "trainer.logger=[]"), ": must be true or false or null"),
-    "+loss.reduction=sum": "loss.reduction=sum: must be one of mean",
-    "loss=huber loss.delta=x": ": must be a number",
+    **dict.fromkeys(("trainer.logger=csv", "trainer.logger=[]"), ": must be a valid boolean or null"),
+    "+loss.reduction=sum": "loss.reduction=sum: must be 'mean'",
+    "loss=huber loss.delta=x": ": must be a valid number",
     "optim._target_=torch.optim.Adm": "module 'torch.optim' has no attribute 'Adm'",
     "trainer.plugins=[{_target_:torch.load}]": "trainer.plugins[0]._target_=torch.load: not allowed",
     # ranges
@@ -61,8 +61,8 @@ REFUSED = {
     **dict.fromkeys(("trainer.min_epochs=-1", "trainer.min_steps=-1"), ": must be at least 0"),
     "trainer.gradient_clip_val=-1": ": must be at least 0",
     "model.dropout=1": f": {SHARE}",
-    "optim.betas=[0.9,1]": f"optim.betas[1]=1: {SHARE}",
-    "optim.betas=[-0.1,0.9]": f"optim.betas[0]=-0.1: {SHARE}",
+    "optim.betas=[0.9,1]": f"optim.betas=[0.9, 1]: {SHARE}",
+    "optim.betas=[-0.1,0.9]": f"optim.betas=[-0.1, 0.9]: {SHARE}",
     "optim.lr=0": ": must be greater than 0",
     "optim=sgd optim.momentum=-1": ": must be at least 0",
     "loss=huber loss.delta=0": ": must be greater than 0",
@@ -117,8 +117,14 @@ REFUSED = {
     "validation: leave it out, or choose another schedule",
     # in words of the key that was typed, though others repeat it
     "model.dropout=2": f": {SHARE}",
-    "attention.mechanism.factor=x": ": must be an integer",
-    "attention@model.cross_attention=prob model.cross_attention.mechanism.factor=x": ": must be an integer",
+    "attention.mechanism.factor=x": ": must be a valid integer",
+    "attention@model.cross_attention=prob model.cross_attention.mechanism.factor=x": ": must be a valid integer",
+    # a slot of attention is a group
+    "model.encoder_attention=topk": ": must be chosen as a group: attention@model.encoder_attention=topk",
+    "model.cross_attention=null": ": must be chosen as a group: attention@model.cross_attention=NAME",
+    "model.cross_attention.mechanism=full": ": must be chosen as a group: attention@model.cross_attention=NAME",
+    # there is no such key, whatever its value repeats
+    "+model.foo=${seq_len}": "model.foo=96: Informer takes no 'foo'. Leave it out: ~model.foo",
 }
 
 
@@ -222,10 +228,10 @@ def test_predict_settings_hold_what_predict_yaml_says(monkeypatch):
     [
         ([], "ckpt_path is missing"),
         (["ckpt_path=a", "+splits=3"], "splits=3: unknown key. Did you mean 'split'?"),
-        (["ckpt_path=a", "data.batch_size=x"], "data.batch_size=x: must be an integer or null"),
+        (["ckpt_path=a", "data.batch_size=x"], "data.batch_size=x: must be a valid integer or null"),
         (["ckpt_path=a", "+data.pth=x"], "data.pth=x: unknown key. Did you mean 'path'?"),
         (["ckpt_path=a", "protocol.drop_last_of=0"], "protocol.drop_last_of=0: must be at least 1"),
-        (["ckpt_path=a", "protocol.drop_last_of=x"], "protocol.drop_last_of=x: must be an integer or null"),
+        (["ckpt_path=a", "protocol.drop_last_of=x"], "protocol.drop_last_of=x: must be a valid integer or null"),
     ],
 )
 def test_wrong_settings_of_evaluate_are_refused(overrides, message):

@@ -21,9 +21,9 @@ def test_values_are_read_by_hydras_grammar_without_their_quotes():
     [
         ("data.dorp=[a]", r"data.dorp=\[a\]: this command does not take it. Did you mean 'data.drop'\?"),
         ("drop=[a]", "this command does not take it. .*Set one of data.{drop, where, gaps, rows}"),
-        ("data.rows=many", "data.rows is many. Set an integer"),
-        ("data.drop=a", r'data.drop is a. Set data.drop="\[a\]"\.$'),
-        ("data.drop={a: b}", "data.drop is {'a': 'b'}. Set a list"),
+        ("data.rows=many", "data.rows=many: must be a valid integer"),
+        ("data.drop=a", r'data.drop=a: must be a list. Set data.drop="\[a\]"$'),
+        ("data.drop={a: b}", "data.drop={'a': 'b'}: must be a list"),
         ("data.gaps=mask,refuse", "this command does not take it"),
         ("data.drop=[a", r"'data.drop=\[a' cannot be read as data.KEY=VALUE. Put quotes"),
         ("data.sep=,", r"Put quotes around the value, and around all: \"data.sep=','\"\.$"),

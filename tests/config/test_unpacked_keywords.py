@@ -41,7 +41,7 @@ LATE = "from __future__ import annotations\n\nfrom"  # annotations are texts
 REFUSED = {
     "+model.depth=2": "model.width is missing: say model.width=VALUE",
     "+model.width=2 +model.widht=3": "model.widht=3: Own takes no 'widht'. Did you mean 'width'?",
-    "+model.width=2.5": "model.width=2.5: must be an integer",
+    "+model.width=2.5": "model.width=2.5: must be a valid integer",
     "+model.width=0": "model.width=0: must be at least 1",
     "+model.width=2 +model.share=1": "model.share=1: must be at least 0 and less than 1",
     "+model.width=2 +model.window=3": "model.window=3: the program sets this itself",

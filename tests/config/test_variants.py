@@ -75,7 +75,7 @@ REFUSED = {
     "measure_future model=dlinear": "attention: this model has none; leave attention= and attention.KEY= out",
     "fresh_eval_keys attention=full": "attention.mechanism.eval_seed=null: FullAttention takes no 'eval_seed'",
     "mix model=dlinear": "model.mix=true: DLinear takes no 'mix'.",
-    "corrected +attention.mechanism.divisor=some": "attention.mechanism.divisor=some: must be one of sampled, all",
+    "corrected +attention.mechanism.divisor=some": "attention.mechanism.divisor=some: must be 'sampled' or 'all'",
 }
 
 

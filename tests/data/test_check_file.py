@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.config.annotations import parameters
+from forecast.config.schema import parameters
 from forecast.config.build import build
 from forecast.config.compose import compose_config
 from forecast.config.entry import composed

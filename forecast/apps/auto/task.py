@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.config.annotations import parameters
 from forecast.config.entry import composed
+from forecast.config.schema import parameters
 from forecast.config.settings import typed_settings
 from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from forecast.apps.common.frame_kinds import NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
-from forecast.config.annotations import parameters
-from forecast.config.check import check_reading
+from forecast.config.schema import checked, parameters
 from forecast.config.settings import typed_settings
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
@@ -115,7 +114,9 @@ def as_file(
     """
     if reading and not isinstance(table, Path | str):
         raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
-    check_reading(reading or {})
+    for key in fields(Layout):
+        if key.name in (reading or {}):
+            checked((reading or {})[key.name], key.type, f"data.{key.name}")
     if table is None or isinstance(table, Path | str):
         yield table, reading or {}, None if table is None else Kind()
         return

@@ -19,7 +19,7 @@ from forecast.apps.export.card import model_card
 from forecast.apps.export.onnx_file import write_onnx
 from forecast.apps.export.program import INPUTS, file_entry, write_program
 from forecast.checkpoint.load import Checkpoint
-from forecast.config.annotations import as_annotated
+from forecast.config.schema import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.values.time_features import feature_rules
 from forecast.errors import UserError

@@ -10,7 +10,7 @@ from forecast.errors import UserError
 
 Duplicates = Literal["error", "first", "last", "mean", "sum"]
 Aggregate = Literal["mean", "sum", "last"]
-Cell = str | float
+Cell = str | int | float
 STEPS = "steps"  # for data.freq: rows that no calendar counts; each is a millisecond, which has no calendar either
 STEP = "step"  # what their numbers are called, the first row of the file being 1
 

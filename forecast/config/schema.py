@@ -1,0 +1,193 @@
+"""What a key may hold: the annotations of constructors and of settings, judged by pydantic."""
+
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
+
+from forecast.bounds import Digits
+from forecast.config.values import Problems
+from forecast.errors import closest
+from forecast.text.overrides import typed
+
+if TYPE_CHECKING:  # importing it takes a tenth of a second, for which `--help` does not wait
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic_core import ErrorDetails
+
+UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # typing has its own from Python 3.11 on
+# What a value may be that YAML cannot hold: a class or a function, which is built of a mapping.
+SETTINGS = "__pydantic_config__"
+CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid", "arbitrary_types_allowed": True}
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # of a mapping, of a dataclass
+QUOTED = "'([^']*)'"
+OBJECTS = ("needs_python_object", "callable_type", "is_instance_of", "is_subclass_of")
+
+
+def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    """The parameters of a class or function, `**options: Unpack[Options]` as a keyword for each key of Options.
+
+    Annotations written as text are evaluated where possible. The default of a key that may be left out is `...`: it is
+    not known.
+    """
+    try:
+        result = dict(inspect.signature(target, eval_str=True).parameters)
+        rest = [p for p in result.values() if p.kind is p.VAR_KEYWORD and typing.get_origin(p.annotation) in UNPACKS]
+        for parameter in rest:
+            (options,) = typing.get_args(result.pop(parameter.name).annotation)
+            for name, annotation in typing.get_type_hints(options, include_extras=True).items():
+                qualifier = typing.get_origin(annotation)
+                needed = name in options.__required_keys__ and qualifier is not NotRequired
+                result[name] = inspect.Parameter(
+                    name,
+                    parameter.KEYWORD_ONLY,
+                    default=parameter.empty if needed else ...,
+                    annotation=typing.get_args(annotation)[0] if qualifier in (Required, NotRequired) else annotation,
+                )
+        return result
+    except (NameError, TypeError, SyntaxError):
+        return dict(inspect.signature(target).parameters)
+
+
+def keywords(name: str, kinds: Mapping[str, object], *, needed: Collection[str], others: bool) -> object:
+    """The annotation of a mapping with these keywords of a class. others: whether it takes further ones."""
+    fields: dict[str, object] = {}
+    for key, kind in kinds.items():
+        fields[key] = Required[_known(kind)] if key in needed else NotRequired[_known(kind)]
+    schema = TypedDict(name, fields)  # type: ignore[misc]
+    setattr(schema, SETTINGS, {**CONFIG, "extra": "allow" if others else "forbid"})
+    return schema
+
+
+def _known(annotation: object) -> object:
+    """An annotation as pydantic can judge it; `object` where it cannot: text, a protocol, none at all."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if annotation in (inspect.Parameter.empty, ...) or isinstance(annotation, str):
+        return object
+    if is_typeddict(annotation):  # a slot of attention, whose nodes are checked by themselves
+        return Mapping
+    try:
+        TypeAdapter(annotation, config=CONFIG).validate_json("null")  # type: ignore[arg-type]
+    except ValidationError:
+        return annotation
+    except Exception:  # whatever pydantic or an annotation of a stranger raises
+        return object
+    return annotation
+
+
+@cache
+def _adapter(annotation: object) -> "TypeAdapter[object]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(annotation, config=None if has_keys(annotation) else CONFIG)  # type: ignore[arg-type]
+
+
+def validate(value: object, annotation: object) -> object:
+    """A plain value as its annotation has it: a number as text where digits may be one. Raises ValidationError."""
+    return _adapter(annotation).validate_json(json.dumps(value, default=str))
+
+
+def as_annotated(value: object, annotation: object) -> object:
+    """A value that matches, as its annotation has it: a number is its digits where the text may be one."""
+    return validate(value, annotation) if _takes_digits(annotation) else value
+
+
+def _takes_digits(annotation: object) -> bool:
+    return isinstance(annotation, Digits) or any(map(_takes_digits, typing.get_args(annotation)))
+
+
+def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
+    """The value at `path` as its annotation has it; None where it does not match, and the problems say why."""
+    from pydantic import ValidationError
+
+    try:
+        return validate(value, annotation)
+    except ValidationError as error:
+        for mistake in mistakes(error, value, annotation, path):
+            if mistake.kind == "missing":
+                problems.missing(mistake.path)
+            else:
+                problems.add(mistake.path, mistake.value, mistake.text, of_key=mistake.kind in UNKNOWN)
+        return None
+
+
+def checked(value: object, annotation: object, path: str = "") -> object:
+    """The value at `path` as its annotation has it. Raises UserError with all that is wrong."""
+    problems = Problems()
+    result = check_value(value, annotation, path, problems)
+    problems.report()
+    return result
+
+
+class Mistake(NamedTuple):
+    """A wrong value, where it stands, and what it must be. kind: pydantic's word."""
+
+    path: str
+    value: object
+    text: str
+    kind: str
+
+
+def mistakes(error: "ValidationError", value: object, annotation: object, path: str = "") -> Iterator[Mistake]:
+    """The mistakes in a value, one for each key: what any member of a union would take, in one sentence."""
+    entries: dict[str, list[tuple[str, ErrorDetails, object]]] = {}
+    for entry in error.errors(include_url=False):
+        place, here, kind = path, value, annotation
+        for part in entry["loc"]:
+            if isinstance(part, int) and isinstance(here, list) and part < len(here):
+                place, here = f"{place}[{part}]", here[part]
+            elif isinstance(here, Mapping) and has_keys(kind):
+                place, here, kind = f"{place}.{part}".lstrip("."), here.get(part), fields_of(kind).get(str(part), kind)
+        entries.setdefault(path + place.removeprefix(path).partition("[")[0], []).append((place, entry, kind))
+    for every in entries.values():
+        deepest = max(place.count("[") for place, *_ in every)
+        group = [item for item in every if item[0].count("[") == deepest]
+        group = [item for item in group if item[1]["type"] not in OBJECTS] or group[:1]
+        place, entry, kind = group[0]
+        texts = dict.fromkeys(_text(*item) for item in group)
+        in_list = bool(entry["loc"]) and isinstance(entry["loc"][-1], int)
+        text = " or ".join(texts).replace(" or must be ", " or ")
+        if text.startswith("must be ") and "[" not in place and type(None) in _members(kind):
+            text += " or null"
+        if isinstance(entry["input"], str) and any(item[1]["type"] == "list_type" for item in group):
+            text += f". Set {typed(place, [entry['input']])}"
+        yield Mistake(place, entry["input"], text, "" if in_list else entry["type"])
+
+
+def _members(annotation: object) -> tuple[object, ...]:
+    """Of a union, that of a key of keywords too."""
+    parts = typing.get_args(annotation)
+    return _members(parts[0]) if typing.get_origin(annotation) in (Required, NotRequired, Annotated) else parts
+
+
+def _text(path: str, entry: "ErrorDetails", annotation: object) -> str:
+    """What a value must be, in pydantic's words and those of bounds."""
+    text, kind, value = entry["msg"].removeprefix("Value error, "), entry["type"], entry["input"]
+    text = text.replace("Input should be ", "must be ").replace("valid array", "list").replace("an object", "a mapping")
+    if kind in UNKNOWN:
+        key = path.rpartition(".")[2]
+        near, name = closest(key, fields_of(annotation)), getattr(annotation, "__name__", "")
+        text = f"{name} takes no '{key}'.{near or f' Leave it out: ~{path}'}"
+        text = text if is_typeddict(annotation) else f"unknown key.{near}".removesuffix(".")
+    elif kind == "literal_error" and isinstance(value, str):
+        text = f"{text}.{closest(value, re.findall(QUOTED, entry['ctx']['expected']))}".removesuffix(".")
+    elif has_keys(annotation):
+        text = f"it only has keys: say {', '.join(f'{path}.{key}' for key in fields_of(annotation))}=VALUE"
+    elif kind == "missing":
+        text = "an item more is needed"
+    return text
+
+
+def has_keys(annotation: object) -> bool:
+    """Whether it is of settings, or of the keywords of a constructor."""
+    return hasattr(annotation, SETTINGS)
+
+
+def fields_of(annotation: object) -> dict[str, object]:
+    """The keys of such an annotation with their own annotations; none for another type."""
+    return typing.get_type_hints(annotation, include_extras=True) if has_keys(annotation) else {}
