@@ -3,6 +3,7 @@
 Nothing here is run by the program; docs/hooks.py puts the lines into the page while the site is built.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, getdoc
@@ -12,9 +13,9 @@ from typing import Any
 import yaml
 
 from forecast.config.allow_list import resolve_target
-from forecast.config.annotations import bound, expected, parameters
 from forecast.config.check import PROVIDED
 from forecast.config.other_words import ADVICE, KEYS
+from forecast.config.schema import json_schema, parameters
 from forecast.config.settings import (
     BacktestSettings,
     EvaluateSettings,
@@ -33,6 +34,16 @@ SETTINGS = {
     "tune": TuneSettings,
     "predict": PredictSettings,
     "update": UpdateSettings,
+}
+
+KINDS = {
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "string": "text",
+    "null": "null",
+    "array": "a list",
+    "object": "a mapping",
 }
 
 
@@ -124,6 +135,36 @@ def config_lines() -> list[str]:
     for group in OVERLAYS:
         lines += overlay_lines(group)
     return lines + word_lines()
+
+
+def config_schema() -> dict[str, Any]:
+    """A JSON schema of all keys of `forecast train`, by which an editor completes and checks YAML of one's own."""
+    text = (CONF / "train.yaml").read_text(encoding="utf-8")
+    keys = [(key.name, key, _annotation(TrainSettings, key.name)) for key in read_keys(text)]
+    groups = sorted({file.parent.relative_to(CONF).as_posix() for file in CONF.glob("*/**/*.yaml")})
+    for group in groups:
+        if group.split("/")[0] in OVERLAYS:
+            continue
+        options = {file.stem: read_option(file, group) for file in sorted((CONF / group).glob("*.yaml"))}
+        for option in options.values():
+            named = [(f"{group.replace('/', '.')}.{key.name}", key) for key in option.keys]
+            # of classes of torch and lightning the keys alone: their types differ by release
+            ours = all(target.startswith("forecast.") for target in option.targets.values())
+            keys += [(name, key, _type_of(key.name, option, options) if ours else Any) for name, key in named]
+    root: dict[str, Any] = {"title": "forecast train", "type": "object", "properties": {}}
+    for name, key, annotation in keys:
+        *parents, last = name.split(".")
+        node = root
+        for parent in parents:
+            node = node["properties"].setdefault(parent, {"type": "object"})
+            node.setdefault("properties", {})
+        choices = node["properties"].setdefault(last, {"anyOf": []})
+        kind = {"type": "string"} if last == "_target_" else {} if annotation is Any else json_schema(annotation)
+        if "anyOf" in choices and kind not in choices["anyOf"]:  # else another option has keys below it
+            choices["anyOf"].append(kind)
+        if key.comment:
+            choices.setdefault("description", key.comment)
+    return root
 
 
 def word_lines() -> list[str]:
@@ -234,9 +275,21 @@ def _annotation(settings: type, key: str) -> Any:
 
 
 def _row(key: Key, name: str, annotation: Any) -> Sequence[str]:
-    limits = bound(annotation)
-    values = ", ".join(filter(None, [expected(annotation), limits.message if limits else ""]))
-    return f"`{name}`", f"`{key.default}`", values, key.comment
+    words = dict.fromkeys(_words({} if annotation is Any else json_schema(annotation)))
+    return f"`{name}`", f"`{key.default}`", " or ".join(filter(None, words)), key.comment
+
+
+def _words(schema: Mapping[str, Any]) -> Iterator[str]:
+    """What a JSON schema takes, each kind by itself."""
+    for part in schema.get("anyOf", ()):
+        yield from _words(part)
+    kind = str(schema["const"]) if "const" in schema else KINDS.get(schema.get("type", ""), "")
+    if "enum" in schema:
+        kind = f"one of {', '.join(map(str, schema['enum']))}"
+    if kind == "a list" and "maxItems" in schema:
+        kind += f" of {schema['maxItems']}"
+    limits = schema.get("description") or schema.get("items", {}).get("description")
+    yield f"{kind}, {limits}" if limits else kind
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -258,3 +311,7 @@ def _plain(value: object) -> str:
 
 def _anchor(group: str, option: str) -> str:
     return f"{group.replace('/', '-')}-{option}"
+
+
+if __name__ == "__main__":
+    (CONF / "train.schema.json").write_text(json.dumps(config_schema(), indent=1) + "\n", encoding="utf-8")

@@ -192,6 +192,11 @@ def _said(as_json: bool) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         say(str(interrupt) or "Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    except OSError:
+        raise
+    except Exception:
+        say("This is a bug of forecast and no mistake of yours: please report what follows.", file=sys.stderr)
+        raise
 
 
 def _discard(*streams: TextIO) -> None:

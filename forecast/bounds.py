@@ -6,11 +6,7 @@ forecast.config reads it there and refuses others before any data is read.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
-    from pydantic_core import CoreSchema
+from typing import Annotated, Literal, NamedTuple
 
 
 class Bound(NamedTuple):
@@ -26,11 +22,15 @@ class Bound(NamedTuple):
             raise ValueError(self.message)
         return value
 
-    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+    def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], object]) -> object:
         """Has pydantic call `check`."""
         from pydantic_core import core_schema  # which `--help` does not wait for
 
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
+        return core_schema.no_info_after_validator_function(self.check, handler(source))  # type: ignore[arg-type]
+
+    def __get_pydantic_json_schema__(self, source: object, handler: Callable[[object], dict[str, object]]) -> object:
+        """Says it to editors."""
+        return handler(source) | {"description": self.message}
 
 
 def at_least(least: int) -> Bound:
@@ -61,14 +61,14 @@ def are_ascending(levels: Sequence[float]) -> bool:
 class Digits(NamedTuple):
     """`Annotated[str, Digits()]`: a text that may be written in digits alone, which YAML takes for a number."""
 
-    def __get_pydantic_core_schema__(self, source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+    def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], object]) -> object:
         """Has pydantic make a text of a number."""
         from pydantic_core import core_schema
 
         def as_text(value: object) -> object:
             return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
-        return core_schema.no_info_before_validator_function(as_text, handler(source))
+        return core_schema.no_info_before_validator_function(as_text, handler(source))  # type: ignore[arg-type]
 
 
 Text = Annotated[str, Digits()]  # names of columns and the like

@@ -29,7 +29,7 @@ def warm():
     from matplotlib.figure import Figure
 
     from forecast.config.commit import commit
-    from forecast.config.entry import composed
+    from forecast.config.trials import composed
 
     fast_hydra().__enter__()  # for good
     for choices in CHOICES:

@@ -1,6 +1,7 @@
 """`build`: the only caller of Hydra's instantiate, for the command line and for checkpoints alike."""
 
 import functools
+import traceback
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from forecast.config.allow_list import SPECIAL, resolve_target
 from forecast.config.schema import as_annotated, parameters
-from forecast.config.values import check_is_plain
+from forecast.config.values import PACKAGE, check_is_plain
 from forecast.errors import UserError
 
 T = TypeVar("T")
@@ -89,5 +90,8 @@ def _call(call: Callable[[], T]) -> T:
         # none of our modules, need a package that may be missing.
         if not isinstance(cause, REFUSALS) and type(cause).__name__ != "MisconfigurationException":
             raise
+        frames = [frame.filename for frame in traceback.extract_tb(cause.__traceback__)]
+        if isinstance(cause, TypeError) and frames[-1] != __file__ and frames[-1].startswith(str(PACKAGE)):
+            raise cause from error  # not of the arguments: a bug of ours
         key = [line.removeprefix("full_key: ") for line in str(error).splitlines() if "full_key: " in line]
         raise UserError(f"{key[0]}: {cause}" if key and key[0] else str(cause)) from error

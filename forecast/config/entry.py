@@ -11,22 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import hydra
 from hydra import initialize_config_dir
 from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
-from forecast.config.compose import Begun, chosen, compose_config, groups, in_sweep, run_folder
-from forecast.config.run_config import RunConfig
+from forecast.config.compose import Begun, chosen, groups, in_sweep, run_folder
 from forecast.config.trust import OPTION, trusted, trusting
-from forecast.config.values import CONF, natural, plain_values
+from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
@@ -74,8 +71,8 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
             return
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(command, config_name))()
     except (Exception, _Refused) as error:
-        name = arguments.config_name or config_name
-        raise _explained(error, name, arguments.overrides) from None
+        explained = _explained(error, arguments.config_name or config_name, arguments.overrides)
+        raise explained from explained.__cause__
 
 
 def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
@@ -98,27 +95,9 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
             )
             _ = ended.return_value  # raises what the job has raised
     except (Exception, _Refused) as error:
-        raise _explained(error, config_name, overrides) from None
+        explained = _explained(error, config_name, overrides)
+        raise explained from explained.__cause__
     return folders[0]
-
-
-class Composed(NamedTuple):
-    """A config of train, and the identity that a sweep would give it."""
-
-    identity: str
-    config: RunConfig
-
-
-def composed(overrides: Sequence[str]) -> Composed:
-    """What `forecast train OVERRIDES` would run, without running it. Raises UserError for what it would refuse."""
-    if not OmegaConf.has_resolver(resolvers.identity.__name__):  # a sweep that runs keeps the folder it began in
-        resolvers.register()
-    try:
-        cfg = compose_config("train", list(overrides))
-    except (HydraException, OmegaConfBaseException) as error:
-        text = hydra_errors.message(error, config_name="train", overrides=overrides)
-        raise UserError(text or str(error)) from error
-    return Composed(resolvers.identity(_root_=cfg), RunConfig.of(plain_values(cfg)))
 
 
 def _register() -> None:

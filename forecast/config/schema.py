@@ -6,18 +6,17 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails
 from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
 
 from forecast.bounds import Digits
 from forecast.config.values import Problems
 from forecast.errors import closest
 from forecast.text.overrides import typed
-
-if TYPE_CHECKING:  # importing it takes a tenth of a second, for which `--help` does not wait
-    from pydantic import TypeAdapter, ValidationError
-    from pydantic_core import ErrorDetails
 
 UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # typing has its own from Python 3.11 on
 # What a value may be that YAML cannot hold: a class or a function, which is built of a mapping.
@@ -65,10 +64,10 @@ def keywords(name: str, kinds: Mapping[str, object], *, needed: Collection[str],
 
 def _known(annotation: object) -> object:
     """An annotation as pydantic can judge it; `object` where it cannot: text, a protocol, none at all."""
-    from pydantic import TypeAdapter, ValidationError
-
     if annotation in (inspect.Parameter.empty, ...) or isinstance(annotation, str):
         return object
+    if has_keys(annotation):
+        return annotation
     if is_typeddict(annotation):  # a slot of attention, whose nodes are checked by themselves
         return Mapping
     try:
@@ -81,9 +80,7 @@ def _known(annotation: object) -> object:
 
 
 @cache
-def _adapter(annotation: object) -> "TypeAdapter[object]":
-    from pydantic import TypeAdapter
-
+def _adapter(annotation: object) -> TypeAdapter[object]:
     return TypeAdapter(annotation, config=None if has_keys(annotation) else CONFIG)  # type: ignore[arg-type]
 
 
@@ -101,10 +98,20 @@ def _takes_digits(annotation: object) -> bool:
     return isinstance(annotation, Digits) or any(map(_takes_digits, typing.get_args(annotation)))
 
 
+class _JsonSchema(GenerateJsonSchema):
+    """A JSON schema in which what YAML cannot hold may be anything."""
+
+    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> JsonSchemaValue:
+        return {}
+
+
+def json_schema(annotation: object) -> JsonSchemaValue:
+    """The JSON schema of what a key may hold, as editors read it."""
+    return _adapter(_known(annotation)).json_schema(schema_generator=_JsonSchema)
+
+
 def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
     """The value at `path` as its annotation has it; None where it does not match, and the problems say why."""
-    from pydantic import ValidationError
-
     try:
         return validate(value, annotation)
     except ValidationError as error:
@@ -133,7 +140,7 @@ class Mistake(NamedTuple):
     kind: str
 
 
-def mistakes(error: "ValidationError", value: object, annotation: object, path: str = "") -> Iterator[Mistake]:
+def mistakes(error: ValidationError, value: object, annotation: object, path: str = "") -> Iterator[Mistake]:
     """The mistakes in a value, one for each key: what any member of a union would take, in one sentence."""
     entries: dict[str, list[tuple[str, ErrorDetails, object]]] = {}
     for entry in error.errors(include_url=False):
@@ -165,7 +172,7 @@ def _members(annotation: object) -> tuple[object, ...]:
     return _members(parts[0]) if typing.get_origin(annotation) in (Required, NotRequired, Annotated) else parts
 
 
-def _text(path: str, entry: "ErrorDetails", annotation: object) -> str:
+def _text(path: str, entry: ErrorDetails, annotation: object) -> str:
     """What a value must be, in pydantic's words and those of bounds."""
     text, kind, value = entry["msg"].removeprefix("Value error, "), entry["type"], entry["input"]
     text = text.replace("Input should be ", "must be ").replace("valid array", "list").replace("an object", "a mapping")

@@ -10,9 +10,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import hydra_errors
+from forecast.config import hydra_errors, resolvers
 from forecast.config.compose import compose_config, without_hydra
-from forecast.config.run_config import PLACES
+from forecast.config.run_config import PLACES, RunConfig
 from forecast.config.values import as_typed, plain_values
 from forecast.errors import UserError
 from forecast.files import write_text
@@ -20,6 +20,25 @@ from forecast.text.overrides import hydra_value
 
 EXPERIMENT = "experiment"
 OVERLAYS = (EXPERIMENT, "variant", "debug")  # they name keys of other groups, and an experiment cannot choose them
+
+
+class Composed(NamedTuple):
+    """A config of train, and the identity that a sweep would give it."""
+
+    identity: str
+    config: RunConfig
+
+
+def composed(overrides: Sequence[str]) -> Composed:
+    """What `forecast train OVERRIDES` would run, without running it. Raises UserError for what it would refuse."""
+    if not OmegaConf.has_resolver(resolvers.identity.__name__):  # a sweep that runs keeps the folder it began in
+        resolvers.register()
+    try:
+        cfg = compose_config("train", list(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        text = hydra_errors.message(error, config_name="train", overrides=overrides)
+        raise UserError(text or str(error)) from error
+    return Composed(resolvers.identity(_root_=cfg), RunConfig.of(plain_values(cfg)))
 
 
 class TrainConfig(NamedTuple):

@@ -12,8 +12,8 @@ from forecast.apps.common.intervals import saved_calibration
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.results import evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.config.entry import composed
 from forecast.config.run_config import RunConfig
+from forecast.config.trials import composed
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest

@@ -9,7 +9,7 @@ import pytest
 from forecast.apps.common.description import data_name, description, same_data, training
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
-from forecast.config.entry import composed
+from forecast.config.trials import composed
 
 CHOICES = {"model": "informer", "attention": "prob", "protocol": "all_windows", "schedule": "halve_each_epoch"}
 

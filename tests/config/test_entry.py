@@ -182,9 +182,9 @@ def test_a_missing_checkpoint_is_refused_before_a_folder_is_made(tmp_path, scrip
 @pytest.mark.parametrize(
     ("argument", "environment", "status", "text"),
     [
-        ("logger.name=refuse", {"FORECAST_TRACEBACK": "1"}, 1, ".*Traceback.*"),
+        ("logger.name=refuse", {"FORECAST_TRACEBACK": "1"}, 1, ".*Traceback.*, in main\n.*refuse.*"),
         ("sed=1", {"FORECAST_TRACEBACK": "1"}, 1, ".*Traceback.*"),
-        ("logger.name=bug", {}, 1, ".*Traceback.*RuntimeError: a bug\n"),
+        ("logger.name=bug", {}, 1, ".*This is a bug of forecast .*Traceback.*RuntimeError: a bug\n"),
         ("logger.name=interrupt", {}, 130, "Interrupted.\n"),
     ],
 )

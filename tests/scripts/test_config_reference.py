@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 from script import SCRIPTS
 
 from forecast.config.check import check_config
-from forecast.config.entry import composed
+from forecast.config.trials import composed
 from forecast.config.values import options
 
 DOCS = SCRIPTS.parent / "docs"
@@ -55,6 +55,17 @@ def test_every_key_of_every_option_has_a_row(reference):
         config = OmegaConf.load(CONF / f"{name}.yaml")
         own = OmegaConf.masked_copy(config, config.keys() - {"defaults", "hydra"})
         assert {*flat(own)} <= rows, name
+
+
+def test_the_schema_for_editors_is_that_of_today_and_knows_the_keys(reference):
+    schema = reference.config_schema()
+    assert json.loads((CONF / "train.schema.json").read_text()) == json.loads(json.dumps(schema)), (
+        "run python docs/config_reference.py"
+    )
+    keys = schema["properties"]
+    assert {"type": "integer", "description": "must be at least 1"} in keys["seq_len"]["anyOf"]
+    assert keys["model"]["properties"]["d_model"]["anyOf"][0]["type"] == "integer"
+    assert keys["optim"]["properties"].keys() >= {"lr", "_target_"}
 
 
 @pytest.mark.parametrize(

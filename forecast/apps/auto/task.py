@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.config.entry import composed
 from forecast.config.schema import parameters
 from forecast.config.settings import typed_settings
+from forecast.config.trials import composed
 from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import source_rows, whole_rows

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import cast
 
 from forecast.checkpoint.load import Checkpoint
-from forecast.config.entry import composed
 from forecast.config.rules import has_start_token
 from forecast.config.run_config import Plain, RunConfig
+from forecast.config.trials import composed
 from forecast.errors import UserError
 from forecast.run_folder import SAME_DATA
 from forecast.run_folder.shapes import Block
