@@ -105,3 +105,12 @@ def test_a_model_without_a_decoder_has_no_label_len(model, steps):
 def test_a_fast_dev_run_is_a_trial(value, trial):
     described = description(trained("data.path=my.csv", f"trainer.fast_dev_run={value}"), "all_windows")
     assert described.get("trial", False) is trial
+
+
+def test_an_attention_of_ones_own_is_named_by_its_class_in_its_slots():
+    slots = {f"attention@model.{slot}_attention": "inherit" for slot in ("encoder", "decoder")}
+    choices = CHOICES | slots | {"attention@model.cross_attention": "full"}
+    run = trained("attention.mechanism._target_=my.Own", "data.path=my.csv", choices=choices)
+    said = description(run, "all_windows")
+    assert said["attention"] == "my.Own"
+    assert said["attention_slots"] == {"encoder": "my.Own", "decoder": "my.Own", "cross": "full"}

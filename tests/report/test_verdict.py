@@ -125,6 +125,11 @@ SECOND = "seq_len 96, label_len 48, pred_len 24, seed 3"
     [
         ({}, FIRST, SECOND),
         (
+            {"attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"}},
+            FIRST.replace("prob", "prob (cross full)"),
+            SECOND,
+        ),
+        (
             {"evaluated_file": "other.csv"},
             "model informer, attention prob, evaluated on other.csv, trained on ETTh1, features M",
             SECOND,

@@ -9,6 +9,7 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.rules import has_start_token
 from forecast.config.run_config import Plain, RunConfig
 from forecast.config.trials import composed
+from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import SAME_DATA
 from forecast.run_folder.shapes import Block
@@ -24,12 +25,12 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
     """
     config, choices = checkpoint.config, checkpoint.record.choices
     target = config.model.target
-    slots = slot_names(choices)
+    slots = slot_names(config, choices)
     return {
         "model": choices["model"] if target.startswith("forecast.") else target,
         **({"variant": choices["variant"]} if choices.get("variant") else {}),
         **members(checkpoint),
-        "attention": choices["attention"] if slots else None,
+        "attention": attention_name(config.plain.get("attention"), choices["attention"]) if slots else None,
         "attention_slots": slots,
         "data": data_name(checkpoint),
         "features": checkpoint.features,
@@ -70,14 +71,21 @@ def data_name(checkpoint: Checkpoint) -> str:
     return Path(path).name if name == "csv" and path else name
 
 
-def slot_names(choices: Mapping[str, str | None]) -> dict[str, str]:
+def slot_names(config: RunConfig, choices: Mapping[str, str | None]) -> dict[str, str]:
     """The attention in each slot of the model: {"encoder": "prob", ...}; empty for a model without slots."""
-    prefix, suffix = "attention@model.", "_attention"
-    slots = {key: name for key, name in choices.items() if key.startswith(prefix) and key.endswith(suffix)}
-    return {
-        key.removeprefix(prefix).removesuffix(suffix): str(choices["attention"] if name == "inherit" else name)
-        for key, name in slots.items()
-    }
+    names = {}
+    for key, name in choices.items():
+        slot = key.removeprefix("attention@model.")
+        if slot != key and slot.endswith("_attention"):
+            option = choices["attention"] if name == "inherit" else name
+            names[slot.removesuffix("_attention")] = attention_name(config.model.get(slot), option)
+    return names
+
+
+def attention_name(node: object, option: str | None) -> str:
+    """The option of an attention; of a mechanism of the user's own its class."""
+    target = str(select(node, "mechanism._target_")[1]) if isinstance(node, Mapping) else "forecast."
+    return str(option) if target.startswith("forecast.") else target
 
 
 def training(checkpoint: Checkpoint) -> Block:
