@@ -3,9 +3,9 @@
 Documents are handed on as they are, with keys that nobody here names: pages and other programs read them.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 Metrics = dict[str, Any]  # metrics.json
@@ -63,21 +63,24 @@ class Origin(TypedDict):
     versions: dict[str, str]
 
 
-class ScaledErrors(BaseModel):
+@dataclass
+class ScaledErrors:
     """None: not finite."""
 
     mse: float | None
     mae: float | None
 
 
-class TestWindows(BaseModel):
+@dataclass
+class TestWindows:
     """Of the test windows."""
 
     windows: int
     scaled: ScaledErrors
 
 
-class FinishedMetrics(BaseModel):
+@dataclass
+class FinishedMetrics:
     """What tables, pages and verdicts count on in the metrics.json of a finished training."""
 
     model: str
@@ -90,10 +93,11 @@ class FinishedMetrics(BaseModel):
     test: TestWindows
     baselines: dict[str, Block]
     cost: Block
-    files: dict[str, str] = {}
+    files: dict[str, str] = field(default_factory=dict)
 
 
-class BacktestFigures(BaseModel):
+@dataclass
+class BacktestFigures:
     """What the page of a backtest counts on in backtest.json."""
 
     status: str
@@ -105,14 +109,15 @@ class BacktestFigures(BaseModel):
     files: dict[str, str]
 
 
-class StudyFigures(BaseModel):
+@dataclass
+class StudyFigures:
     """What the page of a study counts on in trials.json."""
 
     model: str
     metric: str
     best: Block
     trials: list[Block]
-    files: dict[str, str] = {}
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def is_many(metrics: Metrics, split: str) -> bool:

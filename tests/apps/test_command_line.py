@@ -121,6 +121,14 @@ def test_a_command_of_a_checkout_says_so_in_a_wheel(monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_the_help_of_a_training_imports_neither_torch_nor_pydantic(tmp_path):
+    command = [sys.executable, "-X", "importtime", "-m", "forecast", "train", "--help"]
+    end = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    imported = {line.rpartition("|")[2].strip() for line in end.stderr.splitlines()}
+    assert "hydra" in imported and not imported & {"torch", "pydantic", "pandas"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["train", *sorted(PLAIN)])  # of train.py and its like: tests/config/test_entry.py
 def test_its_help_takes_less_than_a_second(tmp_path, name):
     for _ in range(5):  # one is enough, in seconds of a processor: other processes may be at work
