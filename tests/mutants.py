@@ -544,7 +544,7 @@ DATA = [
     Mutant(
         "grown-file-of-other-rows",
         "A file that has grown begins with the rows that it had.",
-        "forecast/apps/common/growth.py",
+        "forecast/apps/common/seen_rows.py",
         "wrong = np.flatnonzero((places >= 0) & ~recorded.same(frame, places, split))",
         "wrong = np.flatnonzero((places < 0) & ~recorded.same(frame, places, split))",
         (

@@ -20,11 +20,10 @@ from forecast.apps.common.continuation import (
 )
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.future import future_source
-from forecast.apps.common.growth import WHOLE_FILE
 from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.own_classes import with_own_classes
-from forecast.apps.common.refit import stored_metrics
+from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
 from forecast.apps.common.tables import as_file, data_keys, errors_table, keep_table, spoken_of_as_frame
 from forecast.apps.tune.door import Tunable
 from forecast.checkpoint.load import Checkpoint, load_checkpoint

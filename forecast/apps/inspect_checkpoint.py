@@ -44,7 +44,7 @@ def make_card(checkpoint: Checkpoint) -> CheckpointCard:
         "model": str(record.choices["model"]),
         "parameters": record.parameters,
         "sizes": {k: v for k, v in config.model.node.items() if k[0] != "_" and not isinstance(v, dict)},
-        "attention": slot_names(record.choices),
+        "attention": slot_names(config, record.choices),
         "seed": lengths["seed"],
         "seq_len": lengths["seq_len"],
         "label_len": lengths["label_len"],

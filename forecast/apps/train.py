@@ -1,7 +1,8 @@
 """One training, from the config to the files in its run folder."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -47,21 +48,66 @@ def train(cfg: DictConfig) -> None:
     After Ctrl-C it does so too, when there is a checkpoint, and raises KeyboardInterrupt at the end. Raises UserError
     for whatever the user can mend; then run.json, the log and the checkpoints so far are all that was written.
     """
-    plan = make_plan(cfg)
+    plan = make_plan(cfg)  # checked, without side effects
+    with open_run(plan) as info, finished_wandb_run():
+        config = plan.config
+        pl.seed_everything(config.seed, workers=True, verbose=False)
+        data, protocol, record = begin(plan)
+        calibrated, levels = config.calibration != "none", levels_of(config.level)
+        together = calibrated and check_levels(levels, data, plan.source.split, typed=is_typed("level"))
+        trained = fit_model(plan, data, record)
+        info["status"] = "finished" if trained.finished else "interrupted"
+        if not trained.is_first:
+            return  # one process evaluates: every window once, whatever their number
+        if calibrated:
+            path = chosen_checkpoint(plan.folder).path
+            add_calibration(path, plan.folder, data, levels=levels, device=trained.device, together=together)
+        best = chosen_checkpoint(plan.folder)
+        judged = partial(
+            evaluate_checkpoint,
+            source=plan.source,
+            data=data,
+            split="test",
+            protocol=protocol,
+            protocol_name=plan.choices["protocol"],
+            batch_size=config.data.batch_size,
+            device=trained.device,
+            intervals=wanted(best),
+        )
+        result = judged(best, brief=("val",))  # of val, whose windows chose best.ckpt, less is shown
+        result.metrics["cost"], result.metrics["status"] = trained.cost, info["status"]
+        write_results(plan.folder, result)
+        with errors_for_users(plan.folder):
+            log_hyperparameters(trained.loggers, config, result.metrics, step=trained.steps)
+        print_report(result.metrics, "test", result.by_step)
+        for sentence in trained.sentences:
+            log.info(sentence)
+        if not trained.finished:
+            log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
+        elif config.refit:
+            train_on_more_rows(plan, data, result, trained, judged)
+        with errors_for_users(plan.folder):
+            log_model(trained.loggers, final_checkpoint(plan.folder))
+        log.info("Everything about this run is in %s", plan.folder)
+        info |= {"data": record.data, **result.metrics["cost"]}
+
+
+@contextmanager
+def open_run(plan: Plan) -> Iterator[dict[str, object]]:
+    """The entries of a run's run.json, which says on every way out how it ended.
+
+    Of several processes the first one writes it. Raises KeyboardInterrupt at the end of a run that was interrupted.
+    """
     if rank() == 0:
         remove_results(plan.folder, new=plan.start is None)
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
     info: dict[str, object] = {"status": "running", "versions": versions(), "commit": commits_of(plan, first)}
-    info |= {key: first[key] for key in ("overrides", "job") if key in first} or {
-        "overrides": task_overrides(),
-        "job": job_number(),
-    }
-    info["tags"] = list(plan.config.tags)
+    typed = {"overrides": task_overrides(), "job": job_number()}
+    info |= {key: first.get(key, value) for key, value in typed.items()} | {"tags": list(plan.config.tags)}
     if rank() == 0:
         write_run_info(plan.folder, info)
     try:
-        with finished_wandb_run():
-            info |= train_and_evaluate(plan)
+        yield info
     except BaseException as error:
         ended = isinstance(error, KeyboardInterrupt | Terminated)
         info |= {"status": "interrupted" if ended else "failed", "error": str(error)}
@@ -106,50 +152,6 @@ def commits_of(plan: Plan, first: Plain) -> str:
         return commit()
     before = str(first.get("commit") or "") or plan.start.record.versions.get("commit", "unknown")
     return " and ".join(dict.fromkeys([*before.split(" and "), commit()]))
-
-
-def train_and_evaluate(plan: Plan) -> dict[str, object]:
-    """The training itself; returns what run.json tells of it."""
-    config, source = plan.config, plan.source
-    pl.seed_everything(config.seed, workers=True, verbose=False)
-    data, protocol, record = begin(plan)
-    calibrated, levels = config.calibration != "none", levels_of(config.level)
-    together = calibrated and check_levels(levels, data, source.split, typed=is_typed("level"))
-    trained = fit_model(plan, data, record)
-    status = "finished" if trained.finished else "interrupted"
-    if not trained.is_first:
-        return {"status": status}  # one process evaluates: every window once, whatever their number
-    if calibrated:
-        path = chosen_checkpoint(plan.folder).path
-        add_calibration(path, plan.folder, data, levels=levels, device=trained.device, together=together)
-    best = chosen_checkpoint(plan.folder)
-    judged = partial(
-        evaluate_checkpoint,
-        source=source,
-        data=data,
-        split="test",
-        protocol=protocol,
-        protocol_name=plan.choices["protocol"],
-        batch_size=config.data.batch_size,
-        device=trained.device,
-        intervals=wanted(best),
-    )
-    result = judged(best, brief=("val",))  # of val, whose windows chose best.ckpt, less is shown
-    result.metrics["cost"], result.metrics["status"] = trained.cost, status
-    write_results(plan.folder, result)
-    with errors_for_users(plan.folder):
-        log_hyperparameters(trained.loggers, config, result.metrics, step=trained.steps)
-    print_report(result.metrics, "test", result.by_step)
-    for sentence in trained.sentences:
-        log.info(sentence)
-    if not trained.finished:
-        log.warning("The training was interrupted. %s", resume_hint(plan.folder, "Look at the figures so far"))
-    elif config.refit:
-        train_on_more_rows(plan, data, result, trained, judged)
-    with errors_for_users(plan.folder):
-        log_model(trained.loggers, final_checkpoint(plan.folder))
-    log.info("Everything about this run is in %s", plan.folder)
-    return {"data": record.data, **result.metrics["cost"], "status": status}
 
 
 def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trained, judged: Judge) -> None:

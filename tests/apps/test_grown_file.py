@@ -131,7 +131,7 @@ def test_made_up_data_get_no_new_rows(tmp_path, capsys):
 def test_another_split_of_a_grown_file_is_refused_with_commands_that_work(trained, tmp_path, lines, capsys):
     grow(tmp_path, lines)
     text = refusal(capsys, "evaluate", f"ckpt_path={trained}", f"hydra.run.dir={tmp_path}/r")
-    assert f"{tmp_path}/own.csv has grown since the model was trained on it" in text
+    assert f"{tmp_path}/own.csv has grown since {trained} was trained on it" in text
     again, evaluate, predict = (shlex.split(line)[1:] for line in text.splitlines()[-3:])
     assert "split=new" in evaluate
     call(*evaluate, f"hydra.run.dir={tmp_path}/advised")

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from forecast.apps.common.frame_kinds import in_zone
-from forecast.apps.common.growth import WHOLE_FILE, train_again
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import levels_of, wanted
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.results import naive_of
+from forecast.apps.common.seen_rows import WHOLE_FILE, train_again
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from forecast.apps.common.growth import NEW_ROWS, WHOLE_FILE, grown_splits, train_again, trained_splits
-from forecast.apps.common.refit import check_later
+from forecast.apps.common.seen_rows import NEW_ROWS, WHOLE_FILE, check_later, grown_splits, train_again, trained_splits
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.assembling.read import read_panel

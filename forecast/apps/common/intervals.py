@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from forecast.apps.common.growth import train_again
+from forecast.apps.common.seen_rows import train_again
 from forecast.bounds import PER_CENT
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import CalibrationState

@@ -1,15 +1,11 @@
 """A model trained on more rows after its results are known, and what is shown of it: the held-out model's figures."""
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-import pandas as pd
-
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.trust import as_typed
-from forecast.errors import UserError
 from forecast.files import json_text
 from forecast.report.tables import short_number
 from forecast.run_folder import FILES, SAME_DATA, checkpoint_path
@@ -17,12 +13,8 @@ from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
-log = logging.getLogger(__name__)
-
 # Of metrics.json, what a checkpoint of a refitted model does not keep: how long it took, what lies beside it.
 NOT_KEPT = ("status", "cost", FILES, SAME_DATA)
-HELD_OUT = "best.ckpt"  # beside a refit.ckpt
-JUDGED = "test"
 
 
 def kept_metrics(metrics: Mapping[str, object]) -> dict[str, object]:
@@ -41,44 +33,6 @@ def shown(block: Block, metrics: Metrics, path: Path) -> list[str]:
     """What the log says of a refit, and the command that forecasts with it. block: `refit` of metrics.json."""
     command = f"forecast predict {as_typed()}{typed('ckpt_path', str(path))} output=forecast.csv"
     return [*refit_sentences(block, metrics), f"Next: {command}"]
-
-
-def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:
-    """The figures to show of a refitted model that has learned from the rows to evaluate: the held-out model's on test.
-
-    None where the model is to be evaluated: it is no refitted one, or has not learned from these rows as far as their
-    split tells. path: of another file. Raises UserError for a split of which no figures of the held-out model are kept
-    as a whole.
-    """
-    refit = checkpoint.refit
-    if refit is None or path is not None or split not in refit["rows"]:
-        return None
-    if split != JUDGED:
-        raise UserError(learnt(checkpoint, split))
-    log.warning(
-        "%s has learned from the rows up to %s, so these are the stored figures of the held-out model, %s beside it.",
-        *(checkpoint.path, checkpoint.trained_until, HELD_OUT),
-    )
-    return refit["held_out"]
-
-
-def check_later(checkpoint: Checkpoint, split: str, first: pd.Timestamp | None) -> None:
-    """Raises UserError where a refitted model is to be judged on rows up to the last that it learned from.
-
-    first: the time of the first row to be forecast, None where there is none.
-    """
-    if checkpoint.refit is not None and first is not None and first <= pd.Timestamp(checkpoint.trained_until):
-        raise UserError(learnt(checkpoint, split))
-
-
-def learnt(checkpoint: Checkpoint, split: str) -> str:
-    """Why rows are refused, and what to do."""
-    beside = checkpoint.path.with_name(HELD_OUT)
-    held_out = typed("ckpt_path", str(beside)) if beside.is_file() else f"{HELD_OUT} of its run"
-    return (
-        f"split={split}: {checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, on which its "
-        f"error is no forecast error; evaluate the held-out model, {held_out}, or rows that came later, split=new."
-    )
 
 
 def refit_sentences(block: Block, metrics: Metrics) -> list[str]:

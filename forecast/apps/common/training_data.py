@@ -5,13 +5,14 @@ The plan is the checked config of the command, or that of the run that goes on.
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from omegaconf import DictConfig
 from torch import Tensor
 
-from forecast.apps.common.growth import has_grown, what_now
 from forecast.apps.common.inputs import rows_of, saved_source
+from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
@@ -40,6 +41,7 @@ from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
 
 log = logging.getLogger(__name__)
+NEW_RUN = "start a new run without ckpt_path"
 
 
 class TrainingStart(NamedTuple):
@@ -59,7 +61,9 @@ def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     protocol = config.protocol.build(Protocol)
     data = read_data(source, config)
     if plan.start is not None:  # the file may have changed since the plan was made
-        check_same_data(plan.start, source, source.checksum_of(data.frame))
+        check_same_data(
+            plan.start, source, source.checksum_of(data.frame), partial(rows_of, plan.start, source), otherwise=NEW_RUN
+        )
     for split in ("val", "test"):
         counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
@@ -98,21 +102,6 @@ def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> Mapping[str, Tensor
     if is_combined(plan.config.model):
         known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
     return known or fit_baselines(data, ridge=ridge)
-
-
-def check_same_data(start: Checkpoint, source: Source, now: str) -> None:
-    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on."""
-    if (before := start.data["checksum"]) != now:
-        path = source.path_used()
-        if has_grown(start, rows_of(start, source)):
-            raise UserError(
-                f"{path} has grown since {start.path} was trained on it, and a training goes on with the "
-                f"rows that it began with (checksum {before}). {what_now(start, path)}"
-            )
-        raise UserError(
-            f"{start.path} was trained on other data: {start.data['path'] or start.data['name']} had checksum "
-            f"{before}, now it is {now}. Restore the file, or start a new run without ckpt_path."
-        )
 
 
 def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prepared:
@@ -177,7 +166,7 @@ def make_plan(cfg: DictConfig) -> Plan:
     root = str(config.data.get("root")) if is_typed("data.root") else None
     source = config.data.build(Source) if start is None else saved_source(config.data, root=root)
     if start is not None:
-        check_same_data(start, source, source.checksum())
+        check_same_data(start, source, source.checksum(), partial(rows_of, start, source), otherwise=NEW_RUN)
     return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
 
 

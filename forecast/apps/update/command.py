@@ -10,11 +10,11 @@ from omegaconf import DictConfig
 from forecast.apps.common.command import Answer
 from forecast.apps.common.continuation import files_of, history_source
 from forecast.apps.common.future import FUTURE
-from forecast.apps.common.growth import train_again
 from forecast.apps.common.inputs import files_read, find_device, rows_of
 from forecast.apps.common.intervals import levels_of, wanted, written
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.apps.common.seen_rows import train_again
 from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
 from forecast.apps.update.errors import first_line, first_row, next_line
 from forecast.apps.update.forecast import as_issued, first_reference, forecast

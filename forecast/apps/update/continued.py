@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from forecast.apps.common.growth import SAME, changed_series, of_scale
 from forecast.apps.common.inputs import rows_of
+from forecast.apps.common.seen_rows import SAME, changed_series, of_scale
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
 from forecast.data.sources import Source

@@ -1,11 +1,12 @@
-"""A file that has grown since it was trained on: whether its earlier rows are the same, which are new, what to do."""
+"""Are these the rows that a model was trained on? For train, evaluate, predict and update; and what to do if not."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
@@ -13,12 +14,15 @@ from forecast.data.sources import CsvSource, Source
 from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import label, shell_word
 
 log = logging.getLogger(__name__)
 
 NEW_ROWS, WHOLE_FILE = "new", "all"
+HELD_OUT = "best.ckpt"  # beside a refit.ckpt
+JUDGED = "test"
 SAME = 1e-6  # standard deviations: what tells in words; rows trained on have a hash, and are the same to the bit
 
 
@@ -30,22 +34,31 @@ def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
     return same and len(frame.values) > recorded.ends.sum()
 
 
-def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> dict[str, TargetRows]:
-    """The splits of the training in the rows of the data trained on, as they are now.
+def check_same_data(
+    checkpoint: Checkpoint, source: Source, now: str, rows: Callable[[], PanelFrame], *, otherwise: str
+) -> None:
+    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on.
 
-    Raises UserError when they are no longer what they were.
+    rows: reads them. otherwise: what can be done with other data, beside restoring them.
     """
-    now, expected, path = source.checksum_of(frame), checkpoint.data["checksum"], source.path_used()
-    if now != expected and has_grown(checkpoint, frame):
+    before, path = checkpoint.data["checksum"], source.path_used()
+    if before == now:
+        return
+    if has_grown(checkpoint, rows()):
         raise UserError(
-            f"{path} has grown since the model was trained on it: the file has changed, and with it its splits. "
-            f"{what_now(checkpoint, path)}"
+            f"{path} has grown since {checkpoint.path} was trained on it (checksum {before}): its splits would be "
+            f"others. {what_now(checkpoint, path)}"
         )
-    if now != expected:
-        raise UserError(
-            f"{path}: checksum {now}, but the model was trained on {expected}: the file has changed, and with it its "
-            f"splits. Restore it, or evaluate it as another file: {typed('data.path', str(path))} split=all"
-        )
+    raise UserError(
+        f"{path}: checksum {now}, but {checkpoint.path} was trained on {before}: the file has changed, and with it its "
+        f"splits. Restore it, or {otherwise}"
+    )
+
+
+def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> dict[str, TargetRows]:
+    """The splits of the training in the rows of the data trained on. Raises UserError where these are others now."""
+    other = f"evaluate it as another file: {typed('data.path', str(source.path_used()))} split={WHOLE_FILE}"
+    check_same_data(checkpoint, source, source.checksum_of(frame), lambda: frame, otherwise=other)
     return checkpoint.record.series.rows.placed(frame, checkpoint.scale.places(frame.ids))
 
 
@@ -124,6 +137,44 @@ def of_scale(ratio: float) -> str:
     """What is said of values that are all the same multiple of what they were."""
     far = not 0.5 < abs(ratio) < 2.0 and np.isfinite(ratio)
     return f" ({ratio:.4g} times as large: another scale)" if far else ""
+
+
+def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:
+    """The figures to show of a refitted model that has learned from the rows to evaluate: the held-out model's on test.
+
+    None where the model is to be evaluated: it is no refitted one, or has not learned from these rows as far as their
+    split tells. path: of another file. Raises UserError for a split of which no figures of the held-out model are kept
+    as a whole.
+    """
+    refit = checkpoint.refit
+    if refit is None or path is not None or split not in refit["rows"]:
+        return None
+    if split != JUDGED:
+        raise UserError(learnt(checkpoint, split))
+    log.warning(
+        "%s has learned from the rows up to %s, so these are the stored figures of the held-out model, %s beside it.",
+        *(checkpoint.path, checkpoint.trained_until, HELD_OUT),
+    )
+    return refit["held_out"]
+
+
+def check_later(checkpoint: Checkpoint, split: str, first: pd.Timestamp | None) -> None:
+    """Raises UserError where a refitted model is to be judged on rows up to the last that it learned from.
+
+    first: the time of the first row to be forecast, None where there is none.
+    """
+    if checkpoint.refit is not None and first is not None and first <= pd.Timestamp(checkpoint.trained_until):
+        raise UserError(learnt(checkpoint, split))
+
+
+def learnt(checkpoint: Checkpoint, split: str) -> str:
+    """Why rows are refused, and what to do."""
+    beside = checkpoint.path.with_name(HELD_OUT)
+    held_out = typed("ckpt_path", str(beside)) if beside.is_file() else f"{HELD_OUT} of its run"
+    return (
+        f"split={split}: {checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, on which its "
+        f"error is no forecast error; evaluate the held-out model, {held_out}, or rows that came later, split=new."
+    )
 
 
 def what_now(checkpoint: Checkpoint, path: Path | None) -> str:
