@@ -1521,14 +1521,6 @@ TRUST = [
         ),
     ),
     Mutant(
-        "trust-program-unpickled",
-        "A program whose archive names a pickle is not loaded.",
-        "forecast/apps/export/program.py",
-        'if entry["use_pickle"] is not False:',
-        "if False:",
-        ("tests/apps/test_exported_program.py::test_a_hostile_program_is_not_executed",),
-    ),
-    Mutant(
         "trust-archive-of-other-types",
         "An archive of arrays is read without executing anything: an array of objects is told by its head.",
         "forecast/documents.py",

@@ -1,15 +1,11 @@
-"""A model as a torch.export program: it draws nothing, and a foreign one executes nothing."""
-
-import pickle
-import zipfile
-from pathlib import Path
+"""A model as a torch.export program: it draws nothing, and forecasts as its model does."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from forecast.apps.export.program import draws, largest_difference, load_program, save_program, trace
+from forecast.apps.export.program import draws, largest_difference, trace
 from forecast.errors import UserError
 
 
@@ -76,83 +72,3 @@ def test_the_difference_of_a_program_and_its_model_is_the_largest_of_all_batches
     assert largest_difference(program, other, windows, (1, 5)) == 0.0
     past[6, 2, 1] = torch.nan
     assert np.isnan(largest_difference(program, model, windows, (1, 6, 2)))
-
-
-# A program that someone else has written
-
-
-class Bomb:
-    """Writes a file when unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
-@pytest.fixture(scope="module")
-def program_file(tmp_path_factory):
-    """A small program."""
-    path = tmp_path_factory.mktemp("program") / "model.pt2"
-    save_program(trace(Planted(lambda x: x).eval(), INPUTS, batch=None), path)
-    return path
-
-
-def rewritten(path, target, parts, bomb):
-    """A copy of an archive with these parts replaced or added; a part is what `parts` makes of the old and a pickle."""
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
-        members = {name.partition("/")[2]: old.read(name) for name in old.namelist()}
-        folder = old.namelist()[0].partition("/")[0]
-        members |= {name: part(members.get(name), pickle.dumps(bomb)) for name, part in parts.items()}
-        for name, content in members.items():
-            new.writestr(f"{folder}/{name}", content)
-    return target
-
-
-def pickled(old, payload):
-    return payload
-
-
-def declared_pickled(old, payload):
-    return old.replace(b'"use_pickle": false', b'"use_pickle": true')
-
-
-def opaque(old, payload):
-    return b'{"config": {"a": {"path_name": "opaque_obj_0", "is_param": false, "use_pickle": false}}}'
-
-
-SAMPLE = {"data/sample_inputs/model.pt": pickled}
-# What is planted, the part that must be named last.
-HOSTILE = {
-    "library": {"data/aotinductor/model/a.so": lambda *_: b"ELF"},
-    "sample": SAMPLE,
-    "weight": {"data/weights/model_weights_config.json": declared_pickled, "data/weights/weight_0": pickled},
-    "constant": {"data/constants/model_constants_config.json": opaque, "data/constants/opaque_obj_0": pickled},
-    "old": {"data/weights/model.pt": pickled},
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_program_is_not_executed(program_file, tmp_path, kind):
-    path = rewritten(program_file, tmp_path / "model.pt2", HOSTILE[kind], Bomb(tmp_path / "fired"))
-    name = Path(list(HOSTILE[kind])[-1]).name
-    with pytest.raises(UserError, match=rf"holds '.*{name}', which could execute code on loading"):
-        load_program(path)
-    assert not (tmp_path / "fired").exists()
-
-
-def test_torchs_own_loader_would_execute_it(program_file, tmp_path):
-    """Why config.json warns; should this fail one day, the warning may go."""
-    path = rewritten(program_file, tmp_path / "model.pt2", SAMPLE, Bomb(tmp_path / "fired"))
-    with pytest.raises(RuntimeError, match="error when deserializing"):  # by then the payload has run
-        torch.export.load(path)
-    assert (tmp_path / "fired").exists()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-def test_a_damaged_program_is_refused(program_file, tmp_path, share):
-    content = program_file.read_bytes()
-    (tmp_path / "model.pt2").write_bytes(content[: int(share * len(content))])
-    with pytest.raises(UserError, match=r"model\.pt2 is not a torch\.export program, or is damaged"):
-        load_program(tmp_path / "model.pt2")

@@ -21,7 +21,7 @@ from models.small_trees import (
     windows_of,
 )
 
-from forecast.apps.export.program import largest_difference, load_program, save_program, trace
+from forecast.apps.export.program import largest_difference, save_program, trace
 from forecast.models import boosted_trees
 from forecast.models.ridge import Ridge
 
@@ -165,7 +165,7 @@ def test_large_levels_cost_no_digits(series, found):
 def test_they_become_a_program_that_forecasts_the_same(series, found, batch, tmp_path):
     given, _ = windows_of(found, series)
     save_program(trace(copy.deepcopy(found), given, batch=batch), tmp_path / "model.pt2")
-    program = load_program(tmp_path / "model.pt2")
+    program = torch.export.load(tmp_path / "model.pt2")
     assert len(found.trees) > 16  # more than are looked up together
     assert largest_difference(program, found, given, (1, 2, 61) if batch is None else (3, 3)) <= 1e-5
 

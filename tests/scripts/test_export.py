@@ -20,7 +20,7 @@ from program import call, shapes_unchecked
 from script import call_script
 
 from forecast.apps.export.bundle import export, new_folder
-from forecast.apps.export.program import as_called, largest_difference, load_program, noise_windows
+from forecast.apps.export.program import as_called, largest_difference, noise_windows
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import feature_rules, time_features
 
@@ -58,7 +58,9 @@ def exports(path, out, *, batch=None, sizes=(1, 4, 11)):
     assert "refused" not in description["program"], description["program"]
     past, *known = noise_windows(checkpoint, sum(sizes))
     windows = (past.flip(0) * 1.7 + 0.3, *known)
-    assert largest_difference(load_program(out / "model.pt2"), as_called(checkpoint.model()), windows, sizes) <= 1e-5
+    assert (
+        largest_difference(torch.export.load(out / "model.pt2"), as_called(checkpoint.model()), windows, sizes) <= 1e-5
+    )
     return description
 
 
@@ -100,7 +102,7 @@ def test_the_description_says_all_that_a_caller_needs(informer, exported):
 
 
 def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, informer):
-    program = load_program(exported / "model.pt2")
+    program = torch.export.load(exported / "model.pt2")
     names = {str(node.target) for node in program.graph.nodes}
     assert not [name for name in names if "rand" in name or "bernoulli" in name]
     windows, run, before = noise_windows(load_checkpoint(informer), 3), program.module(), torch.get_rng_state()
@@ -109,7 +111,9 @@ def test_the_program_draws_no_random_numbers_and_gives_one_answer(exported, info
 
 
 def test_the_draws_of_each_layer_are_its_own(exported):
-    draws = {name: value for name, value in load_program(exported / "model.pt2").state_dict.items() if "draw_" in name}
+    draws = {
+        name: value for name, value in torch.export.load(exported / "model.pt2").state_dict.items() if "draw_" in name
+    }
     # two encoder layers, the second of half the length, and the decoder; each heads, keys, samples
     assert sorted(name.split("draw_")[1] for name in draws) == ["2_11_11", "2_16_15", "2_22_20"]
 
@@ -118,7 +122,7 @@ def test_a_fixed_number_of_windows_can_be_exported(linear, tmp_path):
     about = exports(linear, tmp_path / "out", batch=3, sizes=(3, 3))
     assert about["inputs"][0]["shape"] == [3, 22, 7] and about["program"]["windows"] == 3
     with pytest.raises(Exception, match="3"):
-        load_program(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
+        torch.export.load(tmp_path / "out/model.pt2").module()(*noise_windows(load_checkpoint(linear), 2))
 
 
 HEADS = {"quantile": ["quantile 0.1", "quantile 0.5", "quantile 0.95"]}
@@ -146,7 +150,7 @@ def test_a_program_of_a_model_that_says_how_sure_it_is_gives_that_too(loss, tmp_
     assert about["output"]["shape"] == ["B", 5, 7]
     assert about["spread"]["shape"] == ["B", 5, 7, len(HEADS[loss])] and about["spread"]["names"] == HEADS[loss]
     model, windows = checkpoint.model(), noise_windows(checkpoint, 3)
-    point, parameters = load_program(tmp_path / "out/model.pt2").module()(*windows)
+    point, parameters = torch.export.load(tmp_path / "out/model.pt2").module()(*windows)
     torch.testing.assert_close(point, model(*windows))
     if loss == "quantile":  # at 80 % the lower end is the quantile at 0.1, at 90 % the upper one that at 0.95
         _, lower, upper = model.interval(*windows, (80, 90))

@@ -1,8 +1,6 @@
 """A model as a torch.export program: a graph that runs without this package and draws no random numbers."""
 
-import re
 import warnings
-import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,12 @@ import pooch
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
-from typing_extensions import TypedDict
 
 from forecast.attention.base import SeededDraws
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.data.values.frequency import future_timestamps, past_timestamps
 from forecast.data.values.time_features import time_features
-from forecast.documents import parse_document
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, ForecastModel
 
@@ -31,30 +27,7 @@ BATCHES = (1, 2, 7)
 INPUTS = ("past", "past_known", "future_known")
 # Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
 TRACED_WINDOWS = 3
-# What torch.export.save writes, and torch.export.load reads without pickle.
-MEMBERS = re.compile(
-    r"models/model\.json|data/(weights/weight|constants/tensor)_\d+|data/(weights|constants)/model_\w+_config\.json|"
-    r"data/sample_inputs/model\.pt|archive_format|archive_version|byteorder|\.data/(version|serialization_id)"
-)
-
-
-LARGEST_CONFIG = 10**8  # bytes of what an archive says of its weights
-
-
 FileEntry = dict[str, Any]  # what config.json says of a file beside it: docs/reference/exports.md
-
-
-class Entry(TypedDict):
-    """What an archive says of one weight."""
-
-    path_name: str
-    use_pickle: bool
-
-
-class Config(TypedDict):
-    """What an archive says of its weights."""
-
-    config: dict[str, Entry]
 
 
 class StoredDraws(nn.Module):
@@ -168,44 +141,6 @@ def save_program(program: ExportedProgram, path: Path) -> None:
     torch.export.save(program, path)
 
 
-def load_program(path: Path) -> ExportedProgram:
-    """Reads a program that `save_program` has written.
-
-    torch.export.load unpickles whatever an archive says is a pickle. Raises UserError for one with any such part.
-    """
-    try:
-        foreign = _pickled(path)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a torch.export program, or is damaged.") from error
-    if foreign:
-        raise UserError(f"{path} holds {foreign}, which could execute code on loading, so it was not loaded.")
-    return torch.export.load(path)
-
-
-def _pickled(path: Path) -> str:
-    """The first part of an archive that torch.export.load might unpickle; empty when there is none."""
-    with zipfile.ZipFile(path) as archive:
-        if not any(member.endswith("/models/model.json") for member in archive.namelist()):
-            raise KeyError("models/model.json")  # a damaged file may be read as another archive that was stored in it
-        for member in archive.namelist():
-            name = member.partition("/")[2]
-            if not MEMBERS.fullmatch(name):
-                return f"'{name}'"
-            if name.endswith("_config.json"):
-                if archive.getinfo(member).file_size > LARGEST_CONFIG:
-                    return f"'{name}', which is too large"
-                for entry in parse_document(member, archive.read(member), Config)["config"].values():
-                    if entry["use_pickle"] is not False:
-                        return f"'{entry['path_name']}'"
-            if name.endswith(".pt"):
-                try:
-                    with archive.open(member) as file:
-                        torch.load(file, weights_only=True)
-                except Exception:  # torch.export.load would try once more, without the safety
-                    return f"'{name}'"
-    return ""
-
-
 def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> FileEntry:
     """Writes the program and returns what config.json says of it.
 
@@ -215,7 +150,7 @@ def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) ->
     path, sizes = folder / PROGRAM, sizes_of(batch)
     windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
     save_program(trace(as_called(checkpoint.model()), windows, batch=batch), path)
-    difference = largest_difference(load_program(path), as_called(checkpoint.model()), windows, sizes)
+    difference = largest_difference(torch.export.load(path), as_called(checkpoint.model()), windows, sizes)
     return {
         **graph_entry(path, batch, difference),
         "kind": "torch.export.save; torch.export.load(...).module() runs it",
