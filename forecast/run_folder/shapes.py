@@ -96,30 +96,6 @@ class FinishedMetrics:
     files: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
-class BacktestFigures:
-    """What the page of a backtest counts on in backtest.json."""
-
-    status: str
-    refit: str
-    folds: int
-    pred_len: int
-    overall: dict[str, Block]
-    by_fold: list[Block]
-    files: dict[str, str]
-
-
-@dataclass
-class StudyFigures:
-    """What the page of a study counts on in trials.json."""
-
-    model: str
-    metric: str
-    best: Block
-    trials: list[Block]
-    files: dict[str, str] = field(default_factory=dict)
-
-
 def is_many(metrics: Metrics, split: str) -> bool:
     """Whether windows of several series were judged, each of which then counts alike."""
     of_series = metrics[split].get("series")

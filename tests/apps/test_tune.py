@@ -3,8 +3,6 @@
 import csv
 import json
 import shlex
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from program import TINY, call, refusal
 
 from forecast.apps.tune import command
 from forecast.data.sources import demo_frame
-from forecast.run_folder import sha256
 from forecast.text.overrides import install
 
 STRANGER = "journal.log"
@@ -272,44 +269,3 @@ def test_yaml_of_a_users_own_is_found_by_the_trials_and_by_what_is_printed(tmp_p
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["seq_len"] == 23
     assert metrics["val"]["scaled"]["mse"] == pytest.approx(read(folder)["best"]["error"], rel=1e-5)
-
-
-@pytest.fixture
-def copied(study, tmp_path):
-    return Path(shutil.copytree(study[0], tmp_path / "copy"))
-
-
-def test_the_page_made_anew_is_the_same_to_the_byte(study, copied, capsys):
-    folder, document = study
-    assert document["files"] == {"report.html": sha256(folder / "report.html")}
-    before, trials = (copied / "report.html").read_bytes(), (copied / "trials.json").read_bytes()
-    (copied / "report.html").unlink()
-    call("report", copied, "--page")
-    assert capsys.readouterr().out.startswith(f"{copied}/report.html: ")
-    assert (copied / "report.html").read_bytes() == before and (copied / "trials.json").read_bytes() == trials
-
-
-def change(**keys):
-    def do(folder):
-        (folder / "trials.json").write_text(json.dumps({**read(folder), **keys}))
-
-    return do
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda folder: (folder / "trials.json").unlink(), "has no trials.json: its study runs, or was killed."),
-        (
-            lambda folder: (folder / "trials.json").write_text('{"a": 1}'),
-            "is damaged or was written by another version",
-        ),
-        (change(files={}), "report.html is there and is not a page of this study"),
-    ],
-)
-def test_a_study_without_a_page_to_make_is_refused_in_a_sentence(copied, spoil, words, capsys):
-    before = (copied / "report.html").read_bytes()
-    spoil(copied)
-    said = refusal(capsys, "report", copied, "--page")
-    assert words in said and len(said.splitlines()) == 1
-    assert (copied / "report.html").read_bytes() == before

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -29,11 +30,11 @@ from forecast.apps.common.backtest_files import (
     best_of,
     join_parts,
     part_path,
+    read_part,
     save_scales,
     saved_scales,
     write_part,
 )
-from forecast.apps.common.backtest_page import page_of
 from forecast.apps.common.command import Answer
 from forecast.apps.common.description import data_name, sizes
 from forecast.apps.common.inputs import evaluated_data
@@ -41,6 +42,7 @@ from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
 from forecast.checkpoint.load import Checkpoint, is_fitted_at_once, load_checkpoint
+from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import is_typed, launcher_overrides, run_folder, task_overrides
@@ -100,7 +102,9 @@ def backtest(cfg: DictConfig) -> Answer:
         "by_fold": errors,
     }
     document = cast(Backtest, rounded(whole))
-    write_text(folder / PAGE, page_of(folder, document, sums, parts, origin_of(checkpoint)))
+    paths = [part_path(folder, number) for number in parts]
+    page = backtest_page(document, sums, partial(map, read_part, paths), origin_of(checkpoint))
+    write_text(folder / PAGE, page)
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
     timed = {**document, "seconds": rounded(time.perf_counter() - started)}
     write_json(folder / DOCUMENT, timed)

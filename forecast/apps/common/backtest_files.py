@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel
 
 from forecast.documents import read_arrays
 from forecast.files import replacing, save_arrays
@@ -19,19 +18,6 @@ PARTS, SCALES = "parts", "scales.npz"
 RUNS = "folds"  # of the trainings
 TIMES = ["cutoff", "time"]
 Fold = int | None  # None: one training for all folds
-
-
-class MarkOfBacktest(BaseModel):
-    """backtest_of.json: of which config, program and checkpoint a backtest is; it goes on where they are the same."""
-
-    identity: str | None
-    program: str | None
-    ckpt_path: str | None
-
-
-def is_backtest(folder: Path) -> bool:
-    """Whether a folder is that of a backtest, finished or not."""
-    return (folder / OF).is_file() or (folder / DOCUMENT).is_file()
 
 
 def part_path(folder: Path, number: int) -> Path:

@@ -2,16 +2,12 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from forecast.apps.common.command import Answer
 from forecast.data.writing import ENDINGS
 from forecast.errors import UserError
-from forecast.files import json_text, together
-from forecast.run_folder import FILES, PAGE, RESULTS, RUN_INFO, read_run, sha256
-from forecast.run_folder.shapes import Block
-from forecast.text.terminal import say
+from forecast.run_folder import RESULTS, RUN_INFO, read_run
 
 Inputs = Iterable[tuple[str, Path | str | None]]
 
@@ -42,25 +38,6 @@ def keep_others(
     for output in () if ours else outputs:
         if output.is_dir() or (output.exists() and output.stat().st_size):
             raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
-
-
-def remake_page(
-    folder: Path, name: str, document: Block, make: Callable[[], str], *, of: str, overwrite: bool
-) -> Answer:
-    """Writes report.html anew, and its checksum into the document of its figures, the file `name`: both or neither.
-
-    make: the page. of: what it is of. Raises UserError where a page is there that the document does not name.
-    """
-    known: dict[str, str] = document.get(FILES, {})
-    ours, fix = overwrite or PAGE in known, "move it away, or say --overwrite"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like=f"a page of this {of}", fix=fix)
-    page = make()
-    with together(folder) as beside:
-        beside(PAGE).write_text(page, encoding="utf-8")
-        whole = {**document, FILES: {**known, PAGE: sha256(beside(PAGE))}}
-        beside(name).write_text(json_text(whole), encoding="utf-8")
-    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
-    return Answer({"folder": str(folder), "files": [PAGE]})
 
 
 def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:

@@ -10,19 +10,21 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.outputs import remake_page
+from forecast.apps.common.outputs import keep_others
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.evaluation.residuals import residual_rows, residuals_csv
-from forecast.files import DECIMALS, json_text
+from forecast.files import DECIMALS, json_text, together
 from forecast.report.page.run import run_page
 from forecast.run_folder import (
     AHEAD,
     ATTENTION,
+    FILES,
     FORECASTS,
     METRICS,
     NOT_IDENTITY,
+    PAGE,
     RESIDUALS,
     RUN_INFO,
     SERIES_ERRORS,
@@ -31,9 +33,11 @@ from forecast.run_folder import (
     checkpoint_path,
     read_run,
     read_windows,
+    sha256,
     torn,
 )
 from forecast.run_folder.shapes import Metrics, Origin
+from forecast.text.terminal import say
 
 # The columns of errors_by_series.csv by their order: in the file the ids may have the name of another column.
 SERIES_COLUMNS = ("id", "windows", "mse", "mae", "mase", "rmsse", "smape", "wape")
@@ -124,10 +128,16 @@ def remake(folder: Path, *, overwrite: bool) -> Answer:
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
     attention = folder / ATTENTION if (folder / ATTENTION).is_file() else None
 
-    def make() -> str:
-        return page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead, attention=attention)
-
-    return remake_page(folder, METRICS, metrics, make, of="run", overwrite=overwrite)
+    known: dict[str, str] = metrics.get(FILES, {})
+    ours, fix = overwrite or PAGE in known, "move it away, or say --overwrite"
+    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
+    page = page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead, attention=attention)
+    with together(folder) as place:
+        place(PAGE).write_text(page, encoding="utf-8")
+        metrics[FILES] = {**known, PAGE: sha256(place(PAGE))}
+        place(METRICS).write_text(json_text(metrics), encoding="utf-8")
+    say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
+    return Answer({"folder": str(folder), "files": [PAGE]})
 
 
 def check_results(run: Run) -> None:

@@ -3,27 +3,21 @@
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
 row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html,
 runs.jsonl and pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
-is that of one run, backtest or study of `forecast tune`, whose report.html is written anew.
+is that of one run, whose report.html is written anew.
 """
 
 import argparse
 
-from forecast.apps.common.backtest_files import is_backtest
 from forecast.apps.common.command import Answer
-from forecast.apps.common.study_page import is_study
 from forecast.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run, backtest or study."""
+    """Reads the folder, writes the comparison, prints report.md; with --page the page of one run."""
     try:
         if arguments.page:
-            if is_backtest(arguments.folder):  # torch, which a comparison does not wait for
-                from forecast.apps.common.backtest_page import remake
-            elif is_study(arguments.folder):
-                from forecast.apps.common.study_page import remake
-            else:
-                from forecast.apps.common.page import remake
+            from forecast.apps.common.page import remake  # torch, which a comparison does not wait for
+
             return remake(arguments.folder, overwrite=arguments.overwrite)
         from forecast.apps.report.compare import write_report  # matplotlib and SciPy, which a page does not wait for
 

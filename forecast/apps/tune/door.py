@@ -9,9 +9,9 @@ from omegaconf import DictConfig
 
 from forecast.apps.common.frame_kinds import Frame, Table, frame_of
 from forecast.apps.common.own_classes import with_own_classes
-from forecast.apps.common.study_page import OF
 from forecast.apps.common.tables import data_keys, place_table
 from forecast.apps.tune.command import tune as run_study
+from forecast.apps.tune.search import OF
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
 from forecast.config.values import options

@@ -8,8 +8,7 @@ from typing import cast
 
 from optuna.trial import FrozenTrial
 
-from forecast.apps.common.study_page import TRIALS
-from forecast.apps.tune.search import BEST, BEST_FILE, TABLE, Search
+from forecast.apps.tune.search import BEST, BEST_FILE, TABLE, TRIALS, Search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.space import as_trained, typed_point, written

@@ -9,7 +9,6 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.outputs import keep_others
-from forecast.apps.common.study_page import OF, TRIALS
 from forecast.checkpoint.load import is_fitted_at_once
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import groups, in_sweep, run_folder, task_overrides, users_folders
@@ -25,6 +24,7 @@ from forecast.errors import UserError
 from forecast.files import rounded, write_json
 from forecast.run_folder import METRICS, PAGE, RUN_INFO
 
+OF, TRIALS = "study.json", "trials.json"  # what a study is of, and what came of it
 JOURNAL, LOCK = "journal.log", ".study.lock"
 TABLE, BEST = "trials.csv", "best"
 BEST_FILE = f"{EXPERIMENT}/{BEST}.yaml"
