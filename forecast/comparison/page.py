@@ -33,7 +33,7 @@ from forecast.text.terminal import label
 
 MOST_LINES = 6  # rows whose errors by step are drawn
 STYLES = ("forecast", "other1", "other2", "other3", "other4", "other5")
-HTML = Markup(label, Strong, str, str, reasons=False)
+HTML = Markup(label, Strong, str, str)
 
 
 def comparison_page(tables: Sequence[Comparison], runs: Sequence[Run], against: str | None) -> str:
@@ -183,12 +183,12 @@ def verdicts(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[str
 
 
 def by_mse(rows: Sequence[Row]) -> list[Row]:
-    """The rows that have finished, the lowest MSE first."""
-    return sorted((row for row in rows if row.finished), key=mse_of)
+    """The rows, the lowest MSE first."""
+    return sorted(rows, key=mse_of)
 
 
 def mse_of(row: Row) -> float:
-    """The mean of a finished row's MSE over its seeds."""
+    """The mean of a row's MSE over its seeds."""
     mse = row.spread("test", "scaled", "mse")
     assert mse is not None, "a finished run has an error"
     return mse.mean

@@ -32,7 +32,7 @@ FAR = 1.5
 
 def comparison_figures(comparison: Comparison) -> dict[str, Figure]:
     """The pictures of one table by file name, without those that its runs give nothing for."""
-    rows, title = [row for row in comparison.rows if row.finished], heading(comparison)
+    rows, title = comparison.rows, heading(comparison)
     pictures = {
         "errors.png": errors_figure(rows, f"{title}: test error, a dot a seed"),
         "cost.png": cost_figure(rows, f"{title}: error against cost"),

@@ -21,9 +21,8 @@ from forecast.run_folder.shapes import DataRecord, is_many
 REPEATS = "seed"
 # Overrides that make no other experiment of a run: pictures for TensorBoard, beside what its identity leaves out.
 UNNAMED = (*NOT_IDENTITY, "callbacks.figures")
-# Overrides that name the data, and the beginnings of those that decide what is forecast.
-DATA = ("data", "data.path", "data.name")
-TASK = ("data", "pred_len", "protocol", "experiment")
+# Overrides that name the data, and what is forecast.
+TASK = ("data", "data.path", "data.name", "pred_len", "protocol")
 # Of `data` in run.json: what is alike where window errors may be compared; the last two are of panels.
 COMPARED = ("checksum", "targets", "splits", "gaps", "windows", "scaling")
 
@@ -47,14 +46,11 @@ class SeedSpread(NamedTuple):
 class Row:
     """The runs that differ in their seed alone.
 
-    name: what sets them apart from the other rows. finished: one run a seed, by seed. lost: those without results, of
-    seeds that no other run has. superseded: older runs of a seed.
+    name: what sets them apart from the other rows. finished: one run a seed, by seed.
     """
 
     name: str
     finished: tuple[Run, ...]
-    lost: tuple[Run, ...] = ()
-    superseded: tuple[Run, ...] = ()
 
     def spread(self, *path: str) -> SeedSpread | None:
         """Of the figure at that place of metrics.json, such as ("test", "scaled", "mse"); None when no run has it."""
@@ -62,13 +58,13 @@ class Row:
         return SeedSpread.over([float(v) for v in values if isinstance(v, int | float) and math.isfinite(v)])
 
     def figure(self, *path: str) -> float | None:
-        """The number of the first finished run at that place of metrics.json; None without one."""
+        """The number of the first run at that place of metrics.json; None without one."""
         value = self.first(*path)
         return value if isinstance(value, int | float) else None
 
     def first(self, *path: str) -> object:
-        """The value of the first finished run at that place of metrics.json; None without one."""
-        return at(self.finished[0].metrics, path) if self.finished else None
+        """The value of the first run at that place of metrics.json; None without one."""
+        return at(self.finished[0].metrics, path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +95,7 @@ def read_folder(folder: Path) -> list[Run]:
 
 
 def comparisons(runs: Sequence[Run]) -> list[Comparison]:
-    """The runs as rows of as many tables as are needed, without foreign ones; no table when nothing has finished."""
+    """The runs that have finished as rows of as many tables as are needed."""
     tables: dict[str, list[Run]] = {}
     for run in runs:
         if run.state == "finished":
@@ -107,38 +103,23 @@ def comparisons(runs: Sequence[Run]) -> list[Comparison]:
             data = {key: at(run.run_info, ("data", key)) for key in COMPARED}
             task = [run.metrics[key] for key in ("data", "features", "pred_len", "protocol")]
             tables.setdefault(json.dumps([task, data], sort_keys=True), []).append(run)
-    for run in runs:
-        if run.state not in ("finished", "foreign"):  # without results: to the run whose overrides are most alike
-            alike = {key: best for key, members in tables.items() if (best := _alike(run, members)) is not None}
-            if alike:
-                tables[max(alike, key=alike.__getitem__)].append(run)
-    return [_comparison(members) for members in tables.values()]
+    unfinished = [run for run in runs if run.state not in ("finished", "foreign")]
+    return [_comparison(members, unfinished) for members in tables.values()]
 
 
-def _alike(run: Run, members: Sequence[Run]) -> tuple[int, int] | None:
-    """How many overrides a run shares with that of the members which it is most alike: of its task, then of all.
-
-    None where all of them read other data: it belongs to no table, and stands in the list of what has not finished.
-    """
-    same = [member for member in members if all(run.overrides.get(key) == member.overrides.get(key) for key in DATA)]
-
-    def shared(member: Run) -> tuple[int, int]:
-        both = run.overrides.items() & member.overrides.items()
-        return sum(key.startswith(TASK) for key, _ in both), len(both)
-
-    return max(map(shared, same), default=None)
-
-
-def _comparison(members: Sequence[Run]) -> Comparison:
-    finished = next(run for run in members if run.state == "finished")
-    metrics, data = finished.metrics, finished.run_info.get("data") or DataRecord()
-    # what runs differ in names the row, but for the seed and for keys that make no other experiment
+def _comparison(members: Sequence[Run], unfinished: Sequence[Run]) -> Comparison:
+    first = members[0]
+    metrics, data = first.metrics, first.run_info.get("data") or DataRecord()
+    # what runs differ in names the row, but for the seed and for keys that make no other experiment; those of the same
+    # task without results count here, so that a row has its name before the last run has finished
+    same = [run for run in unfinished if all(run.overrides.get(key) == first.overrides.get(key) for key in TASK)]
+    runs = [*members, *same]
     keys = [
         key
-        for key in dict.fromkeys(key for run in members for key in run.overrides)
+        for key in dict.fromkeys(key for run in runs for key in run.overrides)
         if key != REPEATS
         and not any(f"{key}.".startswith(f"{other}.") for other in UNNAMED)
-        and len({run.overrides.get(key) for run in members}) > 1
+        and len({run.overrides.get(key) for run in runs}) > 1
     ]
     grouped: dict[tuple[str | None, ...], list[Run]] = {}
     for run in members:
@@ -169,12 +150,9 @@ def _row_name(keys: Sequence[str], values: Sequence[str | None]) -> str:
 
 def _row(name: str, runs: Sequence[Run]) -> Row:
     """One run a seed: of several the newest, since the older ones were made with another version or config."""
-    by_age = sorted((run for run in runs if run.state == "finished"), key=lambda run: run.path.stat().st_mtime)
+    by_age = sorted(runs, key=lambda run: run.path.stat().st_mtime)
     newest = {str(run.metrics["seed"]): run for run in by_age}
-    lost = tuple(run for run in runs if run.state != "finished" and run.overrides.get(REPEATS, "") not in newest)
-    superseded = tuple(run for run in by_age if newest[str(run.metrics["seed"])] is not run)
-    finished = tuple(newest[seed] for seed in sorted(newest, key=int))
-    return Row(name=name, finished=finished, lost=lost, superseded=superseded)
+    return Row(name=name, finished=tuple(newest[seed] for seed in sorted(newest, key=int)))
 
 
 def mse_difference(row: Row, reference: Row) -> Interval | None:
@@ -182,8 +160,6 @@ def mse_difference(row: Row, reference: Row) -> Interval | None:
 
     Scaled units, mean over columns. Windows are the same when their forecasts begin at the same row.
     """
-    if not row.finished or not reference.finished:
-        return None
     sides = [[window_errors(run) for run in side.finished] for side in (row, reference)]
     shared = sorted(set.intersection(*(set(errors) for side in sides for errors in side)))
     if not shared:

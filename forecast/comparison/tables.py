@@ -34,29 +34,23 @@ WINDOWLESS = ("last_value", "train_mean")  # baselines that are the same whateve
 TASK = ("data", "features", "pred_len", "protocol")
 DIFFERENCE = ("compared_with", "mse_difference", "low", "high", "blocks")
 COLUMNS = (
-    *(*TASK, "windows", "row", "seeds", "not_finished"),
+    *(*TASK, "windows", "row", "seeds"),
     *(f"{key}_{part}" for key in FIGURES for part in ("mean", "sd")),
     *(*DIFFERENCE, "code"),
 )
 
 
 class Markup(NamedTuple):
-    """How words of others, sure differences, names of baselines and a sign are set.
-
-    reasons: whether it is said why a run was lost, which may name folders.
-    """
+    """How words of others, sure differences, names of baselines and a sign are set."""
 
     words: Callable[[str], str]
     strong: Callable[[str], str]
     aside: Callable[[str], str]
     code: Callable[[str], str]
-    reasons: bool = True
 
 
 MARKDOWN = Markup(as_markdown, "**{}**".format, "*{}*".format, "`{}`".format)
 COMMON = "All runs:"
-# Characters of a reason that a cell holds; the list below the tables has all.
-REASON = 80
 # Figure: digits after the point in the table.
 DIGITS = {"skill": 3, "train_seconds": 0, "train_samples_per_second": 0, "peak_memory_mb": 0, "parameters": 0}
 
@@ -85,10 +79,9 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
     against: the row to compare with, None: each table's first. Raises UserError when no such row has results.
     """
     rows = [row for comparison in comparisons for row in comparison.rows]
-    if against is not None and not any(row.name == against and row.finished for row in rows):
-        choices = ", ".join(dict.fromkeys(row.name for row in rows if row.finished))
-        problem = "has no finished run" if any(row.name == against for row in rows) else "is no row"
-        raise UserError(f"--against={against}: that {problem}. Rows with results: {choices}")
+    if against is not None and not any(row.name == against for row in rows):
+        choices = ", ".join(dict.fromkeys(row.name for row in rows))
+        raise UserError(f"--against={against}: that is no row. Rows with results: {choices}")
     lines = [f"# {as_markdown(name)}", "", counts(runs), ""]
     if common := [f"{key}={value}" for key, value in common_overrides(runs).items()]:
         lines += [f"{COMMON} {as_code(' '.join(common))}.", ""]
@@ -99,7 +92,8 @@ def report(name: str, comparisons: Sequence[Comparison], runs: Sequence[Run], ag
     for run in without_results:
         overrides = " ".join(f"{key}={value}" for key, value in run.overrides.items())
         subject = f"{as_markdown(run.path.name)}{f' ({as_markdown(overrides)})' if overrides else ''}"
-        lines.append(f"- {subject}: {run.state}: {as_markdown(_reason(run))}")
+        reason = next(iter(run.reason.strip().splitlines()), "")
+        lines.append(f"- {subject}: {run.state}: {as_markdown(reason)}")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -112,9 +106,8 @@ def common_overrides(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def reference(comparison: Comparison, against: str | None) -> Row:
-    """The row of that name; without it, or without results for it here, the first one that has a finished run."""
-    finished = [row for row in comparison.rows if row.finished]
-    return next((row for row in finished if row.name == against), finished[0])
+    """The row of that name; without it here the first one."""
+    return next((row for row in comparison.rows if row.name == against), comparison.rows[0])
 
 
 def heading(comparison: Comparison) -> str:
@@ -141,8 +134,7 @@ def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dic
         chosen = reference(comparison, against)
         for row in comparison.rows:
             cells = {key: getattr(comparison, key) for key in TASK}
-            cells |= {"windows": row.first("test", "windows"), "row": row.name}
-            cells |= {"seeds": len(row.finished), "not_finished": len(row.lost)}
+            cells |= {"windows": row.first("test", "windows"), "row": row.name, "seeds": len(row.finished)}
             for key, path in FIGURES.items():
                 spread = row.spread(*path)
                 cells |= {f"{key}_mean": spread and spread.mean, f"{key}_sd": spread and spread.sd}
@@ -156,7 +148,9 @@ def csv_rows(comparisons: Sequence[Comparison], against: str | None) -> list[dic
 def counts(runs: Sequence[Run]) -> str:
     """`33 runs: 31 finished, 1 failed, 1 unfinished.`, and the versions where they differ."""
     own = [run for run in runs if run.state != "foreign"]
-    text = f"{len(own)} run{'s' * (len(own) != 1)}: {_states(own)}."
+    states = [run.state for run in own]
+    named = ", ".join(f"{states.count(state)} {state}" for state in get_args(State) if state in states)
+    text = f"{len(own)} run{'s' * (len(own) != 1)}: {named}."
     versions: dict[str, set[str]] = {}
     for run in runs:
         for package, version in (run.run_info.get("versions") or {}).items():
@@ -175,7 +169,7 @@ def _section(comparison: Comparison, against: Row) -> list[str]:
 
 def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str | list[list[str]]]:
     """What is said of a comparison below its heading, in this order: sentences, and tables with a row of headings."""
-    rows, words = [row for row in comparison.rows if row.finished], markup.words
+    rows, words = comparison.rows, markup.words
     windows = " or ".join(f"{n:,}" for n in sorted({row.finished[0].metrics["test"]["windows"] for row in rows}))
     yield (
         f"Protocol {words(comparison.protocol)}, {windows} test windows. "
@@ -197,8 +191,6 @@ def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str 
         worth = [[words(row.name), *(_worth(row, name) for name in names)] for row in rows]
         yield [["MAE grows by", *map(words, names)], *worth]
         yield "When windows exchange the column, scaled units: what it is worth to the model."
-    if older := sum(len(row.superseded) for row in comparison.rows):
-        yield f"Left out: {older} older run{'s' * (older != 1)} of a row and seed that a newer one has."
     if len(codes(rows)) > 1:
         by_code = "; ".join(f"{words(code)}: {', '.join(map(words, names))}" for code, names in codes(rows).items())
         yield f"Made by different code, so that a difference may be the code's. {by_code}."
@@ -223,15 +215,11 @@ def codes(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def _cells(row: Row, against: Row, markup: Markup) -> list[str]:
-    if not row.finished:
-        why = f": {markup.words(_reason(row.lost[0])[:REASON])}" if markup.reasons else ""
-        return [markup.words(row.name), f"{_states(row.lost)}{why}", *[""] * 8]
     mse, mae, mase = (plus_minus(row.spread(*FIGURES[key])) for key in ("mse_scaled", "mae_scaled", "mase"))
-    lost = f", {_states(row.lost)}" if row.lost else ""
     difference = "the row compared with" if row is against else interval_text(mse_difference(row, against), markup)
     spreads = ((row.spread(*FIGURES[key]), digits) for key, digits in DIGITS.items())
     means = ["-" if spread is None else f"{spread.mean:,.{digits}f}" for spread, digits in spreads]
-    return [markup.words(row.name), f"{mse}{lost}", mae, mase, difference, *means]
+    return [markup.words(row.name), mse, mae, mase, difference, *means]
 
 
 def interval_text(interval: Interval | None, markup: Markup) -> str:
@@ -277,13 +265,3 @@ def _explanation(rows: Sequence[Row]) -> str:
         f"misses by chance.{few}{single} Seconds are those of the training, comparable only where nothing else ran "
         "beside it."
     )
-
-
-def _states(runs: Sequence[Run]) -> str:
-    """`1 failed, 2 interrupted`."""
-    states = [run.state for run in runs]
-    return ", ".join(f"{states.count(state)} {state}" for state in get_args(State) if state in states)
-
-
-def _reason(run: Run) -> str:
-    return next(iter(run.reason.strip().splitlines()), "")

@@ -107,25 +107,15 @@ def failed(folder):
     (folder / "run.json").write_text('{"status": "failed", "error": "no"}')
 
 
-@pytest.mark.parametrize("key", ["data.path", "pred_len"])
-def test_a_failure_counts_in_the_row_of_its_own_file_and_horizon(tmp_path, key):
-    """b/prob has failed: as like a/prob as b/full, but for the data."""
+def test_what_has_not_finished_names_a_row_of_its_own_file_alone_and_stands_in_the_list(tmp_path):
     for number, (value, name) in enumerate((v, n) for v in ("a", "b") for n in ("full", "prob")):
-        options = {"number": number, "data": f"{value}.csv", key.replace(".", "__"): value, "attention": name}
+        options = {"number": number, "data": f"{value}.csv", "data__path": value, "attention": name}
         folder = make_run(tmp_path / f"{value}_{name}", errors=wave(0.5), **options)
     failed(folder)
-    a, b = comparisons(read_folder(tmp_path))
-    assert (a.data, b.data) == ("a.csv", "b.csv")
-    assert [len(row.lost) for row in a.rows] == [0, 0]
-    assert [len(row.lost) for row in b.rows] == [0, 1]
-
-
-def test_a_file_of_which_nothing_has_finished_stands_in_no_table_of_another(tmp_path):
-    make_run(tmp_path / "a", errors=wave(0.5), data__path="a.csv")
-    failed(make_run(tmp_path / "b", errors=wave(0.5), data__path="b.csv"))
+    failed(make_run(tmp_path / "c", errors=wave(0.5), data__path="c", number=5))
     runs = read_folder(tmp_path)
-    assert [(len(row.finished), row.lost) for row in comparisons(runs)[0].rows] == [(1, ())]
-    assert "- b (data.path=b.csv seed=1): failed: no" in report("sweep", comparisons(runs), runs, None)
+    assert [[row.name for row in table.rows] for table in comparisons(runs)] == [["full", "prob"], ["full"]]
+    assert "- b_prob (data.path=b attention=prob seed=1): failed: no" in report("sweep", comparisons(runs), runs, None)
 
 
 def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_anew(tmp_path):
@@ -137,21 +127,12 @@ def test_what_run_json_has_of_the_command_counts_since_hydra_writes_its_files_an
     assert [row.name for row in comparison.rows] == ["full", "lsh"]
 
 
-def test_a_lost_run_of_a_seed_that_has_finished_does_not_count(tmp_path):
-    make_run(tmp_path / "new", errors=wave(0.5), attention="full")
-    make_run(tmp_path / "old", errors=wave(0.5), attention="full")
-    (tmp_path / "old" / "run.json").write_text('{"status": "failed", "error": "no"}')
-    (comparison,) = comparisons(read_folder(tmp_path))
-    assert (len(comparison.rows[0].finished), comparison.rows[0].lost) == (1, ())
-
-
 def test_of_two_runs_of_a_seed_the_newer_one_counts(tmp_path):
     for age, level in ((100, 0.5), (50, 0.3)):
         folder = make_run(tmp_path / str(level), errors=wave(level), attention="full")
         os.utime(folder, (1e9 - age, 1e9 - age))
     (comparison,) = comparisons(read_folder(tmp_path))
     assert comparison.rows[0].spread("test", "scaled", "mse")[::2] == pytest.approx((wave(0.3).mean(), 1))
-    assert len(comparison.rows[0].superseded) == 1
 
 
 # a file of the run, and its text, the keys that change, or None where it is not there; then state and reason

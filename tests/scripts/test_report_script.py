@@ -135,16 +135,6 @@ def test_failed_nan_killed_and_foreign_runs_are_named_with_their_reason(report, 
         "- lsh1 (attention=lsh seed=1): failed: its test error is not a finite number",
         "- notes: foreign: there is no .hydra/overrides.yaml: no run of forecast train",
     ]
-    assert cells(output, "prob")[1].endswith("(2), 1 failed")
-
-
-def test_a_row_of_which_nothing_has_finished_stands_in_the_table(report, sweep):
-    for seed in (1, 2, 3):
-        (sweep / f"prob{seed}" / "run.json").write_text('{"status": "failed", "error": "no"}')
-    output = report(sweep)
-    assert cells(output, "prob")[1] == "3 failed: no"
-    message = "--against=prob: that has no finished run. Rows with results: full, lsh\n"
-    assert report(sweep, "--against", "prob", status=1) == message
 
 
 def test_nothing_but_failures(report, tmp_path):
