@@ -367,18 +367,6 @@ def test_the_command_has_the_protocol_where_that_is_another_one():
     assert any(sentence.endswith(" pred_len=24 protocol=apart") for sentence in said)
 
 
-def test_the_cures_follow_the_likeliest_first():
-    training = {"windows": 71, "batch_size": 32, "max_epochs": 6, "instance_norm": False, "d_model": 512, "d_ff": 2048}
-    metrics = make(0.9, 0.65, test={"level_shift": 2.96}, training=training, parameters=11_000_000, best_epoch=6)
-    assert verdict(metrics, "test")[-2:] == [
-        "The likeliest cure for the model: model.instance_norm=true, as the level drifts: the mean of the test rows "
-        "lies 3.0 standard deviations of the train rows from theirs.",
-        "Also: model.d_model=64 model.d_ff=128 data.batch_size=8 trainer.max_epochs=112, as 11,000,000 parameters are "
-        "learned from 71 train windows.",
-    ]
-    assert verdict({**metrics, "test": metrics["test"] | scores(0.4, 0.3)}, "test") == verdict(make(0.4, 0.3), "test")
-
-
 def test_of_a_trial_nothing_is_said_of_how_good_it_is():
     assert verdict(make(0.9, trial=True), "test") == verdict(make(0.1, trial=True), "test") == [TRIAL]
 

@@ -89,7 +89,7 @@ def attention_name(node: object, option: str | None) -> str:
 
 
 def training(checkpoint: Checkpoint) -> Block:
-    """What a verdict needs to name a cure: the number of train windows, and keys of the config by their last names.
+    """How large the training was: the number of train windows, and keys of the config by their last names.
 
     A key that the config does not have is None, such as instance_norm of a model without it.
     """
