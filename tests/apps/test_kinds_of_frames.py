@@ -108,7 +108,6 @@ ONE = {
 IN_ROWS = PANEL.rename(columns={"unique_id": "shop", "ds": "day"})
 MANY = {
     "unique_id, ds, y": (PANEL, pd.DataFrame, ["unique_id", "ds"]),
-    "ids found by their values": (IN_ROWS, pd.DataFrame, ["shop", "day"]),
     "MultiIndex": (MULTI, pd.DataFrame, ["unique_id", "ds"]),
     "MultiIndex, time first": (PANEL.set_index(["ds", "unique_id"]), pd.DataFrame, ["ds", "unique_id"]),
     "MultiIndex without names": (MULTI.rename_axis([None, None]), pd.DataFrame, [None, None]),
@@ -175,7 +174,7 @@ def test_a_panel_of_each_kind_comes_back_as_it_went_in(kind, tmp_path, expected)
             assert [level.dtype for level in levels] == [given.index.get_level_values(k).dtype for k in range(2)]
             ids, times = levels[:: -1 if names[0] == "ds" else 1]
         else:
-            ids = shown["shop"] if "shop" in names else shown.reset_index()["unique_id"]
+            ids = shown.reset_index()["unique_id"]
             times = shown[names[-1] if len(names) > 1 else "ds"]
         assert list(ids) == ["shop1"] * P + ["shop2"] * P
         assert [pd.Timestamp(str(time)[:10]) for time in times] == [*NEXT, *NEXT]
@@ -297,15 +296,8 @@ REFUSED = {
         PLAIN.rename(columns={"ds": "sent"}).assign(arrived=DAYS + pd.Timedelta("1D")),
         r"'sent' and 'arrived' may both be the time\. .*overrides=\{'data\.time_column': 'sent'\}",
     ),
-    "two ids": (
-        IN_ROWS.assign(town=IN_ROWS["shop"].str.upper()),
-        r"'shop' and 'town' may both be the id\. .*overrides=\{'data\.id_column': 'shop'\}",
-    ),
     "two usual ids": (PANEL.assign(item_id=PANEL["unique_id"]), "'unique_id' and 'item_id' may both be the id"),
-    "two columns make the id": (
-        pd.concat([IN_ROWS.assign(brand="p"), IN_ROWS.assign(brand="q")], ignore_index=True),
-        r"'shop' and 'brand' together.*overrides=\{'data\.id_column': \['shop', 'brand'\]\}",
-    ),
+    "ids without a usual name": (IN_ROWS, r"data\.id_column"),
     "a repeated index": (pd.concat([ALONE, ALONE.iloc[-3:]]), r"^the DataFrame: line .*data\.duplicates=mean"),
     "a repeated pair": (pd.concat([MULTI, MULTI.iloc[-3:]]), r"^the DataFrame: line .*shop2"),
     "an index of mixed kinds": (

@@ -12,12 +12,8 @@ import pyarrow as pa
 
 from forecast.data.assembling.names import KNOWN_IDS, KNOWN_TIMES
 from forecast.data.guessing.choices import Given
-from forecast.data.guessing.guess_rows import find_blocks, find_ids, looks_stacked
 from forecast.data.guessing.guess_time import Names, choose_time, likely_times
 from forecast.data.reading.layout import USUAL
-from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import RawColumn
-from forecast.data.reading.timestamps import read_timestamps
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
@@ -27,7 +23,6 @@ Label = Any  # whatever pandas takes for a name, or for a type
 NAME = "the DataFrame"
 FITTED, TRAINED = "Forecaster(..., overrides={choice})", "df = df.rename(columns={choice})"  # what to type
 SAMPLE = 1_000  # rows whose cells show which column holds times
-FILLED = 0.5  # of the pairs of id and time: a column of numbers of which fewer are there is one of values
 
 
 @dataclass(frozen=True)
@@ -286,56 +281,18 @@ def _check_types(name: str, cells: Cells) -> None:
 
 
 def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str) -> Names:
-    """The columns of the ids: those given, the levels of an index, of a usual name, or found by their values."""
+    """The columns of the ids: those given, the levels of an index, or one of a usual name."""
     named = names_of(given.get("id_column"))
     if named and set(named) <= set(rows):
         return named
     if len(kind.index) > 1 and (levels := tuple(name for name, _ in kind.index if name not in time)):
         return levels
-    if any(given.get(key) for key in ("where", "duplicates", "panel")) or not time:
+    if any(given.get(key) for key in ("where", "duplicates", "panel")):
         return ()
     usual = [name for name in KNOWN_IDS if name in rows]
     if len(usual) > 1:
         raise _rivals(usual, "id", given, say)
-    return tuple(usual) or _guessed_ids(rows, time, given, say)
-
-
-def _guessed_ids(rows: pd.DataFrame, time: Names, given: Given, say: str) -> Names:
-    """The column that tells apart the series which stand below one another, as `forecast check-data` finds it."""
-    if not rows.duplicated(list(time)).any():
-        return ()
-    if len(time) == 1 and _is_typed(rows[time[0]]):
-        stamps = pd.DatetimeIndex(rows[time[0]])
-    else:
-        try:
-            stamps = read_timestamps({name: _texts(rows[name]) for name in time}, missing=MISSING_SPELLINGS).stamps
-        except UserError:  # which the reader says, with the line
-            return ()
-    columns = [_raw(name, rows[name]) for name in map(str, rows) if name not in time]
-    if not looks_stacked(stamps):
-        blocks = find_blocks(columns, stamps)
-        return () if blocks is None else blocks.columns
-    series = {column.name: ids.series for column in columns if (ids := find_ids([column], stamps)) is not None}
-    words = [column for column in columns if column.words]
-    fit = [column.name for column in words if column.name in series]
-    if not fit:
-        fit = [name for name, count in series.items() if len(rows) >= FILLED * count * stamps.nunique()]
-    if len(fit) > 1:
-        raise _rivals(fit, "id", given, say)
-    if not fit and (ids := find_ids(words, stamps)) is not None:
-        raise UserError(
-            f"{NAME}: {' and '.join(map(repr, ids.columns))} together tell {ids.series} series apart. Say that they "
-            f"are the id: {say.format(choice={'data.id_column': list(ids.columns)})}"
-        )
-    return tuple(fit)
-
-
-def _raw(name: str, cells: Cells) -> RawColumn:
-    """A column as those of files are looked at."""
-    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
-        return RawColumn.of_numbers(name, cells.to_numpy(dtype=np.float64, na_value=np.nan))
-    codes, words = pd.factorize(np.array(_texts(cells), dtype=object))
-    return RawColumn.of_words(name, codes, list(words)).with_numbers()
+    return tuple(usual)
 
 
 def _rivals(names: Sequence[str], role: str, given: Given, say: str) -> UserError:
