@@ -1434,16 +1434,6 @@ FILES = [
         ("tests/scripts/test_export.py::test_the_program_draws_no_random_numbers_and_gives_one_answer",),
     ),
     Mutant(
-        "predict-over-its-input",
-        "No command writes over what it reads, by whatever name.",
-        "forecast/apps/common/outputs.py",
-        "return path.samefile(other)",
-        "return str(path) == str(other)",
-        (
-            "tests/apps/test_predict.py::test_the_data_trained_on_are_not_overwritten_by_whatever_name[its path in other words]",
-        ),
-    ),
-    Mutant(
         "predict-over-a-strangers-file",
         "A stranger's file is written over on request alone.",
         "forecast/apps/common/outputs.py",

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
-from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import remake
 from forecast.attention.maps import Maps, Place, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -118,7 +118,6 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     if not folder.is_dir():
         raise UserError(f"--to={folder}: there is no such folder. Make it, or choose another one: --to DIR")
     outputs = [folder / ATTENTION, folder / PICTURE]
-    keep_inputs(outputs, [("the checkpoint", checkpoint.path)], key=f"--to={folder}")
     ours = False
     with suppress(DocumentError):
         ours = bool(read_arrays(folder / ATTENTION, [ORIGIN]))

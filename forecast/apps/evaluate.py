@@ -7,7 +7,7 @@ from typing import cast
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.inputs import check_horizon, files_read, first_forecast
+from forecast.apps.common.inputs import check_horizon, first_forecast
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import check_evaluation_folder
 from forecast.apps.common.results import write_results
@@ -34,8 +34,7 @@ def evaluate(cfg: DictConfig) -> Answer:
     check_horizon(loaded.checkpoint, settings.pred_len)
     # the stride of protocol=apart is ${pred_len}
     with_horizon = OmegaConf.merge(cfg, {"pred_len": loaded.checkpoint.config.pred_len})
-    inputs = files_read(loaded.checkpoint, path=settings.data.path, root=settings.data.root)
-    check_evaluation_folder(run_folder(), inputs, overwrite=settings.overwrite)
+    check_evaluation_folder(run_folder(), overwrite=settings.overwrite)
     stored = stored_metrics(loaded.checkpoint, split=settings.split, path=settings.data.path)
     if stored is not None:
         print_report(stored, settings.split)

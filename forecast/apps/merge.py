@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
+from forecast.apps.common.outputs import checked_output, keep_others
 from forecast.apps.common.scoring import written_or_refused
 from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined
 from forecast.errors import UserError
@@ -21,9 +21,7 @@ def main(arguments: argparse.Namespace) -> Answer:
             f"--output {output}: the parts are {ending} files, and merging does not change them. Choose a name that "
             f"ends in {ending}"
         )
-    inputs = [(f"part {path}", name) for path, _ in parts for name in (path, beside(path))]
     key = f"--output {output}"
-    keep_inputs((output, beside(output)), inputs, key=key)
     before = read_part(output)
     fix = "choose another name, or remove it"
     keep_others(

@@ -5,12 +5,11 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.continuation import files_of, report_far_series, whole_table
-from forecast.apps.common.future import FUTURE
-from forecast.apps.common.inputs import check_horizon, files_read, find_device
-from forecast.apps.common.outputs import checked_output, keep_inputs, keep_others
-from forecast.apps.common.scoring import forecast_files, report_files, scoring_of, shard_of, sources, with_pattern
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.apps.common.continuation import report_far_series, whole_table
+from forecast.apps.common.inputs import check_horizon, find_device
+from forecast.apps.common.outputs import checked_output, keep_others
+from forecast.apps.common.scoring import forecast_files, report_files, scoring_of, shard_of, with_pattern
+from forecast.checkpoint.load import load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
@@ -31,7 +30,7 @@ def predict(cfg: DictConfig) -> Answer:
     picture = output.with_suffix(".png") if shard == (1, 1) and not on_ray else None
     checkpoint = load_checkpoint(settings.ckpt_path)
     check_horizon(checkpoint, settings.pred_len)
-    check_files(settings, checkpoint, [path for path in (output, beside(output), picture) if path is not None])
+    check_files(settings, [path for path in (output, beside(output), picture) if path is not None])
     rows = frame = None
     if on_ray:
         part = forecast_files(settings, checkpoint, output, device=device)
@@ -72,14 +71,9 @@ def predict(cfg: DictConfig) -> Answer:
     )
 
 
-def check_files(settings: PredictSettings, checkpoint: Checkpoint, outputs: list[Path]) -> None:
-    """UserError where an output is an input or somebody else's."""
+def check_files(settings: PredictSettings, outputs: list[Path]) -> None:
+    """UserError where an output is somebody else's."""
     shard, key = shard_of(settings.shard), f"output={settings.output}"
-    source, future = sources(settings, checkpoint)
-    inputs = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
-    inputs += [("the history itself (data.path)", path) for path in files_of(source)]
-    inputs += [(FUTURE, path) for path in (files_of(future) if future else ())]
-    keep_inputs(outputs, inputs, key=key)
     before = read_part(outputs[0])
     ours = settings.overwrite or (before is not None and before.shard == shard)
     like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"

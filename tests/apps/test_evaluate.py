@@ -192,13 +192,6 @@ def test_a_strangers_file_is_overwritten_only_on_request(tmp_path, best, capsys,
     assert evaluated(tmp_path, best, "overwrite=true")["model"] == "informer"
 
 
-def test_the_evaluated_file_is_not_overwritten(tmp_path, best, capsys):
-    write_csv(tmp_path / "metrics_by_step.csv", rows=83, start="2022-01-01")
-    changes = [f"data.path={tmp_path}/metrics_by_step.csv", "split=all", "overwrite=true", f"hydra.run.dir={tmp_path}"]
-    text = refusal(capsys, "evaluate", f"ckpt_path={best}", *changes)
-    assert "metrics_by_step.csv is the history itself (data.path) and would be overwritten" in text
-
-
 def test_from_a_read_only_folder_an_evaluation_is_written_elsewhere(tmp_path, best, again, monkeypatch, capsys):
     here = tmp_path / "here"
     here.mkdir()

@@ -394,7 +394,7 @@ def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, sm
         (one, folder / "p.csv", "--output", tmp_path / "f.csv"): "p.csv is no part of a forecast: ",
         (one, two, "--output", tmp_path / "f.parquet"): "the parts are .csv files, and merging does not change them.",
         (one, two, "--output", tmp_path / "f.txt"): "--output .*f.txt: a forecast is a CSV",
-        (one, two, "--output", one): "and would be overwritten; choose another name.",
+        (one, two, "--output", one): "1.csv is there and is not a whole forecast.",
         (one, two, "--output", tmp_path / "mine.csv"): "mine.csv is there and is not a whole forecast.",
         (one, two, "--output", tmp_path / "none" / "f.csv"): "there is no folder",
     }.items():

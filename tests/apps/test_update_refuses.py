@@ -200,13 +200,9 @@ def test_a_time_in_a_state_is_no_path_of_a_file(run, folder, tmp_path):
     assert (folder / "forecasts" / "..-..-x.csv").is_file() and not (folder / "../x.csv").resolve().exists()
 
 
-def test_files_of_others_and_files_that_are_read_are_not_written_over(run, tmp_path, capsys):
+def test_files_of_others_are_not_written_over(run, tmp_path, capsys):
     (tmp_path / "u").mkdir()
     (tmp_path / "u/log.csv").write_text("mine")
     path = write(tmp_path / "h.csv", TABLE, last=TRAINED)
     text = refusal(capsys, "update", *words(run, path, tmp_path / "u"))
     assert "log.csv is there and is not of an update. Nothing is overwritten: choose another folder" in text
-    (tmp_path / "u/log.csv").unlink()
-    path.rename(tmp_path / "u/latest.csv")
-    text = refusal(capsys, "update", *words(run, tmp_path / "u/latest.csv", tmp_path / "u"))
-    assert "latest.csv is the history itself (data.path) and would be overwritten" in text

@@ -16,8 +16,6 @@ from forecast.data.sources import CsvSource, Source
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
 
-FUTURE = "what is known in advance (future)"
-
 
 def future_source(
     checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Mapping[str, object] | None = None

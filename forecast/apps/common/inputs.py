@@ -72,17 +72,6 @@ def holds_panels(cache: str) -> bool:
     return False
 
 
-def files_read(checkpoint: Checkpoint, *, path: str | None, root: str | None) -> list[tuple[str, Path | str | None]]:
-    """What evaluating or forecasting with a checkpoint reads, in words, and the data trained on wherever they lie."""
-    source, recorded = checkpoint.config.data, "the data that the checkpoint was trained on"
-    lies = [checkpoint.data["path"], source.path, Path(root) / f"{source.get('name')}.csv" if root else None]
-    return [
-        ("the history itself (data.path)", path),
-        ("the checkpoint", checkpoint.path),
-        *((recorded, p) for p in lies),
-    ]
-
-
 def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
     """Raises UserError for another pred_len than the checkpoint's. None: none was typed."""
     trained = checkpoint.config.pred_len

@@ -1,31 +1,11 @@
-"""What a command may write over: nothing that it reads, and nothing of somebody else's."""
+"""What a command may write over: nothing of somebody else's."""
 
-import contextlib
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
 from forecast.data.writing import ENDINGS
 from forecast.errors import UserError
 from forecast.run_folder import RESULTS, RUN_INFO, read_run
-
-Inputs = Iterable[tuple[str, Path | str | None]]
-
-
-def keep_inputs(outputs: Iterable[Path], inputs: Inputs, *, key: str) -> None:
-    """Raises UserError when one of the outputs is an input, by whatever name or link. key: what names the output."""
-    for output, (role, path) in itertools.product(outputs, inputs):
-        if path and same_file(output, Path(path)):
-            raise UserError(f"{key}: {output} is {role} and would be overwritten; choose another name.")
-
-
-def same_file(path: Path, other: Path) -> bool:
-    """Whether two paths are one file, or would be if it were there: links of both kinds, and any spelling, count."""
-    with contextlib.suppress(OSError, ValueError):  # ValueError: a name that no file can have
-        return path.samefile(other)
-    with contextlib.suppress(OSError, ValueError):
-        return path.resolve() == other.resolve()
-    return False
 
 
 def keep_others(
@@ -40,13 +20,12 @@ def keep_others(
             raise UserError(f"{key}: {output} is there and is not {like}. Nothing is overwritten: {fix}")
 
 
-def check_evaluation_folder(folder: Path, inputs: Inputs, *, overwrite: bool) -> None:
-    """Raises UserError where the results of an evaluation would replace an input, a training's or a stranger's file."""
+def check_evaluation_folder(folder: Path, *, overwrite: bool) -> None:
+    """Raises UserError where the results of an evaluation would replace a training's or a stranger's file."""
     key = f"hydra.run.dir={folder}"
     if (folder / RUN_INFO).is_file():
         raise UserError(f"{key} is the run of a training, whose results would be replaced; choose another folder.")
     outputs = [folder / name for name in RESULTS]
-    keep_inputs(outputs, inputs, key=key)
     metrics = read_run(folder).metrics
     ours = {"model", "protocol", "baselines"} <= metrics.keys()
     keep_others(outputs, ours=ours or overwrite, key=key, like="a file of an evaluation")

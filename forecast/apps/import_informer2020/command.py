@@ -8,7 +8,7 @@ import pooch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.training_data import read_data
 from forecast.apps.import_informer2020.names import add_finer_calendar, check_names, copy_in, order_columns
 from forecast.apps.import_informer2020.options import UNSEEN, as_option, overrides
@@ -32,11 +32,16 @@ from forecast.training.record import complete_record, make_record, weights_only_
 
 def main(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
-    check_output(arguments)
+    keep_others(
+        [arguments.output],
+        ours=arguments.overwrite or is_imported(arguments.output),
+        key="OUTPUT",
+        like="an imported checkpoint",
+        fix="choose another name, or say --overwrite",
+    )
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
     source = config.data.build(FileSource)
-    keep_inputs([arguments.output], [("the file of the data", source.path_used())], key="OUTPUT")
     last = read_columns(source.path_used())[-1]
     if arguments.data != "custom" and arguments.features == "MS" and arguments.target != last:
         raise UserError(
@@ -56,19 +61,6 @@ def main(arguments: argparse.Namespace) -> None:
     record = complete_record(replace(record, imported=imported), model)
     write_checkpoint(arguments.output, weights_only_content(model, record))
     print_summary(arguments, record, n_names=len(weights), added=added)
-
-
-def check_output(arguments: argparse.Namespace) -> None:
-    """Raises UserError for an output that is another file of somebody's."""
-    output = arguments.output
-    keep_inputs([output], [("the file to import", arguments.checkpoint)], key="OUTPUT")
-    keep_others(
-        [output],
-        ours=arguments.overwrite or is_imported(output),
-        key="OUTPUT",
-        like="an imported checkpoint",
-        fix="choose another name, or say --overwrite",
-    )
 
 
 def is_imported(path: Path) -> bool:

@@ -8,12 +8,10 @@ import numpy as np
 from omegaconf import DictConfig
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.continuation import files_of, history_source
-from forecast.apps.common.future import FUTURE
-from forecast.apps.common.inputs import files_read, find_device, rows_of
+from forecast.apps.common.inputs import find_device, rows_of
 from forecast.apps.common.intervals import levels_of, wanted, written
 from forecast.apps.common.loaded import LoadedModel
-from forecast.apps.common.outputs import keep_inputs, keep_others
+from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.seen_rows import train_again
 from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
 from forecast.apps.update.errors import first_line, first_row, next_line
@@ -89,10 +87,6 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     checkpoint = loaded.checkpoint
     source, key = loaded.source(), f"hydra.run.dir={folder}"
     outputs = [folder / name for name in (LATEST, LOG, STATE)]
-    keep = files_read(checkpoint, path=settings.data.path, root=settings.data.root)
-    history = files_of(history_source(checkpoint, source, settings.data.path, settings.data.reading()))
-    keep += [("the history itself (data.path)", path) for path in history]
-    keep_inputs(outputs, [*keep, (FUTURE, settings.future)], key=key)
     state = read_state(folder)
     if state is None:
         keep_others(outputs, ours=False, key=key, like="of an update", fix="choose another folder")
