@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.checkpoint.record import RECORD
 from forecast.data.prepare import Prepared
 from forecast.data.split import Split
@@ -21,6 +22,7 @@ from forecast.training.cross_fit import HALVES, chosen_weights
 
 log = logging.getLogger(__name__)
 NO_SPLIT = "Take a shorter pred_len."
+CPU = torch.device("cpu")
 
 
 def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> bool:
@@ -94,6 +96,26 @@ def add_calibration(
     )
     if calibration is not None:
         write_entry(path, CALIBRATION, {**calibration.state(), "targets": list(data.target_names)})
+
+
+def add_own_calibration(path: Path, data: Prepared, *, levels: Sequence[float]) -> bool:
+    """Calibrates a fitted model without weights by what it errs on the rows that it learned from, all steps together.
+
+    Of a horizon that these rows do not hold after their first half, so many steps as that has are judged. Returns
+    whether there is an interval: one row alone has no error.
+    """
+    checkpoint = load_checkpoint(path)
+    learned = data.splits["train"]
+    pred_len = min(data.pred_len, max(1, int((learned.stop - learned.first).max()) // 2))
+    config = replace(checkpoint.config, pred_len=pred_len)
+    model = build_model(config, checkpoint.record.data).eval()
+    data = data.but(pred_len=pred_len, splits={**data.splits, "val": learned})
+    parts = [ValPart(model=model, windows=range(len(data.windows("val"))))]
+    own = calibrate(parts, data, levels=levels, batch_size=config.data.batch_size, device=CPU, together=True)
+    if own is not None:
+        own = replace(own, margins=own.margins[:, :1].expand(-1, checkpoint.config.pred_len, -1))
+        write_entry(path, CALIBRATION, {**own.state(), "targets": list(data.target_names)})
+    return own is not None
 
 
 def write_entry(path: Path, key: str, value: object) -> None:

@@ -155,12 +155,17 @@ def test_what_is_not_trained_on_all_rows_is_said_and_forecasts_as_held_out(found
     assert learned in printed.splitlines()[-3] and learned in (out / "report.html").read_text()
 
 
-def test_of_too_few_rows_for_any_window_there_is_a_forecast_and_it_says_that_nothing_was_judged(brief, tmp_path):
+def test_of_too_few_rows_for_any_window_there_is_a_forecast_with_intervals_and_it_says_that_nothing_was_judged(
+    brief, tmp_path
+):
     table(5).to_csv(tmp_path / "short.csv", index=False)
-    printed = auto(str(tmp_path / "short.csv"), "--horizon", "50", "--output", str(tmp_path / "out"))
+    words = ("--horizon", "50", "--level", "90", "--output", str(tmp_path / "out"))
+    printed = auto(str(tmp_path / "short.csv"), *words)
     forecast = pd.read_csv(tmp_path / "out" / "forecast.csv")
-    assert len(forecast) == 50 and np.isfinite(forecast[["load", "heat"]]).all(axis=None)
-    assert "too few to judge" in printed
+    assert len(forecast) == 50
+    low, middle, high = (forecast[f"load{end}"] for end in ("-lo-90", "", "-hi-90"))
+    assert (low < middle).all() and (middle < high).all() and np.isfinite(high - low).all()
+    assert "too few to judge" in printed and "its own errors on the rows that it learned from" in printed
     (row,) = board(tmp_path / "out")
     assert row["chosen"] and row["test"] is None and "too few to judge" in row["reason"]
 

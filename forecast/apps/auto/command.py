@@ -52,6 +52,7 @@ PRESETS = Path(__file__).with_name("presets.yaml")
 # With which all alarms of the leakage check begin; the error with which it says that it can show nothing.
 ALARM, NOTHING_SHOWN = "leakage check", "NothingShown"
 WINDOWLESS = "smoothing", "seasonal_naive"  # by worth: members that need no windows
+OWN_INTERVALS = "Intervals are of its own errors on the rows that it learned from, and may be too narrow."
 LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may have others
 
 
@@ -128,7 +129,7 @@ class Auto:
             self.refit(figures, weighed)
             self.look_back()
             self.explain(figures)
-            forecast = self.forecast()
+            forecast = self.forecast(self.levels())
             weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
             members = [self.members / name for name, weight in weights if weight > 0]
             end = f"{training_end(forecast, self.final(), members)} {self.served(forecast)}".strip()
@@ -163,12 +164,15 @@ class Auto:
         name = self.windowless
         (self.members / name).mkdir(exist_ok=True)
         overrides = [*self.overrides(name), "checks.leakage=false"]  # which looks at windows
-        forecast = self.step(name, "fit_unjudged", LEAST, folder=self.members / name, overrides=overrides)
+        overrides.append(f"level={hydra_value(self.level)}")
+        fitted = forecast = self.step(name, "fit_unjudged", LEAST, folder=self.members / name, overrides=overrides)
         if not forecast.error:
-            forecast = self.forecast()
+            forecast = self.forecast(self.level if fitted.value else None)
         if forecast.error:
             raise Unusable(forecast.error)
         why = f"Chosen: {name}. The rows are too few to judge any model by forecasts of so many steps."
+        if fitted.value:
+            why += f" {OWN_INTERVALS}"
         rows = leaderboard({}, {name: why}, None, None, error=self.error)
         rows[0]["chosen"] = True
         write_text(self.folder / BOARD, json_text(rows))
@@ -417,11 +421,11 @@ class Auto:
         held = self.metrics()["test"].get("coverage") or {} if final_checkpoint(self.folder).is_file() else {}
         return [level for level in self.level if f"{level:g}" in held] or None
 
-    def forecast(self) -> Ended:
-        """forecast.csv, by the final checkpoint."""
+    def forecast(self, levels: Sequence[float] | None) -> Ended:
+        """forecast.csv, by the final checkpoint. levels: of its intervals, None: those that it has."""
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
-        if levels := self.levels():
+        if levels:
             words.append(f"level={hydra_value(levels)}")
         if self.task.future is not None:
             words.append(f"future={self.task.future}")

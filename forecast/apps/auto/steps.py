@@ -15,6 +15,7 @@ from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
 from forecast.apps.auto.pace import Settings, measure
 from forecast.apps.common.command import Answer, command
 from forecast.apps.common.inputs import trained_source
+from forecast.apps.common.intervals import levels_of
 from forecast.apps.common.page import remake
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
 from forecast.apps.common.training_data import begin, make_plan, read_data
@@ -31,6 +32,7 @@ from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.training.any_model import fit_model
+from forecast.training.calibrated import add_own_calibration
 from forecast.training.record import make_record
 from forecast.training.refit import refit
 
@@ -71,15 +73,16 @@ def train_member(
     return done
 
 
-def fit_unjudged(folder: Path, overrides: Sequence[str]) -> None:
-    """Fits a member that needs no windows to rows that are too few to keep any of them from it."""
+def fit_unjudged(folder: Path, overrides: Sequence[str]) -> bool:
+    """Fits a member that needs no windows to rows too few to keep any from it; returns whether it has intervals."""
 
-    def task(cfg: DictConfig) -> None:
+    def task(cfg: DictConfig) -> bool:
         plan = make_plan(cfg)
         data = read_data(plan.source, plan.config, judged=False)
         fit_model(plan, data, make_record(plan.config, plan.choices, plan.source, data, {}))
+        return add_own_calibration(chosen_checkpoint(plan.folder).path, data, levels=levels_of(plan.config.level))
 
-    within(folder, overrides, task)
+    return within(folder, overrides, task)
 
 
 def _paced(folder: Path, overrides: Sequence[str], allowance: float, clock: Callable[[], float]) -> Settings:
