@@ -78,9 +78,10 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
             if batch.measured is not None:
                 errors = torch.where(batch.measured.unsqueeze(-1), errors, math.nan)
             by_batch.append(errors.cpu())
-            series.append(numbers_of_series(batch.future_known).cpu())
+            if model.by_series:
+                series.append(numbers_of_series(batch.future_known).cpu())
     flexible = [member.flexible for member in model.each]
-    numbers = torch.cat(series) if model.by_series else None
+    numbers = torch.cat(series) if series else None
     return MemberErrors(torch.cat(by_batch), len(windows), block_count(windows, data.pred_len), flexible, numbers)
 
 

@@ -126,6 +126,16 @@ def test_where_the_mean_is_no_better_on_rows_it_has_not_seen_the_best_member_sta
     assert [one["weights"] for one in metrics["members"]] == [[1.0], [0.0]]
 
 
+def test_of_rows_that_no_calendar_describes_there_is_a_mean_too(tmp_path):
+    years = pd.date_range("1930-01-01", periods=80, freq="YS")
+    pd.DataFrame({"date": years, "OT": np.random.default_rng(0).normal(size=80)}).to_csv(tmp_path / "y.csv", index=False)
+    for name in ("train_mean", "last_value"):
+        trained(tmp_path / name, tmp_path / "y.csv", f"model={name}", "data.features=S")
+    both = ("model=weighted_ensemble", runs(tmp_path, "train_mean", "last_value"), "data.features=S")
+    metrics = trained(tmp_path / "both", tmp_path / "y.csv", *both)
+    assert sum(one["weights"][0] for one in metrics["members"]) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("windows", [1, 3])
 def test_of_few_windows_the_mean_stays_however_much_they_seem_to_say_for_one_member(members, csv, tmp_path, windows):
     split = ["data/split=last", f"data.split.val={windows}", "data.split.test=11", "protocol=apart"]
