@@ -19,7 +19,8 @@ from forecast.errors import UserError
 from forecast.run_folder.shapes import Block, DataRecord, Scale
 
 ALWAYS = ("parameters", "best_step")  # entries that may be None
-FITS = ("train_mean", "nlinear_weight", "ridge_weight", "ridge_effect")  # of the fitted baselines
+# Of the fitted baselines.
+FITS = ("train_mean", "nlinear_weight", "ridge_weight", "ridge_effect", "smoothing", "smoothing_rows")
 RECORD = "forecast"  # the key of our part
 SERIES = "series"  # its entry on the series of the training
 REFIT = "refit"  # its entry on the rows that a model was trained on once more

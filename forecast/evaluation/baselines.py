@@ -1,5 +1,5 @@
-"""The forecasts that every model is compared with: last value, seasonal naive, the mean of the train rows, and two
-linear maps fitted at once.
+"""The forecasts that every model is compared with: last value, seasonal naive, the mean of the train rows, two linear
+maps fitted at once, and exponential smoothing.
 
 Where most values of a target are 0, the mean of the last season too.
 
@@ -21,6 +21,7 @@ from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean, TrainMean
 from forecast.models.ridge import Ridge
+from forecast.models.smoothing import QuickSmoothing
 from forecast.ops.ridge import LinearMap, ridge_maps
 
 # Of the closed-form NLinear, as a share of the mean variance of its regressors: keeps the system solvable.
@@ -29,6 +30,8 @@ NLINEAR_STRENGTH = 1e-3
 WEIGHTS = {"nlinear_weight": "closed_form_nlinear", "ridge_weight": "ridge"}
 RIDGE_EFFECT = "ridge_effect"  # of the covariates, where there are any
 TRAIN_MEAN = "train_mean"  # both the key in a checkpoint and the name
+SMOOTHING, SMOOTHED = "smoothing", "smoothing_rows"  # its settings; its look-back, clip and seasons
+MOST_SMOOTHED = 25_000  # windows of the test, of each target: what takes two seconds
 
 
 def as_weight(linear: LinearMap) -> Float[Tensor, "P L"]:
@@ -98,15 +101,30 @@ def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor
 
 
 def fit_baselines(data: Prepared, *, ridge: bool = True) -> dict[str, Tensor]:
-    """What is fitted of the baselines, by its names in a checkpoint: TRAIN_MEAN, the keys of WEIGHTS, RIDGE_EFFECT.
+    """What is fitted of the baselines, by its names in a checkpoint: TRAIN_MEAN, the keys of WEIGHTS, RIDGE_EFFECT,
+    SMOOTHING and SMOOTHED.
 
-    ridge: whether that one is wanted, which takes longest. Without NLinear for a panel in which no train window lies
-    whole in its series.
+    ridge: whether that one and the smoothing are wanted, which take longest. Without NLinear for a panel in which no
+    train window lies whole in its series, without the smoothing where it would have many windows to forecast.
     """
     rows = fitting_rows(data)
     whole = len(rows.origins("train", data.seq_len)) > 0
-    nlinear = {"nlinear_weight": fit_nlinear(data, rows)} if whole else {}
-    return {TRAIN_MEAN: rows.train_mean(), **nlinear, **(fit_ridge(data, rows) if ridge else {})}
+    fits = {TRAIN_MEAN: rows.train_mean(), **({"nlinear_weight": fit_nlinear(data, rows)} if whole else {})}
+    if ridge:
+        fits |= fit_ridge(data, rows)
+    if ridge and len(data.origins("test")) * len(data.targets) <= MOST_SMOOTHED:
+        fits |= fit_smoothing(data, rows)
+    return fits
+
+
+def fit_smoothing(data: Prepared, rows: FittingRows) -> dict[str, Tensor]:
+    """What the smoothing among the baselines has chosen, by its names in a checkpoint."""
+    smoothing = QuickSmoothing(window=window_shape(data))
+    options = smoothing.fit(rows)
+    settings, of_rows = options["fitted"], [smoothing.rows, smoothing.clip, *smoothing.seasons]
+    return {
+        key: torch.tensor(values, dtype=torch.float64) for key, values in ((SMOOTHING, settings), (SMOOTHED, of_rows))
+    }
 
 
 def fit_ridge(data: Prepared, rows: FittingRows) -> dict[str, Tensor]:
@@ -141,4 +159,15 @@ def make_baselines(
     for key in (key for key in WEIGHTS if key in fitted):
         effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None
         baselines[WEIGHTS[key]] = linear_model(window, fitted[key], effect)
+    if SMOOTHING in fitted:
+        rows, clip, *seasons = fitted[SMOOTHED].tolist()
+        options = {"look_back": int(rows), "clip": clip, "seasons": list(map(int, seasons))}
+        smoothing = QuickSmoothing(window=window, **options, fitted=fitted[SMOOTHING].tolist())
+        baselines[SMOOTHING] = smoothing.to(fitted[SMOOTHING].device)
     return baselines
+
+
+def baseline_look_backs(fitted: Mapping[str, Tensor]) -> dict[str, int]:
+    """How many rows the fitted baselines read that read a number of their own."""
+    read = {WEIGHTS[key]: fitted[key].shape[-1] for key in fitted.keys() & WEIGHTS.keys()}
+    return read | ({SMOOTHING: int(fitted[SMOOTHED][0])} if SMOOTHING in fitted else {})

@@ -53,6 +53,7 @@ class Smoothing(FittedModel):
     """
 
     flexible = False
+    longest, fitted_on = LONGEST, FITTED_ON
     maps: Tensor  # (R, S * G): to the judged steps at all origins, then to the forecast
     excess: Tensor  # (G,)
     judged: Tensor  # (S,): rows of what the maps take
@@ -113,7 +114,7 @@ class Smoothing(FittedModel):
         look_back, seasons, clip = self._given
         pasts = {split: longest_pasts(rows, split) for split in ("train", "val")}
         reached = 2 * self.window.pred_len + max(int(of_split.max(initial=1)) for _, of_split in pasts.values())
-        self.rows = look_back or min(LONGEST, int(reached / STEP))  # rows to come have more before them
+        self.rows = look_back or min(self.longest, int(reached / STEP))  # rows to come have more before them
         if seasons is None:
             most = min(reached, self.rows) // WHOLE
             period = rows.period or 0
@@ -135,7 +136,7 @@ class Smoothing(FittedModel):
 
     def windows(self, rows: FittingRows, origins: Origins, pasts: Origins) -> Float[Tensor, "W D 1"]:
         """Some windows of single targets, past and future; before a past begins, its first row stands."""
-        count = min(len(origins), max(1, FITTED_ON // 2 // rows.series.shape[1]))
+        count = min(len(origins), max(1, self.fitted_on // 2 // rows.series.shape[1]))
         drawn = np.linspace(0, len(origins) - 1, count).round().astype(np.int64)
         places = np.maximum(np.arange(-self.rows, self.window.pred_len), -pasts[drawn, None]) + origins[drawn, None]
         return rows.series[torch.from_numpy(places)].transpose(1, 2).flatten(0, 1).unsqueeze(2).float()
@@ -184,6 +185,12 @@ class Smoothing(FittedModel):
         if self.clip:
             columns = clipped(columns, start, season=min(self.seasons, default=1), most=self.clip)
         return with_first_seasons(columns, start, self.seasons), counted
+
+
+class QuickSmoothing(Smoothing):
+    """With two weeks of hours at most and few windows: what every training has time for."""
+
+    longest, fitted_on = 336, 128
 
 
 def longest_pasts(rows: FittingRows, split: str) -> tuple[Origins, Origins]:

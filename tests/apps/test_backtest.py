@@ -18,7 +18,7 @@ from forecast.apps.common.backtest_files import saved_scales
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 
-BASELINES = ["last_value", "seasonal_naive", "train_mean", "closed_form_nlinear", "ridge"]
+BASELINES = ["last_value", "seasonal_naive", "train_mean", "closed_form_nlinear", "ridge", "smoothing"]
 
 
 @pytest.fixture(scope="module")

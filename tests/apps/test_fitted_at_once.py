@@ -80,6 +80,7 @@ def test_from_python_the_model_and_the_baseline_of_its_name_are_two_rows(ridge):
         "train_mean",
         "closed_form_nlinear",
         "ridge_baseline",
+        "smoothing",
     ]
 
 

@@ -53,7 +53,8 @@ def test_metrics_json_has_the_shape_of_any_run_and_the_series(metrics):
     assert {row["id"] for row in test["series"]["worst"] + test["series"]["best"]} == set(HOURS) - {"short", "flat"}
     assert test["columns"]["y"]["series_without_mase"] == 1
     assert metrics["mase_scale"] == {"period": 24, "rows": "train", "columns_without": []}
-    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", "train_mean", "closed_form_nlinear", "ridge"}
+    fitted = {"train_mean", "closed_form_nlinear", "ridge", "smoothing"}
+    assert set(metrics["baselines"]) == {"last_value", "seasonal_naive", *fitted}
     assert metrics["baselines"]["seasonal_naive"]["period"] == 24
     assert metrics["val"]["windows"] == 5 * 6 and metrics["val"]["mase"] > 0
     assert metrics["training"]["windows"] == sum(hours - 25 - 19 - 5 + 1 for hours in HOURS.values() if hours > 20)

@@ -128,7 +128,8 @@ def test_where_the_mean_is_no_better_on_rows_it_has_not_seen_the_best_member_sta
 
 def test_of_rows_that_no_calendar_describes_there_is_a_mean_too(tmp_path):
     years = pd.date_range("1930-01-01", periods=80, freq="YS")
-    pd.DataFrame({"date": years, "OT": np.random.default_rng(0).normal(size=80)}).to_csv(tmp_path / "y.csv", index=False)
+    values = np.random.default_rng(0).normal(size=80)
+    pd.DataFrame({"date": years, "OT": values}).to_csv(tmp_path / "y.csv", index=False)
     for name in ("train_mean", "last_value"):
         trained(tmp_path / name, tmp_path / "y.csv", f"model={name}", "data.features=S")
     both = ("model=weighted_ensemble", runs(tmp_path, "train_mean", "last_value"), "data.features=S")

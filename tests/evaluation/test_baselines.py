@@ -20,8 +20,10 @@ from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit
 from forecast.evaluation.baselines import (
+    baseline_look_backs,
     fit_baselines,
     fit_nlinear,
+    fitting_rows,
     linear_model,
     make_baselines,
     window_shape,
@@ -29,6 +31,7 @@ from forecast.evaluation.baselines import (
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.fitting import train_season
 from forecast.models.naive import LastValue
+from forecast.models.smoothing import QuickSmoothing
 
 L, P = 11, 7
 SPLIT = RowSplit(train=8640, val=2880, test=2880)
@@ -92,6 +95,23 @@ def test_a_baseline_looks_back_further_than_seq_len_at_the_same_windows():
     early = evaluate(forecaster, data, split="train", **options)
     assert early.windows.start[0] == 0
     assert np.allclose(early.forecasts["model"][0], values[0], atol=1e-6)  # before the series its first row stands
+
+
+def test_the_smoothing_is_the_same_when_it_is_made_again_and_reads_rows_of_its_own():
+    values = np.sin(np.arange(199) / 3)[:, None] + 0.1 * np.random.default_rng(0).normal(size=(199, 2))
+    data = replace(prepared(values, train=131, targets=(1, 0)), season=19)
+    fitted = QuickSmoothing(window=window_shape(data))
+    fitted.fit(fitting_rows(data))
+    fits = fit_baselines(data)
+    past = torch.from_numpy(values[None, : fitted.look_back]).float(), torch.empty(1, fitted.look_back, 0), NOTHING[1]
+    assert torch.equal(make_baselines(data, fitted=fits)["smoothing"](*past), fitted(*past))
+    assert baseline_look_backs(fits)["smoothing"] == fitted.look_back > L
+
+
+def test_where_it_would_forecast_too_many_windows_there_is_no_smoothing():
+    values = np.random.default_rng(0).normal(size=(9000, 3))
+    assert "smoothing" in fit_baselines(prepared(values[:8000], train=131, targets=(0, 1, 2)))
+    assert "smoothing" not in fit_baselines(prepared(values, train=131, targets=(0, 1, 2)))
 
 
 def test_a_season_longer_than_the_window_is_repeated_from_the_rows_before_it():

@@ -21,7 +21,7 @@ from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.sources import MadeUpSource, Source
-from forecast.evaluation.baselines import WEIGHTS
+from forecast.evaluation.baselines import baseline_look_backs
 from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
@@ -100,8 +100,8 @@ def evaluate_checkpoint(
     evaluation = judged(split=split, fitted=fitted, intervals=intervals, naive=scale)
     naive, names = evaluation.naive, data.target_names
     baselines = baseline_metrics(evaluation.baselines, data, naive)
-    for key in fitted.keys() & WEIGHTS.keys():
-        baselines[WEIGHTS[key]]["look_back"] = fitted[key].shape[-1]
+    for name, rows in baseline_look_backs(fitted).items():
+        baselines[name]["look_back"] = rows
     for name, difference in differences(evaluation, data, protocol).items():
         baselines[name]["difference"] = difference
     best_mse = best_reachable(source, data)
