@@ -163,16 +163,14 @@ class Auto:
         """The forecast of a model that needs no windows, where there are too few rows to judge any."""
         name = self.windowless
         (self.members / name).mkdir(exist_ok=True)
-        overrides = [*self.overrides(name), "checks.leakage=false"]  # which looks at windows
-        overrides.append(f"level={hydra_value(self.level)}")
-        fitted = forecast = self.step(name, "fit_unjudged", LEAST, folder=self.members / name, overrides=overrides)
-        if not forecast.error:
-            forecast = self.forecast(self.level if fitted.value else None)
+        overrides = [*self.overrides(name), f"level={hydra_value(self.level)}"]
+        overrides.append("checks.leakage=false")  # which looks at windows
+        fitted = self.step(name, "fit_unjudged", LEAST, folder=self.members / name, overrides=overrides)
+        forecast = fitted if fitted.error else self.forecast(self.level if fitted.value else None)
         if forecast.error:
             raise Unusable(forecast.error)
         why = f"Chosen: {name}. The rows are too few to judge any model by forecasts of so many steps."
-        if fitted.value:
-            why += f" {OWN_INTERVALS}"
+        why += f" {OWN_INTERVALS}" if fitted.value else ""
         rows = leaderboard({}, {name: why}, None, None, error=self.error)
         rows[0]["chosen"] = True
         write_text(self.folder / BOARD, json_text(rows))
@@ -425,10 +423,8 @@ class Auto:
         """forecast.csv, by the final checkpoint. levels: of its intervals, None: those that it has."""
         output = self.folder / FORECAST
         words = [f"ckpt_path={hydra_value(str(self.final()))}", f"output={hydra_value(str(output))}", "overwrite=true"]
-        if levels:
-            words.append(f"level={hydra_value(levels)}")
-        if self.task.future is not None:
-            words.append(f"future={self.task.future}")
+        words += [f"level={hydra_value(levels)}"] if levels else []
+        words += [f"future={self.task.future}"] if self.task.future is not None else []
         step: dict[str, object] = {"overrides": words, "checkpoint": self.final()}
         return self.step("forecast", "forecast_file", max(LEAST, self.budget.last_moment), **step)
 
