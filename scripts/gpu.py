@@ -1,7 +1,8 @@
 """What one NVIDIA card makes of the program, in a table, within four minutes. Usage: python scripts/gpu.py [--help]
 
 tests/test_cuda.py; windows a second of experiment=etth1_m/24 after the first epoch, in float32 and bf16-mixed, eager
-and recorded (compile=graphs); and where the seconds of a whole training go, from the start of its process to its end.
+(compile=none) and recorded, as it is by default; and where the seconds of a whole training go, from the start of its
+process to its end.
 
 It needs a checkout, the package (`pip install --no-deps WHEEL`) and what a training needs; the tests need pytest too,
 and use pytest-xdist where it is there. No network: ETTh1.csv is looked for in $FORECAST_DATA, ../shared/data/ETT-small
@@ -30,8 +31,8 @@ RATE = ["checks.leakage=false", *(f"trainer.{key}" for key in ("max_epochs=2", "
 SIZES = ["model.d_model=8", "model.n_heads=2", "model.d_ff=16", "data.batch_size=4"]
 QUICK = [*SIZES, *(f"trainer.{key}" for key in ("max_epochs=2", "limit_train_batches=2", "limit_val_batches=1"))]
 QUICK_TESTS = ["-k", "a_forecast_on_the_gpu_is_that_of_the_cpu"]
-RECORDED, HALF = "compile=graphs", "trainer.precision=bf16-mixed"
-MODES = {"float32": [], "float32, recorded": [RECORDED], "bf16": [HALF], "bf16, recorded": [HALF, RECORDED]}
+EAGER, HALF = "compile=none", "trainer.precision=bf16-mixed"
+MODES = {"float32, eager": [EAGER], "float32": [], "bf16, eager": [HALF, EAGER], "bf16": [HALF]}
 EPOCH = re.compile(r"Epoch \d+: (\d+) samples/s")
 SUMMARY = re.compile(r"^(\d+ (?:passed|failed|skipped|error).*) in [\d.]+s", re.MULTILINE)
 # A moment of a training belongs to the first of these whose pattern is in its stack, FILE:FUNCTION a line.
@@ -106,13 +107,9 @@ def main() -> None:
         rows += test_rows(steps, quick=options.quick)
         for mode, words in MODES.items():
             step, run = f"windows/s, {mode}", f"hydra.run.dir={steps.folder}/{len(rows)}"
-            if RECORDED in words and not on_gpu:
-                rows.append(Row(step, "needs a GPU", None))
-            else:
-                rows.append(
-                    steps.run(step, [*command, *RATE, *tiny, *words, run], most=60 if on_gpu else 600, epochs=2)[0]
-                )
-        whole = [*training, *tiny, *([RECORDED] if on_gpu else []), f"hydra.run.dir={steps.folder}/whole"]
+            most = 60 if on_gpu else 600
+            rows.append(steps.run(step, [*command, *RATE, *tiny, *words, run], most=most, epochs=2)[0])
+        whole = [*training, *tiny, f"hydra.run.dir={steps.folder}/whole"]
         rows += whole_training(steps, whole)
     width = max(len(row.step) for row in rows)
     for row in rows:

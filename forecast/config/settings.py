@@ -45,7 +45,7 @@ class TrainSettings(Settings):
     pred_len: Positive
     calibration: CalibrationName
     level: Sequence[Level]
-    compile: Literal["graphs", "default", "reduce-overhead", "max-autotune"] | None
+    compile: Literal["none", "graphs", "default", "reduce-overhead", "max-autotune"] | None
     initial_weights: str | None
     refit: Literal["val"] | bool
     tags: Sequence[str]

@@ -23,6 +23,7 @@ from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_
 from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
+from forecast.ops.autocast import float32_products
 
 log = logging.getLogger(__name__)
 
@@ -415,13 +416,9 @@ def exact_float32() -> Iterator[None]:
 
     With TF32 a GPU rounds the inputs of products to 10 bits, and cuDNN's benchmark may choose another kernel each time.
     """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
+    with float32_products("highest"), flags:
+        yield
 
 
 def check_finite(forecast: Tensor, past: Tensor) -> None:

@@ -1,6 +1,7 @@
-"""Autocast by device, on a device without one too."""
+"""Autocast by device, on a device without one too; how products of float32 are rounded."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -17,3 +18,14 @@ def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContext
     if device.type == "meta":
         return nullcontext()
     return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
+
+
+@contextmanager
+def float32_products(precision: str) -> Iterator[None]:
+    """Inside, a GPU rounds the inputs of float32 products to TF32's 10 bits ("high"), or not ("highest")."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -29,7 +29,6 @@ from forecast.models.base import ForecastModel, Options
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Block, DataRecord
 from forecast.training.checkpoint import WrittenInPlace
-from forecast.training.compiled import check_recording
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.first_validation import FirstValidation
@@ -91,7 +90,7 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
     finished = True
     try:
         start = plan.start.path if plan.start else None
-        with quiet_lightning(), errors_for_users(plan.folder, start=start):
+        with quiet_lightning(), errors_for_users(plan.folder, start=start, batch_size=config.data.batch_size):
             trainer.fit(module, datamodule, ckpt_path=start, weights_only=True)
     except KeyboardInterrupt:
         finished = False
@@ -258,8 +257,6 @@ def make_trainer(
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
     limit_waiting(trainer, config.process_timeout)
-    where, gathered = trainer.strategy.root_device, trainer.accumulate_grad_batches
-    check_recording(config.compile, where, processes=trainer.world_size, gathered=gathered)
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
         raise UserError(
             f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "

@@ -32,8 +32,10 @@ HARMLESS = (
     r"The number of training batches \(\d+\) is smaller than the logging interval",
     # ours goes on after the batches that were trained on: the datamodule saves how many
     r"You're resuming from a checkpoint that ended before the epoch ended and your dataloader is not resumable",
-    # compile=graphs: gradients are added to weights on the stream of the recording, which torch waits for by itself
+    # of a recorded step: gradients are made on the stream of the recording, which torch waits for by itself
     r"The AccumulateGrad node's stream does not match",
+    # a step is tried before it is recorded; what this does not detect, the recording does
+    r"Synchronization debug mode is a prototype",
     # best.ckpt of the run that is continued stays where it is
     r"Checkpoint directory .* exists and is not empty",
 )
@@ -69,10 +71,11 @@ def quiet_lightning() -> Iterator[None]:
 
 
 @contextmanager
-def errors_for_users(run_dir: Path, *, start: Path | None = None) -> Iterator[None]:
+def errors_for_users(run_dir: Path, *, start: Path | None = None, batch_size: int = 1) -> Iterator[None]:
     """Turns what torch, Lightning, a logger or the disk refuse into a UserError: a line of ours, then their own words.
 
     Their exits become KeyboardInterrupt and Terminated. start: the checkpoint that the training goes on from.
+    batch_size: of the training.
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -96,13 +99,13 @@ def errors_for_users(run_dir: Path, *, start: Path | None = None) -> Iterator[No
         # what ends a training may fail too, where the other processes or the GPU are gone
         while cause is error or isinstance(cause, RuntimeError):
             files = [frame.filename for frame in traceback.extract_tb(cause.__traceback__)]
-            if context := _context(cause, files, run_dir):
+            if context := _context(cause, files, run_dir, batch_size):
                 raise UserError(f"{context}\n{cause}") from error
             cause = cause.__cause__ or cause.__context__
         raise
 
 
-def _context(error: BaseException, files: list[str], run_dir: Path) -> str:
+def _context(error: BaseException, files: list[str], run_dir: Path, batch_size: int) -> str:
     """What failed, and what to do; empty for a bug of ours. files: of the traceback."""
     kind, text, context = type(error), str(error), ""
     if logger := next((name for name in ("wandb", "mlflow") if any(f"/{name}/" in file for file in files)), ""):
@@ -111,7 +114,8 @@ def _context(error: BaseException, files: list[str], run_dir: Path) -> str:
         hint = resume_hint(run_dir, "Make room or make the folder writable")
         context = f"{run_dir} cannot be written to. {hint}"
     elif isinstance(error, torch.OutOfMemoryError):
-        context = "The GPU has too little memory. Take a smaller data.batch_size, seq_len or model.d_model"
+        smaller = f"data.batch_size={batch_size // 2}, or " if batch_size > 1 else ""
+        context = f"The GPU has too little memory. Take {smaller}a smaller seq_len or model.d_model"
     elif kind.__module__.startswith(("torch._dynamo.", "torch._inductor.")):  # by name: importing them takes seconds
         context = "The training step cannot be compiled here. Leave compile= out, or install what it needs"
     elif kind.__name__.startswith("Dist") or (isinstance(error, RuntimeError) and OF_PROCESSES.search(text)):

@@ -1,6 +1,8 @@
 """The Lightning module: loss, validation error, optimizer."""
 
+import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import cast
@@ -8,6 +10,9 @@ from typing import cast
 import lightning.pytorch as pl
 import numpy as np
 import torch
+from lightning.pytorch.core.optimizer import LightningOptimizer
+from lightning.pytorch.plugins.precision import MixedPrecision, Precision
+from lightning.pytorch.utilities.enums import GradClipAlgorithmType
 from lightning.pytorch.utilities.types import LRSchedulerTypeUnion, OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -17,16 +22,30 @@ from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, Record
 from forecast.data.windows import Batch
 from forecast.errors import UserError
+from forecast.evaluation.evaluate import exact_float32
 from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.models.spread import Spread
+from forecast.ops.autocast import autocast, float32_products
 from forecast.training.callback_states import drop_other_paths
 from forecast.training.checkpoint import best_by, monitored
-from forecast.training.compiled import FasterOutputs, Outputs
+from forecast.training.compiled import (
+    EAGER,
+    GRAPHS,
+    CudaGraphs,
+    FasterOutputs,
+    Outputs,
+    RecordedStep,
+    eager_reason,
+    rates_on_gpu,
+)
 from forecast.training.cross_fit import HALVES, half_means, logged
 from forecast.training.optimizers import TOTAL, fused_keyword, is_stepwise, takes
 from forecast.training.record import complete_record
 from forecast.training.samplers import TrainBatches
+from forecast.training.stopping import StopOnNonFinite
+
+log = logging.getLogger(__name__)
 
 
 class ForecastModule(pl.LightningModule):
@@ -35,7 +54,8 @@ class ForecastModule(pl.LightningModule):
     optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, as those
     of `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
     spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, None for a training
-    that writes none. compiled: the mode of `FasterOutputs`, None leaves the training step as it is.
+    that writes none. compiled: GRAPHS,
+    EAGER or the mode of `FasterOutputs`; None: recorded where it can be, on a GPU.
     """
 
     def __init__(
@@ -60,6 +80,9 @@ class ForecastModule(pl.LightningModule):
         self.validation_errors: ErrorSums | None = None  # of the validation that runs
         self.window_errors: list[tuple[Tensor, Tensor]] = []  # of its windows, squared and absolute
         self.loss = torch.tensor(0.0)  # of the last training batch
+        self.recorded: RecordedStep | None = None  # the whole of a step, where it is not Lightning that takes it
+        self.guard: StopOnNonFinite | None = None
+        self.rates: list[Tensor] = []  # of the optimizer, on a GPU
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
@@ -69,10 +92,54 @@ class ForecastModule(pl.LightningModule):
     @cached_property
     def training_outputs(self) -> Outputs:
         """The model's, compiled on request: the function and not the model, so that the names of weights stay."""
-        return self.model.training_outputs if self.compiled is None else FasterOutputs(self.model, self.compiled)
+        if self.compiled in (None, GRAPHS, EAGER):
+            return self.model.training_outputs
+        return FasterOutputs(self.model, self.compiled)
 
-    def training_step(self, batch: Batch) -> Tensor:
-        """The loss of a batch, a scalar."""
+    def on_train_start(self) -> None:
+        """Decides whether steps are recorded, and logs why they are not."""
+        optimizer = self.trainer.optimizers[0]
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
+        self.guard = next((c for c in callbacks if isinstance(c, StopOnNonFinite)), None)
+        on_gpu = self.device.type == "cuda"
+        self.rates = (
+            [torch.zeros((), device=self.device, dtype=torch.float32) for _ in optimizer.param_groups] if on_gpu else []
+        )
+        if self.compiled != GRAPHS and not (on_gpu and self.compiled is None):
+            return
+        if why := eager_reason(self.trainer, optimizer):
+            self.keep_eager(why)
+        else:
+            self.recorded = RecordedStep(self.whole_step, self, CudaGraphs(self.device), self.keep_eager)
+            self.keep_mode(GRAPHS)
+
+    def keep_eager(self, why: str) -> None:
+        """Logs why no step is recorded, for the checkpoints too."""
+        if self.trainer.is_global_zero:
+            log.warning("compile=%s: a training step is recorded on one GPU, and %s. It runs as it is.", GRAPHS, why)
+        self.keep_mode(EAGER)
+
+    def keep_mode(self, mode: str) -> None:
+        """The mode in effect, in which a training that goes on from a checkpoint begins."""
+        if self.record is not None and self.device.type == "cuda":
+            self.record = replace(self.record, config=self.record.config.with_(compile=mode))
+
+    def whole_step(self, batch: Batch) -> Tensor:
+        """The loss of a batch, after the step that it makes. Waits for nothing, so that it can be recorded."""
+        optimizer = self.trainer.optimizers[0]
+        optimizer.zero_grad()
+        loss, _ = self.loss_of(batch)
+        with autocast(self.device, None):  # it is on around a training step
+            loss.backward()  # type: ignore[no-untyped-call]
+            if self.guard is not None:
+                self.guard.check(self.trainer, self, optimizer, loss.detach())
+            how = self.trainer.gradient_clip_val, self.trainer.gradient_clip_algorithm
+            self.configure_gradient_clipping(optimizer, *how)
+            optimizer.step()
+        return loss.detach()
+
+    def loss_of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The loss of a batch, a scalar, and the cells that it is of, None: all."""
         loss: Tensor
         forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
         known = batch.measured if batch.learnt is None else batch.learnt[:, -truth.shape[1] :]
@@ -89,13 +156,24 @@ class ForecastModule(pl.LightningModule):
             held = torch.where(known, truth, forecast.detach().to(truth.dtype))
             loss = self.criterion(forecast, held)
             loss = loss * (known.numel() / known.sum().clamp(min=1))
-        squared = spread is None and isinstance(self.criterion, nn.MSELoss)
+        return loss, known
+
+    def training_step(self, batch: Batch) -> Tensor:
+        """The loss of a batch, a scalar; of a recorded step after it."""
+        known = None
+        if self.recorded is None:
+            loss, known = self.loss_of(batch)
+        else:
+            loss = self.recorded(batch)
+            if self.guard is not None:
+                self.guard.count_step(self.trainer, self.trainer.optimizers[0])
+        squared = getattr(self.model, "spread", None) is None and isinstance(self.criterion, nn.MSELoss)
         name = "train/mse_scaled" if squared else "train/loss_scaled"
         self.loss = loss.detach()
         if self.shows_step():
             self.log(name, self.loss.cpu(), prog_bar=True, batch_size=len(batch.target))
         batches: TrainBatches | None = getattr(getattr(self.trainer, "datamodule", None), "batches", None)
-        if batches is None:
+        if batches is None or self.recorded is not None:
             return loss
         # Lightning divides each loss by accumulate_grad_batches, also where the epoch ends before that many came
         loss = loss * batches.accumulated_weight(
@@ -123,7 +201,8 @@ class ForecastModule(pl.LightningModule):
         """Adds a batch's errors."""
         if self.validation_errors is None:
             self.validation_errors = ErrorSums.scaled(*batch.target.shape[1:])
-        forecast = self(batch.past, batch.past_known, batch.future_known)
+        with exact_float32():
+            forecast = self(batch.past, batch.past_known, batch.future_known)
         forecast = batch.bounded(forecast.float())
         squared, absolute = self.validation_errors.update(forecast, batch.target, batch.measured)
         self.window_errors.append((squared.mean(1), absolute.mean(1)))
@@ -148,10 +227,52 @@ class ForecastModule(pl.LightningModule):
             chosen_by = mae if best_by(self.trainer) == monitored("mae") else mse
             self.plateau.step(float(np.nanmean(chosen_by)))
 
+    def optimizer_step(
+        self,
+        epoch: int,
+        batch_idx: int,
+        optimizer: Optimizer | LightningOptimizer,
+        optimizer_closure: Callable[[], object] | None = None,
+    ) -> None:
+        """On a GPU with products in TF32, here alone, and with the rates in tensors."""
+        with ExitStack() as inside:
+            if self.device.type == "cuda":
+                inside.enter_context(float32_products("high"))
+                inside.enter_context(rates_on_gpu(self.trainer.optimizers[0], self.rates))
+            if self.recorded is None:
+                super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+            elif optimizer_closure is not None:
+                optimizer_closure()  # the training step, which is all of it
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Optimizer) -> None:
+        """As Lightning; a recorded step has done so."""
+        if self.recorded is None:
+            super().optimizer_zero_grad(epoch, batch_idx, optimizer)
+
+    def backward(self, loss: Tensor, *args: object, **kwargs: object) -> None:
+        """As Lightning; a recorded step has done so."""
+        if self.recorded is None:
+            super().backward(loss, *args, **kwargs)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """As Lightning, which refuses it beside a fused optimizer, also where gradients have no scale."""
+        plugin = self.trainer.precision_plugin
+        if isinstance(plugin, MixedPrecision) and plugin.scaler is None:
+            how = GradClipAlgorithmType(gradient_clip_algorithm or "norm")
+            Precision.clip_gradients(plugin, optimizer, gradient_clip_val or 0.0, how)
+        else:
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer and the schedule of its rate, by epoch or by step."""
-        clipped_in_mixed = bool(self.trainer.gradient_clip_val) and "mixed" in str(self.trainer.precision)
-        fused = fused_keyword(self.make_optimizer, may=not clipped_in_mixed)
+        scaled = "16-mixed" if self.device.type == "cuda" else "mixed"  # on a CPU two passes, to the bits of before
+        clipped = bool(self.trainer.gradient_clip_val) and str(self.trainer.precision).endswith(scaled)
+        fused = fused_keyword(self.make_optimizer, may=not clipped)
         optimizer = self.make_optimizer(self.parameters(), **fused)
         make = self.make_schedule
         scheduler = make(optimizer, **({TOTAL: self.trainer.estimated_stepping_batches} if takes(make, TOTAL) else {}))

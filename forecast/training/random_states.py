@@ -74,6 +74,12 @@ def get_states(device: torch.device) -> dict[str, object]:
     }
 
 
+def processor_states() -> tuple[object, ...]:
+    """The states of Python's, NumPy's and torch's generators on the processor, to be compared."""
+    _, keys, position, *_ = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), np.asarray(keys).tobytes(), position, torch.get_rng_state().numpy().tobytes()
+
+
 def set_states(states: Entries) -> None:
     """Undoes every draw since `get_states`. A state of a GPU is left out where there is none."""
     version, words, gauss = states["python"]

@@ -69,36 +69,54 @@ class StopOnNonFinite(Callback):
         self.every = every
         self.steps: list[_Reached] = []  # that were not read yet
         self.names: list[str] = []
-        self.first = self.loss = self.finite = torch.empty(0)  # the first bad of these, or -1; its loss and its flags
+        # on the device: the first bad of these, or -1; its loss and flags; how many there are; whether one is bad. A
+        # recorded step writes into the same places each time
+        self.first = self.loss = self.finite = self.count = self.skip = torch.empty(0)
 
     def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Optimizer) -> None:
         """Raises UserError that names the step, the windows and the last good checkpoint."""
-        gradients = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
         loss = module.loss
         assert isinstance(loss, torch.Tensor)
-        scaled = trainer.precision.startswith("16")
-        # the largest elements: Euclidean norms would overflow before the gradients do
-        norms = [] if scaled or not gradients else torch._foreach_norm(list(gradients.values()), math.inf)
-        finite = torch.stack([loss.float(), *(norm.to(loss.device).float() for norm in norms)]).isfinite()
+        self.check(trainer, module, optimizer, loss)
+        self.count_step(trainer, optimizer)
+
+    def check(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Optimizer, loss: torch.Tensor) -> None:
+        """Marks a step that is not finite, without waiting for the device; the optimizer leaves it out."""
+        gradients = {name: p.grad for name, p in module.named_parameters()}
         names = [name.removeprefix("model.") for name in gradients]
-        if names != self.names:  # the flags of the steps before are of others
-            self.read(trainer)
-            self.names = names
+        if names != self.names or self.first.device != loss.device:
+            self.names, device = names, loss.device
+            self.first, self.count = (torch.full((), n, device=device) for n in (-1, 0))
+            self.loss, self.skip = (torch.zeros((), device=device, dtype=torch.float32) for _ in range(2))
+            self.finite = torch.ones(1 + len(names), dtype=torch.bool, device=device)
+        held = [] if trainer.precision.startswith("16") else [g for g in gradients.values() if g is not None]
+        # the largest elements: Euclidean norms would overflow before the gradients do
+        norms = iter(torch._foreach_norm(held, math.inf) if held else [])
+        none = loss.new_zeros((), dtype=torch.float32)
+        sizes = [next(norms, none).to(loss.device).float() if g is not None else none for g in gradients.values()]
+        finite = torch.stack([loss.float(), *sizes]).isfinite()
+        bad = (self.first < 0) & ~finite.all()
+        self.first.copy_(torch.where(bad, self.count, self.first))
+        self.loss.copy_(torch.where(bad, loss, self.loss))
+        self.finite.copy_(torch.where(bad, finite, self.finite))
+        self.count += 1
+        self.skip.copy_(self.first >= 0)
+        if self._may_skip(trainer, optimizer) and self._every(loss.device) > 1:
+            optimizer.found_inf = self.skip  # type: ignore[attr-defined]
+
+    def count_step(self, trainer: pl.Trainer, optimizer: Optimizer) -> None:
+        """Counts a checked step, and reads where so many wait or the optimizer cannot leave one out."""
         batches = getattr(trainer.datamodule, "batches", None)  # type: ignore[attr-defined]
         batch = None if batches is None else batches.position["batches"] - 1
-        bad = torch.where(finite.all(), -1, len(self.steps))
-        if self.steps:
-            known = self.first >= 0
-            bad, loss = torch.where(known, self.first, bad), torch.where(known, self.loss, loss)
-            finite = torch.where(known, self.finite, finite)
-        self.first, self.loss, self.finite = bad, loss, finite
         self.steps.append(_Reached(trainer.global_step, trainer.current_epoch, batch))
-        may_skip = getattr(optimizer, "_step_supports_amp_scaling", False) and not scaled
-        every = self.every or (self.STEPS if loss.device.type == "cuda" else 1)
-        if len(self.steps) >= every or not may_skip:
+        if len(self.steps) >= self._every(self.first.device) or not self._may_skip(trainer, optimizer):
             self.read(trainer)
-        if may_skip and every > 1:
-            optimizer.found_inf = (bad >= 0).float()  # type: ignore[attr-defined]
+
+    def _every(self, device: torch.device) -> int:
+        return self.every or (self.STEPS if device.type == "cuda" else 1)
+
+    def _may_skip(self, trainer: pl.Trainer, optimizer: Optimizer) -> bool:
+        return getattr(optimizer, "_step_supports_amp_scaling", False) and not trainer.precision.startswith("16")
 
     def on_validation_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Reads: a validation waits for the GPU anyway, and chooses best.ckpt."""
@@ -115,7 +133,10 @@ class StopOnNonFinite(Callback):
     def read(self, trainer: pl.Trainer) -> None:
         """Raises UserError for the first step since the last reading that was not finite."""
         steps, self.steps = self.steps, []
-        if not steps or (place := int(self.first)) < 0:
+        if not steps:
+            return
+        self.count.zero_()
+        if (place := int(self.first)) < 0:
             return
         step, names = steps[place], ["", *self.names]
         name = names[int(self.finite.int().argmin())]

@@ -73,8 +73,9 @@ def test_the_schema_for_editors_is_that_of_today_and_knows_the_keys(reference):
     [
         "| `seed` | `1` | an integer, must be between 0 and 4294967295 |  |",
         "| `attention.mechanism.factor` | `5` | an integer, must be at least 1 |  |",
-        "| `compile` | `null` | one of graphs, default, reduce-overhead, max-autotune or null | the training step on a "
-        "GPU: graphs replays it in a launch or two; torch.compile: default, reduce-overhead, max-autotune |",
+        "| `compile` | `null` | one of none, graphs, default, reduce-overhead, max-autotune or null | the training "
+        "step on a GPU: null records it where it can be, graphs says why not; none; torch.compile: default, "
+        "reduce-overhead, max-autotune |",
         "| `+attention.mechanism.divisor` | `sampled` | one of sampled, all | in no file: it needs the plus |",
         "| `data.name` | `ETTm2` | text |  |",
         "| `data/split` | `ett_hourly` | an option of data/split |  |",

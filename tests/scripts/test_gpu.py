@@ -14,7 +14,7 @@ def test_the_table_has_the_tests_the_rates_and_where_a_training_s_seconds_go(cap
     assert status == 0 and len(output.splitlines()) == len(rows)
     assert rows["tests/test_cuda.py"]["result"].startswith("2 passed")
     assert float(rows["windows/s, float32"]["result"]) > 0 and float(rows["windows/s, bf16"]["result"]) > 0
-    assert rows["windows/s, float32, recorded"]["result"] == "needs a GPU"
+    assert float(rows["windows/s, float32, eager"]["result"]) > 0
     whole, stages = rows["a whole training"], list(rows.values())[7:]
     assert whole["result"] == "finished"
     assert sum(row["seconds"] for row in stages) == pytest.approx(whole["seconds"])
@@ -23,4 +23,4 @@ def test_the_table_has_the_tests_the_rates_and_where_a_training_s_seconds_go(cap
 
 def test_a_step_for_which_no_time_is_left_says_so(capsys):
     status, output, _ = call_script(capsys, "gpu", "--device", "cpu", "--quick", "--minutes", "0.01")
-    assert status == 0 and output.count("no time left") == 4
+    assert status == 0 and output.count("no time left") == 6

@@ -361,7 +361,7 @@ def test_on_a_real_file_system_that_is_full_or_read_only_nothing_is_lost_and_no_
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried")
 FAILURES = {
     "a lost GPU": (RuntimeError("CUDA error: an illegal memory access"), "The GPU failed. .*ckpt_path=.*last.ckpt\n"),
-    "a full GPU": (FULL, "The GPU has too little memory. Take a smaller data.batch_size, .*\n"),
+    "a full GPU": (FULL, "The GPU has too little memory. Take data.batch_size=16, or a smaller .*\n"),
     "a full disk": (
         OSError(errno.ENOSPC, "No space left on device"),
         " cannot be written to. .*ckpt_path=.*last.ckpt\n",
@@ -376,7 +376,7 @@ def test_a_failure_from_outside_is_a_line_with_what_to_do_above_its_own_words(ru
     last.parent.mkdir(parents=True)
     last.touch()
     error, line = FAILURES[kind]
-    with pytest.raises(UserError, match=line + re.escape(str(error))), errors_for_users(run):
+    with pytest.raises(UserError, match=line + re.escape(str(error))), errors_for_users(run, batch_size=33):
         raise error
 
 
