@@ -168,7 +168,7 @@ def test_cells_that_were_filled_in_do_not_calm_the_season():
     values = np.random.default_rng(2).normal(size=(83, 3))
     missing = np.zeros((83, 3), dtype=bool)
     missing[20:40, 2] = missing[[7, 50], 0] = True
-    data = prepared(values, season=1, missing=missing)
+    data = prepared(values, season=None, freq="7min", missing=missing)  # which has no season: one step
     for place, column in enumerate((2, 0)):
         kept = [row for row in range(3, 61) if not missing[row - 1 : row + 1, column].any()]
         steps = np.abs([values[row, column] - values[row - 1, column] for row in kept]).mean()
