@@ -112,8 +112,9 @@ def gathered_at_once(
     q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "Q U"]
 ) -> Float[Tensor, "B H Q U"]:
     """As `sampled_scores`, for a GPU, which waits for its launches: by two operations and a (B, H, Q, U, E) tensor."""
-    keys = k.index_select(2, sample.flatten()).unflatten(2, (len(sample), -1))
-    return (keys @ q.unsqueeze(-1)).squeeze(-1)
+    keys = k.index_select(2, sample.flatten()).reshape(*k.shape[:2], *sample.shape, k.shape[-1])
+    scores: Tensor = (keys @ q.unsqueeze(-1)).squeeze(-1)
+    return scores
 
 
 def _by_step(k: Tensor) -> Tensor:
