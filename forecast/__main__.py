@@ -23,7 +23,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.overrides import DISTRIBUTION
-from forecast.text.terminal import guard, harmless, json_text, say
+from forecast.text.terminal import guard, harmless, json_text, quiet, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -91,7 +91,8 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
     words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
     to start the other processes of trainer=ddp. begun: when the command began, by time.time; None: now.
 
-    With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr.
+    With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr. With
+    --quiet there are errors, warnings and results, and of a training or an evaluation the verdict alone.
     """
     begun = begun or time.time()
     guard()
@@ -99,7 +100,10 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
     as_json = name in WITH_JSON and "--json" in sys.argv[1:]
     if as_json:
         sys.argv.remove("--json")
-    with exit_status(as_json):
+    is_quiet = "--quiet" in sys.argv[1:]
+    if is_quiet:
+        sys.argv.remove("--quiet")
+    with exit_status(as_json), quiet() if is_quiet else nullcontext():
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
             answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:

@@ -25,7 +25,7 @@ from forecast.report.tables import (
     titled_table,
 )
 from forecast.run_folder.shapes import Metrics, is_many
-from forecast.text.terminal import harmless, label, listed
+from forecast.text.terminal import harmless, is_quiet, label, listed
 
 LOG_WIDTH = 100
 # Keys of roles that models refuse which may be advised: these, and the others.
@@ -110,22 +110,21 @@ def print_report(
     """Print the tables and the verdict; to stdout when no console is given. by_step: metrics_by_step.csv."""
     if console is None:
         console = _Stdout()
-    console.print(scores_table(metrics, split))
-    if (by_column := columns_table(metrics, split)) is not None:
-        console.print(by_column)
-    if (by_series := series_table(metrics, split)) is not None:
-        console.print(by_series)
-    if (by_role := covariates_table(metrics, split)) is not None:
-        console.print(by_role)
-    if (of_intervals := intervals_table(metrics, split)) is not None:
-        console.print(of_intervals)
-    if by_step is not None:
-        console.print(steps_table(by_step))
-    if "offsets" in metrics:
-        console.print(offsets_table(metrics, split))
+    for table in [] if is_quiet() else _tables(metrics, split, by_step):
+        console.print(table)
     for sentence in verdict(metrics, split):
         # a Text: a column called "[bold]" or ":dog:" must come out as it is; a command in one line, to be copied
         console.print(Text(harmless(sentence)), soft_wrap=TRAIN in sentence)
+
+
+def _tables(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]] | None) -> list[Table]:
+    """All that there are, in their order."""
+    tables = [
+        of(metrics, split) for of in (scores_table, columns_table, series_table, covariates_table, intervals_table)
+    ]
+    tables += [None if by_step is None else steps_table(by_step)]
+    tables += [offsets_table(metrics, split) if "offsets" in metrics else None]
+    return [table for table in tables if table is not None]
 
 
 def _in_units(model: ScoredForecaster) -> list[str]:

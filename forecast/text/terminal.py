@@ -6,7 +6,8 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import TextIO
@@ -35,6 +36,22 @@ def listed(names: Iterable[str]) -> str:
 def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
     """Python's print, harmless: how this program prints; to stdout when no file is given."""
     print(*(harmless(str(value)) for value in values), file=file, flush=flush)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Inside, no line of the log below a warning, no table and no bar."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def is_quiet() -> bool:
+    """Whether `quiet` holds."""
+    return logging.root.manager.disable >= logging.INFO
 
 
 def json_text(document: object) -> str:

@@ -23,8 +23,6 @@ OF_PROCESSES = re.compile(r"gloo/|Operation timed out!|remote process exited")
 OF_GPU = re.compile(r"CUDA error|NCCL|cuDNN error|CUBLAS")
 # Whose code refuses settings, in errors that a bug of ours could raise too.
 REFUSED = re.compile("/lightning/|/torch/optim/")
-# An advertisement, with a link.
-ADVERTISEMENT = "Tip: For seamless cloud"
 HARMLESS = (
     # Lightning 2.6 with torch 2.13; Lightning's own affair
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",
@@ -43,22 +41,20 @@ HARMLESS = (
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Lightning's log goes to ours alone, not to the console a second time, and lacks the advertisement."""
+    """Lightning's warnings go to our log alone; what it says of each start is left out."""
     for name in ("lightning", "lightning.pytorch", "lightning.fabric"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
     source = logging.getLogger("lightning.pytorch.utilities.rank_zero")
 
-    def no_advertisement(record: logging.LogRecord) -> bool:
-        return ADVERTISEMENT not in record.getMessage()
-
     def no_full_disk(failed: threading.ExceptHookArgs) -> None:
         # TensorBoard writes in a thread, and raises in the main one as well when it cannot: no traceback for that
         if not isinstance(failed.exc_value, OSError) or failed.exc_value.errno not in UNWRITABLE:
             threading.__excepthook__(failed)
 
-    source.addFilter(no_advertisement)
+    level = source.level
+    source.setLevel(logging.WARNING)
     excepthook, threading.excepthook = threading.excepthook, no_full_disk
     with warnings.catch_warnings():
         for message in HARMLESS:
@@ -66,7 +62,7 @@ def quiet_lightning() -> Iterator[None]:
         try:
             yield
         finally:
-            source.removeFilter(no_advertisement)
+            source.setLevel(level)
             threading.excepthook = excepthook
 
 

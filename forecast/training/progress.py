@@ -1,0 +1,84 @@
+"""How far a training has come: a line of the log an epoch, and on a terminal one that moves."""
+
+import logging
+import math
+import shutil
+import sys
+import time
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import ProgressBar
+
+from forecast.text.terminal import is_quiet
+from forecast.training.checkpoint import best_by
+
+log = logging.getLogger(__name__)
+SECONDS = 0.2  # between two looks of the line that moves
+
+
+class Progress(ProgressBar):
+    """`epoch 2/6  train 0.352  val 0.922 (best)  159 windows/s  41 s, 2 min 40 s left`.
+
+    train: the loss of the last batch shown; val: the error that chooses best.ckpt, both scaled. The time left is that
+    of all epochs, which early stopping may cut short.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = self.epoch_begun = self.drawn = 0.0
+        self.first_step, self.best = 0, math.inf
+
+    def disable(self) -> None:
+        """Lightning's, for its own bars; the first process alone shows anything here."""
+
+    def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
+        """Starts the clock."""
+        self.begun, self.first_step = time.monotonic(), trainer.global_step
+
+    def on_train_epoch_start(self, *_: object) -> None:
+        """Starts that of the epoch."""
+        self.epoch_begun = time.monotonic()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
+        """Moves the line of a terminal on."""
+        if trainer.is_global_zero and self.moves() and time.monotonic() - self.drawn > SECONDS:
+            self.drawn = time.monotonic()
+            columns = shutil.get_terminal_size().columns - 1
+            print(f"\r{self.line(trainer)[:columns]:{columns}}", end="", file=sys.stderr, flush=True)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
+        """Logs the line of the epoch."""
+        error = float(trainer.callback_metrics.get(best_by(trainer), math.nan))
+        better, self.best = error < self.best, min(error, self.best)
+        if trainer.is_global_zero:
+            if self.moves():
+                print(f"\r{'':{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
+            log.info("%s", self.line(trainer, mark=" (best)" if better else ""))
+
+    def moves(self) -> bool:
+        """Whether somebody looks on."""
+        return sys.stderr.isatty() and not is_quiet()
+
+    def line(self, trainer: pl.Trainer, *, mark: str = "") -> str:
+        """All that is known now. mark: behind the validation error."""
+        metrics, now = trainer.callback_metrics, time.monotonic()
+        shown = {"train": next((metrics[key] for key in metrics if key.startswith("train/")), None)}
+        shown["val"] = metrics.get(best_by(trainer))
+        last = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
+        parts = [f"epoch {trainer.current_epoch + 1}{last}"]
+        parts += [f"{name} {float(value):.3f}" for name, value in shown.items() if value is not None]
+        parts[-1] += mark
+        if "samples/s" in metrics:
+            parts.append(f"{float(metrics['samples/s']):.0f} windows/s")
+        done, all_steps = trainer.global_step - self.first_step, trainer.estimated_stepping_batches - self.first_step
+        left = (now - self.begun) / done * (all_steps - done) if done else math.inf
+        parts.append(duration(now - self.epoch_begun) + (f", {duration(left)} left" if 0 < left < math.inf else ""))
+        return "  ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """41 s, 2 min 40 s, 1 h 20 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
