@@ -23,14 +23,11 @@ from forecast.config.build import build
 from forecast.config.run_config import Recipe, RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
-from forecast.data.prepare import filled_within
 from forecast.data.reading.codebook import Codebook
 from forecast.data.roles import HOLIDAY, PADDED, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
-from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, ForecastModel, WindowShape
 from forecast.models.ensemble import Ensemble
@@ -135,19 +132,6 @@ class Checkpoint:
     def scales_of(self, frame: PanelFrame) -> Scales:
         """Of each series of a frame; of one that was not trained on that of its own rows."""
         return self.scale.scaler(frame, together=len(self.covariates))
-
-    def scales_fitted(self, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> Scales:
-        """Those of the train rows of another frame, made as the training made its own."""
-        train = splits["train"]
-        return Scales.fit(
-            filled_within(frame, splits.values()),
-            self.scale.how,
-            train.first,
-            train.stop,
-            context=self.config.seq_len,
-            period=self.data.get("season") or seasonal_period(frame.freq) or 1,
-            together=len(self.covariates),
-        )
 
     @property
     def refit(self) -> RefitRecord | None:

@@ -216,7 +216,7 @@ def test_of_the_first_update_too_the_others_go_on(run, tmp_path):
     document = updated(run, write(path, rows), tmp_path / "u")
     assert document["series"]["refused"] == 2 and latest_of(tmp_path / "u")["shop"].unique().tolist() == ["a"]
     text = " ".join(document["sentences"])
-    assert "series 'b' holds other values than those trained on: in the train rows column 'load' has the mean" in text
+    assert "series 'b' holds other values than those trained on" in text
     assert log_of(tmp_path / "u")[1]["id"].tolist() == ["b", "c"]
     updated(run, write(path, panel(TRAINED + 1, change=change)), tmp_path / "u")  # behind the rows that are compared
     assert latest_of(tmp_path / "u")["shop"].unique().tolist() == ["a", "b", "c"]

@@ -16,14 +16,13 @@ from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
 from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import hydra_value, typed
-from forecast.text.terminal import label, shell_word
+from forecast.text.terminal import shell_word
 
 log = logging.getLogger(__name__)
 
 NEW_ROWS, WHOLE_FILE = "new", "all"
 HELD_OUT = "best.ckpt"  # beside a refit.ckpt
 JUDGED = "test"
-SAME = 1e-6  # standard deviations: what tells in words; rows trained on have a hash, and are the same to the bit
 
 
 def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
@@ -110,12 +109,8 @@ def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None 
     begin = recorded.begins(frame, places)
     ends = (recorded.ends if split is None else recorded.splits[split][:, 1])[places]
     low, high = frame.offsets[:-1], frame.offsets[1:]
-    inside = {k: TargetRows(*np.clip([r.first, r.stop], low, high)) for k, r in recorded.placed(frame, places).items()}
-    now, then = checkpoint.scales_fitted(frame, inside), checkpoint.scales_of(frame)
-    moved = np.maximum(np.abs(now.mean - then.mean), np.abs(now.std - then.std)) / then.std
     reasons = {}
     for s in wrong.tolist():
-        column = int(moved[s].argmax())
         rows = int(high[s] - max(begin[s], low[s]))
         if begin[s] < 0:
             reason = f"begins at {frame.timestamps(s)[0]}, and not with the rows trained on: this is another file"
@@ -123,20 +118,8 @@ def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None 
             reason = f"has {rows} rows, and had at least {ends[s]} at training: this is another file"
         else:
             reason = "holds other values than those trained on"
-            if moved[s, column] > SAME:
-                reason += (
-                    f": in the train rows column '{label(frame.columns[column])}' has the mean "
-                    f"{now.mean[s, column]:.6g} and had {then.mean[s, column]:.6g}"
-                    f"{of_scale(now.std[s, column] / then.std[s, column])}"
-                )
         reasons[str(frame.ids[s])] = f"{frame.named(s)} {reason}"
     return reasons
-
-
-def of_scale(ratio: float) -> str:
-    """What is said of values that are all the same multiple of what they were."""
-    far = not 0.5 < abs(ratio) < 2.0 and np.isfinite(ratio)
-    return f" ({ratio:.4g} times as large: another scale)" if far else ""
 
 
 def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.apps.common.inputs import rows_of
-from forecast.apps.common.seen_rows import SAME, changed_series, of_scale
+from forecast.apps.common.seen_rows import changed_series
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
 from forecast.data.sources import Source
@@ -16,6 +16,7 @@ from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError
 from forecast.text.terminal import label
 
+SAME = 1e-6  # standard deviations, by which values of the same row may differ
 ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
 # A stretch of new rows is of another scale where its median lies so many standard deviations outside of all medians of
 # stretches before, and its size, the mean of absolute values, is so many times that of the largest or under such a part
@@ -186,7 +187,7 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
             some = slice(edges[s], edges[s + 1])
             parts = seen.values[rows[some]], frame.values[again[some]]
             times = seen.timestamps(s)[low[s] - first[s] :]
-            reason = other_values(seen, times, *parts, other=other[some], measured=both[some])
+            reason = other_values(seen, times, *parts, other=other[some])
         refused[ids[s]] = f"{frame.named(int(places[s]))} {reason}"
     right = there & ~np.isin(ids, list(refused))
     counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
@@ -262,18 +263,16 @@ def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
 
 
 def other_values(
-    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags, measured: Flags
+    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags
 ) -> str:
     """What is said of the rows (n, C) of a series that were seen before and have other values now."""
     column = int(other.sum(axis=0).argmax())
     rows = np.flatnonzero(other[:, column])
     before, now = values[rows, column], again[rows, column]
-    ratios = now[before != 0] / before[before != 0]
-    alike = len(ratios) >= max(2, 0.9 * measured[:, column].sum()) and np.ptp(ratios) < 0.01 * np.abs(ratios).max()
     reason = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
     return (
-        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows"
-        f"{of_scale(float(np.median(ratios))) if alike else ''}. Restore it, or {ANEW}"
+        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows. "
+        f"Restore it, or {ANEW}"
     )
 
 
