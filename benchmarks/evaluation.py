@@ -12,7 +12,7 @@ from torch import nn
 from benchmarks import ours, timing
 from benchmarks.peers import Informer2020, authors
 from benchmarks.setting import Figures, Setting, Sizes, print_now
-from forecast.apps.import_informer2020.names import copy_in
+from forecast.apps.import_informer2020.command import copy_in
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, evaluate

@@ -217,8 +217,7 @@ def one_thread():
 def small_pictures(request):
     """A picture of forecasts has one panel and, for each set of names and shapes, is drawn once.
 
-    Twelve panels take longer than the tiny training that they show, and one as long as its validations. So is a
-    reliability curve, a fourth of what a ridge takes.
+    Twelve panels take longer than the tiny training that they show, and one as long as its validations.
     """
     if request.config.option.markexpr == "core":
         yield  # trains nothing
@@ -233,7 +232,6 @@ def small_pictures(request):
         return re.fullmatch(r"[A-Za-z0-9 ._-]{0,60}", str(name)) is not None or name
 
     draw, savefig, drawn = figures.forecast_figure, Figure.savefig, {}
-    draw_curve, curves = figures.draw_reliability, {}
 
     def draw_once(**shown):
         found = {name: v for name, v in shown.items() if isinstance(v, np.ndarray)}
@@ -253,17 +251,8 @@ def small_pictures(request):
             savefig(figure, figure.written, **options)
         return Path(path).write_bytes(figure.written.getvalue())
 
-    def curve_once(path, metrics, split):
-        levels = metrics[split]["intervals"]["reliability"]
-        key = (plain(metrics["model"]), plain(metrics["data"]), split, *levels)
-        if key not in curves:
-            draw_curve(path, metrics, split)
-            curves[key] = path.read_bytes()
-        path.write_bytes(curves[key])
-
     with (
         mock.patch.object(results, "DRAWN_WINDOWS", 1),
-        mock.patch.object(figures, "draw_reliability", curve_once),
         mock.patch.object(figures, "forecast_figure", draw_once),
         mock.patch.object(Figure, "savefig", save_once),
     ):

@@ -347,7 +347,7 @@ MODELS = [
     Mutant(
         "import-queries-for-keys",
         "Imported weights forecast as the authors' code.",
-        "forecast/apps/import_informer2020/names.py",
+        "forecast/apps/import_informer2020/command.py",
         'zip(("query", "key", "value"), tensor.chunk(3), strict=True)',
         'zip(("key", "query", "value"), tensor.chunk(3), strict=True)',
         (
@@ -1412,7 +1412,7 @@ FILES = [
     Mutant(
         "export-not-on-the-disk",
         "Every file of an export is on the disk before the export has its name.",
-        "forecast/apps/export/bundle.py",
+        "forecast/apps/export/command.py",
         '        for path in unfinished.rglob("*"):\n            sync(path)\n',
         "",
         ("tests/scripts/test_export.py::test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name",),

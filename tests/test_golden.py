@@ -9,7 +9,7 @@ from attention import lsh_oracle
 from informer2020 import config_of, samples, tensors, use_samples
 from torch import nn
 
-from forecast.apps.import_informer2020.names import copy_in, in_their_names
+from forecast.apps.import_informer2020.command import copy_in, in_their_names
 from forecast.attention.full import FullAttention
 from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.lsh import LshAttention, sorted_steps

@@ -22,9 +22,8 @@ from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import save_arrays, together
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
-from forecast.report.attention import COLUMN_TICKS, Panel, maps_figure
 from forecast.report.drawn import time_names
-from forecast.report.figures import save
+from forecast.report.figures import COLUMN_TICKS, Panel, maps_figure, save
 from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
 from forecast.text.terminal import label, listed, say
 from forecast.training.record import known_names

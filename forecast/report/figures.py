@@ -3,6 +3,7 @@
 Shape letters: W windows, L past steps, P future steps, T target columns, Q queries, K keys, U active rows.
 """
 
+import math
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,15 +19,16 @@ from matplotlib.colors import PowerNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
-from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import harmless, label
 
 DPI = 120
 LONGEST_NAME, LONGEST_BESIDE = 40, 24  # characters of a name that a picture has room for; beside a panel
 MARKERS = {"truth": "o", "baseline": "s", "forecast": "D"}
+MOST_TICKS, MOST_COLUMNS = 6, 3
+COLUMN_TICKS = 30  # where queries and keys are columns
 
 
 class Band(NamedTuple):
@@ -196,22 +198,37 @@ def lighten(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw_reliability(path: Path, metrics: Metrics, split: str) -> None:
-    """The reliability curve: at each level the share of truths that its intervals held, beside the diagonal."""
-    intervals = metrics[split]["intervals"]
-    assert intervals is not None
-    shares = {float(level): 100.0 * (share or 0.0) for level, share in intervals["reliability"].items()}
-    figure = blank_figure(5.2, 4.8, f"{metrics['model']} on {metrics['data']}: how often intervals held the truth")
-    axes = figure.add_subplot()
-    axes.plot([0, 100], [0, 100], label="as they say", **STYLES["past"])
-    axes.plot(list(shares), list(shares.values()), marker="o", markersize=4, label=split, **STYLES["forecast"])
-    axes.set_xlabel("level of the interval")
-    axes.set_ylabel(f"share of the truths of {split} inside")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(PercentFormatter(decimals=0))
-    axes.set_xlim(0, 100)
-    axes.set_ylim(0, 100)
-    axes.set_aspect("equal")
-    lighten(axes)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    save(figure, path)
+class Panel(NamedTuple):
+    """A map (Q, K) and where each query and key begins, in words, or its column; None: they are counted from 0.
+
+    ticks: how many of them are written at an axis, at most.
+    """
+
+    name: str
+    weights: Float[np.ndarray, "Q K"]
+    queries: Sequence[str] | None
+    keys: Sequence[str] | None
+    ticks: int = MOST_TICKS
+
+
+def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
+    """A grid of heat maps, in each a row a query and a column a key."""
+    rows = math.ceil(len(panels) / MOST_COLUMNS)
+    columns = math.ceil(len(panels) / rows)  # four are two rows of two
+    figure = blank_figure(6.4 * columns, 5.6 * rows, title)
+    for place, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(rows, columns, place)
+        draw_weights(figure, axes, panel.weights)
+        axes.set_title(panel.name, fontsize="medium", parse_math=False)
+        axes.set_xlabel("key")
+        axes.set_ylabel("query")
+        for axis, names in ((axes.xaxis, panel.keys), (axes.yaxis, panel.queries)):
+            if names is None:
+                axis.set_major_locator(MaxNLocator(integer=True))
+                continue
+            places = np.unique(np.linspace(0, len(names) - 1, panel.ticks).round().astype(int)).tolist()
+            axis.set_major_locator(FixedLocator(places))
+            axis.set_ticklabels([names[place] for place in places])
+        for text in axes.get_xticklabels():
+            text.set(rotation=30, ha="right")
+    return figure

@@ -33,11 +33,10 @@ ATTENTION = "attention.npz"  # of forecast attend: what the attentions look at i
 # The picture of some forecasts; what a run of `reproduce` printed; the DataFrame that a run of Python was trained on.
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.parquet"
 SERIES_ERRORS = "errors_by_series.csv"
-RELIABILITY = "reliability.png"  # of intervals
 # Errors by time; the page for a person.
 RESIDUALS, PAGE = "residuals.csv", "report.html"
 # What an evaluation writes, all at once; metrics.json last.
-RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RELIABILITY, RESIDUALS, PAGE, METRICS)
+RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RESIDUALS, PAGE, METRICS)
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (

@@ -76,8 +76,7 @@ def draw_attention(logger: Logger, maps: Maps, step: int) -> None:
 
     Of an ensemble the slots of the first member, at most `MOST_SLOTS` pictures.
     """
-    from forecast.report.attention import Panel, maps_figure
-    from forecast.report.figures import active_rows_figure
+    from forecast.report.figures import Panel, active_rows_figure, maps_figure
 
     last = {slot: (slot, layer) for slot, layer in maps}  # a later layer replaces an earlier one
     for slot, place in [*last.items()][:MOST_SLOTS]:

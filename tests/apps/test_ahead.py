@@ -6,7 +6,7 @@ import pytest
 from program import call
 
 from forecast import Forecaster
-from forecast.apps.auto.ahead import SHOWN, ahead
+from forecast.apps.auto.steps import SHOWN, ahead
 from forecast.report.page.charts import forecasts_chart
 
 L, P, ROWS = 11, 3, 211

@@ -12,7 +12,7 @@ import yaml
 from forecast.apps.auto.board import leaderboard, reason
 from forecast.apps.auto.budget import Budget
 from forecast.apps.auto.command import PRESETS
-from forecast.apps.auto.pace import Pace
+from forecast.apps.auto.steps import Pace
 from forecast.apps.auto.task import AutoTask, by_processor, members_of, rows_of_a_year
 from forecast.errors import UserError
 from forecast.jobs.steps import REAL_TIME, ProcessorClock, run_step

@@ -14,7 +14,7 @@ from apps.backtests import CUTOFFS, FOLDS, OF_A_FILE, PRED_LEN, RIDGE, backteste
 from program import refusal
 
 from forecast import Forecaster
-from forecast.apps.common.backtest_files import saved_scales
+from forecast.apps.backtest.command import saved_scales
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 

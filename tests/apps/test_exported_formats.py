@@ -17,7 +17,7 @@ from program import call, refusal, shapes_unchecked
 
 from forecast import Forecaster
 from forecast.apps.common.mlflow_folder import log_model, write_mlflow
-from forecast.apps.export.bundle import export
+from forecast.apps.export.command import export
 from forecast.apps.export.onnx_file import calendar
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.trust import trusting

@@ -19,7 +19,7 @@ MODEL = """
 from torch import nn
 from benchmarks import ours
 from benchmarks.setting import Sizes
-from forecast.apps.import_informer2020.names import in_their_names
+from forecast.apps.import_informer2020.command import in_their_names
 class Informer(nn.Module):
     def __init__(self, enc_in, dec_in, c_out, seq_len, label_len, out_len, factor=5, d_model=512, n_heads=8,
                  e_layers=3, d_layers=2, d_ff=512, dropout=0.0, attn="prob", embed="fixed", freq="h",

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast.report.attention import Panel, maps_figure
-from forecast.report.figures import save
+from forecast.report.figures import Panel, maps_figure, save
 
 
 def panel(name):

@@ -19,7 +19,7 @@ from models.test_model_laws import ATTENTIONS, ENCODER_ALONE, MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
-from forecast.apps.export.bundle import export, new_folder
+from forecast.apps.export.command import export, new_folder
 from forecast.apps.export.program import as_called, largest_difference, noise_windows
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import feature_rules, time_features

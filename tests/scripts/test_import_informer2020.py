@@ -30,7 +30,7 @@ from scripts.imports import (
     write_csv,
 )
 
-from forecast.apps.import_informer2020.names import copy_in, in_their_names
+from forecast.apps.import_informer2020.command import copy_in, in_their_names
 from forecast.apps.import_informer2020.options import UNUSED, UNUSED_FLAGS
 from forecast.checkpoint.load import build_model, load_checkpoint
 from forecast.errors import UserError

@@ -2,19 +2,23 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 import lightning.pytorch as pl
+import numpy as np
 import torch
 from omegaconf import DictConfig
+from torch import nn
+from torch.optim import Optimizer
 
-from forecast.apps.auto.ahead import ahead
 from forecast.apps.auto.board import MemberFigures
 from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
-from forecast.apps.auto.pace import Settings, measure
 from forecast.apps.common.command import Answer, command
-from forecast.apps.common.inputs import trained_source
+from forecast.apps.common.continuation import continuation
+from forecast.apps.common.future import future_source
+from forecast.apps.common.inputs import find_device, trained_source
 from forecast.apps.common.intervals import levels_of
 from forecast.apps.common.page import remake
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
@@ -26,19 +30,27 @@ from forecast.data.prepare import Prepared
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.evaluation.column_use import Importance, rests_on
-from forecast.evaluation.evaluate import Protocol, evaluate
+from forecast.evaluation.evaluate import Protocol, evaluate, evenly_spaced
+from forecast.evaluation.predict import split_ends
 from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_own_calibration
+from forecast.training.fit import Plan, checked_model, make_batches
 from forecast.training.record import make_record
 from forecast.training.refit import refit
 
 SPLITS = ("val", "test")
 T = TypeVar("T")
 CPU = torch.device("cpu")
+SHOWN = 25  # series of a panel
+LONGEST, FEWEST = 1.5, 3  # seconds and calls of a measurement
+OVERHEAD = 1.15  # of a training over its steps alone
+MOST_EPOCHS, UPDATES = 6, 1000  # epochs, and steps where the windows are so few that epochs have hardly any
+FEWEST_EPOCHS, FEWEST_BATCHES = 3, 20  # less is no training
+Settings = dict[str, int]  # the overrides that fit a training into its time
 
 
 def words(settings: Settings) -> list[str]:
@@ -223,3 +235,123 @@ def forecast_file(overrides: Sequence[str], checkpoint: Path) -> dict[str, objec
     trained = load_checkpoint(checkpoint)
     until = "" if trained.data["freq"] == STEP_FREQ else trained.trained_until
     return {**json.loads(json.dumps(answer.document, default=str)), "trained_until": until}
+
+
+def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None) -> dict[str, np.ndarray]:
+    """The forecast after the data that a checkpoint was trained on, of a panel of some series, in original units.
+
+    As `results.example_windows`, without truth and baselines: past (W, L, T), forecast (W, P, T), levels (A,), lower,
+    upper (W, P, T, A), timestamps (W, L + P), columns (T,), of a panel series (W,). future, level: of the forecast.
+    """
+    trained = load_checkpoint(checkpoint)
+    source, targets = trained_source(trained, root=None), list(trained.data["targets"])
+    later = future_source(trained, source, future)
+    ends = continuation(trained, source, device=find_device("auto"), future=later, level=level)
+    lengths = ends.frame.lengths[ends.series]
+    whole = np.flatnonzero(lengths >= min(ends.seq_len, int(lengths.max())))
+    shown = [int(whole[i]) for i in evenly_spaced(len(whole), SHOWN)]
+    forecast = ends.some(shown)
+    length = min(ends.seq_len, int(lengths[shown].min()))
+    times = [ends.frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series]
+    arrays = {
+        "past": np.stack([ends.past(number)[-length:] for number in forecast.series]),
+        "forecast": forecast.values[..., : len(targets)],
+        "timestamps": np.stack([stamps.tz_localize(None).to_numpy("datetime64[ns]") for stamps in times]),
+        "columns": np.array(targets),
+    }
+    if of_levels := split_ends(forecast.values, len(targets), ends.levels)[::-1]:
+        arrays["levels"] = np.array([level for level, _, _ in of_levels])
+        arrays |= {name: np.stack([end[i] for end in of_levels], axis=-1) for i, name in ((1, "lower"), (2, "upper"))}
+    if ends.frame.id_column is not None:
+        arrays["series"] = np.array([str(ends.frame.ids[number]) for number in forecast.series])
+    return arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How long the training of a network takes.
+
+    batches: of an epoch, with batch_size windows each. seconds: of a train batch. validation: seconds of one. draws:
+    whether an epoch may be a drawn part of the windows. networks: how many are trained side by side in these seconds,
+    and how many there may be at most.
+    """
+
+    batches: int
+    batch_size: int
+    seconds: float
+    validation: float
+    draws: bool
+    networks: int = 1
+
+    def settings(self, allowance: float) -> Settings | None:
+        """The overrides of a training that takes so many seconds at most; None where there is no time for one.
+
+        One network with all epochs comes before further networks.
+        """
+        if self.networks > 1:
+            share = 1 / self.networks
+            single = replace(self, networks=1, seconds=share * self.seconds, validation=share * self.validation)
+            all_epochs = MOST_EPOCHS * (single.batches * single.seconds + single.validation)
+            networks = min(self.networks, max(1, int(allowance / all_epochs)))
+            settings = single.settings(allowance / networks)
+            return settings if settings is None else {**settings, "networks": networks}
+        most = max(MOST_EPOCHS, UPDATES // max(1, self.batches))
+        epoch = self.batches * self.seconds + self.validation
+        if FEWEST_EPOCHS * epoch <= allowance:
+            epochs = min(most, int(allowance / epoch))
+            return {"trainer.max_epochs": epochs, "callbacks.early_stopping.patience": max(2, epochs // 5)}
+        for epochs in range(FEWEST_EPOCHS, 0, -1):
+            batches = int((allowance / epochs - self.validation) / self.seconds)
+            if batches >= FEWEST_BATCHES:
+                part: Settings = (
+                    {"data.windows_per_epoch": batches * self.batch_size}
+                    if self.draws
+                    else {"trainer.limit_train_batches": min(batches, self.batches)}
+                )
+                return {"trainer.max_epochs": epochs, "callbacks.early_stopping.patience": 2, **part}
+        return None
+
+
+def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
+    """Trains on one batch and forecasts it a few times, with weights that nobody keeps. clock: gives seconds."""
+    torch.manual_seed(plan.config.seed)
+    data, _, record = begin(plan, ridge=False)
+    config, (model, _) = plan.config, checked_model(plan, data, record)
+    batches = make_batches(config, model, data)
+    batches.setup("fit")
+    batch_size = config.data.batch_size
+    first = next(iter(batches.train_dataloader()))
+    optimizer, loss = config.optim.factory(Optimizer)(list(model.parameters())), config.loss.build(nn.Module)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        outputs, truth = model.training_outputs(first.past, first.past_known, first.future_known, first.future)
+        loss(outputs, truth).backward()
+        optimizer.step()
+
+    def forward() -> None:
+        with torch.inference_mode():
+            model(first.past, first.past_known, first.future_known)
+
+    of_step, of_forward = timed(step, clock), timed(forward, clock)
+    windows = len(data.windows("val"))
+    return Pace(
+        batches=-(-batches.order.count // batch_size),
+        batch_size=batch_size,
+        seconds=OVERHEAD * of_step,
+        validation=OVERHEAD * of_forward * windows / len(first.past) + 0.1,
+        draws=data.frame.id_column is not None,
+        networks=config.networks,
+    )
+
+
+def timed(call: Callable[[], None], clock: Callable[[], float]) -> float:
+    """The mean seconds of a call, over a few; a first one, which is slower, does not count."""
+    call()
+    started, count = clock(), 0
+    while count < FEWEST or clock() - started < LONGEST / 2:
+        call()
+        count += 1
+        if clock() - started > LONGEST:
+            break
+    return (clock() - started) / count

@@ -3,11 +3,16 @@
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.backtest.folds import (
@@ -18,22 +23,6 @@ from forecast.apps.backtest.folds import (
     fold_forecasts,
     refitting,
     scales_of,
-)
-from forecast.apps.backtest.runs import train_folds
-from forecast.apps.common.backtest_files import (
-    DOCUMENT,
-    OF,
-    PARTS,
-    RUNS,
-    TABLE,
-    Fold,
-    best_of,
-    join_parts,
-    part_path,
-    read_part,
-    save_scales,
-    saved_scales,
-    write_part,
 )
 from forecast.apps.common.command import Answer
 from forecast.apps.common.description import data_name, sizes
@@ -52,10 +41,12 @@ from forecast.config.settings import BacktestSettings, Folds
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
 from forecast.data.split import FoldSplit
-from forecast.documents import read_document
+from forecast.documents import read_arrays, read_document
 from forecast.errors import UserError
-from forecast.files import rounded, write_json, write_text
-from forecast.run_folder import FILES, PAGE, RUN_INFO, sha256
+from forecast.files import replacing, rounded, save_arrays, write_json, write_text
+from forecast.jobs.trainings import LOOK, reason_of, resumable, run_train, train
+from forecast.run_folder import FILES, OUTPUT, PAGE, RUN_INFO, checkpoint_path, read_run, sha256
+from forecast.run_folder.lock import in_use
 from forecast.run_folder.shapes import Backtest
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import say
@@ -71,6 +62,12 @@ OWN = {
     "protocol": "backtest.step",
     "refit": "backtest.refit",
 }
+# In the folder of a backtest: its table, its figures, what it is of.
+TABLE, DOCUMENT, OF = "backtest.parquet", "backtest.json", "backtest_of.json"
+PARTS, SCALES = "parts", "scales.npz"
+RUNS = "folds"  # of the trainings
+TIMES = ["cutoff", "time"]
+Fold = int | None  # None: one training for all folds
 
 
 def backtest(cfg: DictConfig) -> Answer:
@@ -252,3 +249,112 @@ def forecast_fold(folder: Path, fold: Fold, split: FoldSplit) -> None:
 def progress(fold: Fold, count: int) -> str:
     """What is said when a training has finished."""
     return "The training has finished." if fold is None else f"Fold {fold + 1} of {count} has finished."
+
+
+def train_folds(
+    folder: Path, folds: Sequence[Fold], words: Sequence[str], *, count: int, done: Callable[[Fold], None]
+) -> None:
+    """Trains each fold by `forecast train` with these overrides and hands it to `done` as soon as it has finished.
+
+    They are the jobs of a sweep in a process of its own, by whichever hydra/launcher the words name. Where one was
+    killed and has a checkpoint it goes on first. A fold that another process trains is waited for: a backtest
+    that was killed may have left its sweep at work. count: of the folds of the backtest. UserError for one that fails,
+    after the others.
+    """
+    left = list(folds)
+
+    def collect() -> bool:
+        for fold in list(left):
+            if read_run(run_of_fold(folder, fold)).state == "finished":
+                done(fold)
+                left.remove(fold)
+        return False  # a sweep at work is not stopped
+
+    collect()
+    for run in [run_of_fold(folder, fold) for fold in left]:
+        if resumable(run):
+            train((), run, lambda: False, threads=torch.get_num_threads())
+    collect()
+    while left:
+        before = len(left)
+        sweep = [
+            *("-m", *words),
+            f"data.split.fold={','.join('null' if fold is None else str(fold) for fold in left)}",
+            f"hydra.sweep.dir={hydra_value(str(folder.absolute() / RUNS))}",
+            f"hydra.sweep.subdir={'fold-all' if None in left else 'fold-${data.split.fold}'}",
+        ]
+        status = run_train(sweep, folder / OUTPUT, environment=os.environ, stopped=collect)
+        elsewhere = any(in_use(run_of_fold(folder, fold)) for fold in left)
+        collect()
+        if left and not elsewhere and (status or len(left) == before):
+            raise failed(folder, left[0], count)
+        while any(in_use(run_of_fold(folder, fold)) for fold in left):
+            time.sleep(LOOK)
+        collect()
+
+
+def failed(folder: Path, fold: Fold, count: int) -> UserError:
+    """What to say of a fold that has ended without results."""
+    run = read_run(run_of_fold(folder, fold))
+    reason = reason_of(run, folder / OUTPUT) or "nothing was said"
+    subject = "the training" if fold is None else f"fold {fold + 1} of {count}"
+    return UserError(
+        f"{subject} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "
+        f"{folder / OUTPUT} has all that was said."
+    )
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """Where the forecasts of a training are, those of fold `number` and perhaps of later ones."""
+    return folder / PARTS / f"fold-{number:05d}.parquet"
+
+
+def write_part(folder: Path, number: int, table: pd.DataFrame) -> None:
+    """Writes a part, whole or not at all."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(part_path(folder, number)) as path:
+        table.to_parquet(path, index=False, engine="pyarrow")
+
+
+def read_part(path: Path) -> pd.DataFrame:
+    """A part as it was written."""
+    return pd.read_parquet(path, engine="pyarrow")
+
+
+def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
+    """Writes all parts below one another into TABLE, with memory for one of them, and yields each.
+
+    A training whose validation windows were too few has fewer intervals than a later one: NaN in its rows.
+    """
+    with replacing(folder / TABLE) as path:
+        widest = max((part_path(folder, number) for number in numbers), key=lambda part: len(pq.read_schema(part)))
+        whole = pa.Table.from_pandas(read_part(widest), preserve_index=False)
+        with pq.ParquetWriter(path, whole.schema) as writer:
+            for number in numbers:
+                part = read_part(part_path(folder, number)).reindex(columns=whole.column_names)
+                writer.write_table(pa.Table.from_pandas(part, schema=whole.schema, preserve_index=False))
+                yield part
+
+
+def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
+    """Keeps by what errors are scaled."""
+    (folder / PARTS).mkdir(exist_ok=True)
+    with replacing(folder / PARTS / SCALES) as path:
+        save_arrays(path, dict(scales))
+
+
+def saved_scales(folder: Path) -> pd.DataFrame:
+    """What `save_scales` has kept."""
+    table: pd.DataFrame = pd.DataFrame(read_arrays(folder / PARTS / SCALES, ["target", "std", "naive"]))
+    return table
+
+
+def run_of_fold(folder: Path, fold: Fold) -> Path:
+    """The run folder of a fold's training."""
+    return folder / RUNS / f"fold-{'all' if fold is None else fold}"
+
+
+def best_of(folder: Path, fold: Fold) -> Path:
+    """The checkpoint that a fold's training chose."""
+    best, last = (checkpoint_path(run_of_fold(folder, fold).absolute(), name) for name in ("best", "last"))
+    return best if best.exists() else last

@@ -41,7 +41,6 @@ from forecast.run_folder import (
     METRICS,
     PAGE,
     PICTURE,
-    RELIABILITY,
     RESIDUALS,
     SERIES_ERRORS,
     STEP_ERRORS,
@@ -213,11 +212,6 @@ def write_results(folder: Path, result: Result) -> None:
         windows = example_windows(evaluation, data)
         save_arrays(beside(FORECASTS), windows)
         draw_windows(beside(PICTURE), windows, metrics, worst=len(evaluation.worst))
-        if evaluation.intervals is not None:
-            from forecast.report.figures import draw_reliability
-
-            draw_reliability(beside(RELIABILITY), metrics, result.split)
-            names = [*names, RELIABILITY]
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
         times, signed = evaluation.residual_times, evaluation.residuals.signed
         write_residuals(beside(RESIDUALS), times, signed, data.target_names, metrics["target"] or "")
