@@ -1,12 +1,19 @@
 """Forecasting from Python: what the commands do, with tables in and out."""
 
-from collections.abc import Mapping, Sequence
+import argparse
+import copy
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 from omegaconf import DictConfig
 
-from forecast.apps.auto.door import Automatic
+from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder, default_folder
+from forecast.apps.auto.command import automatic
 from forecast.apps.backtest.folds import backtest_table
 from forecast.apps.common.command import command
 from forecast.apps.common.continuation import (
@@ -18,29 +25,46 @@ from forecast.apps.common.continuation import (
     report_left_out,
     whole_table,
 )
-from forecast.apps.common.frame_kinds import Kind, Table, frame_of
+from forecast.apps.common.frame_kinds import Frame, Kind, Table, frame_of
 from forecast.apps.common.future import future_source
 from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
 from forecast.apps.common.loaded import LoadedModel
-from forecast.apps.common.own_classes import with_own_classes
 from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
-from forecast.apps.common.tables import as_file, data_keys, errors_table, keep_table, spoken_of_as_frame
-from forecast.apps.tune.door import Tunable
+from forecast.apps.common.tables import as_file, data_keys, errors_table, keep_table, place_table, spoken_of_as_frame
+from forecast.apps.tune.command import tune
+from forecast.apps.tune.search import OF
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
 from forecast.config.trust import trusting
+from forecast.config.values import options
 from forecast.data.sources import Source
 from forecast.data.writing import all_far
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Block, Metrics, StudyDocument
 from forecast.text.overrides import override_words, setting_words
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class Forecaster(Automatic, Tunable):
+
+def with_own_classes(
+    method: Callable[Concatenate["Forecaster", P], R],
+) -> Callable[Concatenate["Forecaster", P], R]:
+    """The method, inside which the modules that its forecaster trusts are trusted."""
+
+    @functools.wraps(method)
+    def trusted(self: "Forecaster", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with trusting(self.trust):
+            return method(self, *args, **kwargs)
+
+    return trusted
+
+
+class Forecaster:
     """A model of any kind, from its config to its forecasts.
 
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
@@ -58,7 +82,11 @@ class Forecaster(Automatic, Tunable):
     Every method raises UserError with the words of the command line. A table is a DataFrame or a Series with an index
     of times, periods, or ids and times; a DataFrame with a column of times, of one series or below one another of
     several (unique_id, ds, y); or such a table of polars or pyarrow. A forecast is a table of the same kind.
+
+    study: of a forecaster that `tune` has returned, the study as `forecast tune --json` prints it.
     """
+
+    study: StudyDocument | None = None
 
     def __init__(
         self,
@@ -254,7 +282,141 @@ class Forecaster(Automatic, Tunable):
                 metrics = self._loaded.result(path, split=split, protocol=Protocol(), reading=layout).metrics
         return errors_table(metrics, split)
 
+    @classmethod
+    def auto(
+        cls,
+        table: Table,
+        *,
+        output: Path | str | None = None,
+        horizon: int | None = None,
+        minutes: float = 10.0,
+        target: str | None = None,
+        level: Sequence[float] = (80, 95),
+        preset: Literal["fast", "good", "best"] = "good",
+        metric: Literal["mse", "mae"] = "mse",
+        settings: Sequence[str] | Mapping[str, object] = (),
+        **lengths: int | None,
+    ) -> "Forecaster":
+        """The best forecaster that there is time for, as `forecast auto` finds it.
+
+        table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html;
+        None: auto/ and the name of the file, of a table the time.
+        horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
+        cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
+        UserError with the words of the command line.
+        """
+        horizon = horizon_of({"horizon": horizon, **lengths})
+        of_file = isinstance(table, Path | str)
+        name = str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
+        folder = Path(output) if output else default_folder(name)
+        begun, file, placed = time.monotonic(), str(table), False
+        if minutes < 0:
+            raise UserError(f"minutes={minutes}: must be 0 or more")
+        words, kind = override_words(settings), Kind()
+        if not of_file:
+            # the ids are for the check of the file to find, which also chooses how gaps are filled
+            frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
+            own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
+            words, kind = [*(word for word in own if word not in words), *words], frame.kind
+            check_folder(folder, make=True)
+            placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
+        keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
+        options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
+        try:
+            answer = automatic(argparse.Namespace(**options), begun=begun)
+        except UserError:
+            if placed and not (folder / FOLDER / STATE).exists():
+                Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
+            raise
+        best = cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
+        best._kind = kind
+        return best
+
+    def leaderboard(self) -> pd.DataFrame:
+        """The models that `auto` has trained, a row each, the best first, as in leaderboard.json.
+
+        UserError for a model that stands beside no such file.
+        """
+        rows = read_document(path := self.folder / BOARD, list[Block])
+        if rows is None:
+            raise UserError(f"{path} is not there: Forecaster.auto(df, output=FOLDER) writes a leaderboard")
+        table: pd.DataFrame = pd.DataFrame(rows)
+        return table
+
+    @with_own_classes
+    def tune(
+        self,
+        table: Table | None = None,
+        *,
+        output: Path | str,
+        minutes: float | None = 10.0,
+        trials: int | None = None,
+        space: Mapping[str, object] | Path | str | None = None,
+        metric: Literal["mse", "mae"] | None = None,
+    ) -> "Forecaster":
+        """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
+
+        table: as `fit` takes it, kept in `output` as data.parquet, a file, or the name of published data; None: the
+        data that the overrides name. output: the study's folder, with report.html; the same call goes on there.
+        minutes, trials: what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML
+        file; None: that of the model, less what this forecaster says. metric: the validation error that judges; None:
+        the config's.
+
+        The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
+        `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
+        Raises UserError with the words of the command line.
+        """
+        path = table is None or isinstance(table, Path | str)
+        frame = None if path else frame_of(table, data_keys(self.overrides))
+        folder = Path(output).absolute()
+        words = data_words(frame or table, folder)
+        own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
+        of_study = {
+            "tune.minutes": minutes,
+            "tune.trials": trials,
+            "tune.space": str(space) if isinstance(space, Path) else space,
+            "hydra.run.dir": str(folder),
+        }
+        documents: list[StudyDocument] = []
+
+        def study(cfg: DictConfig) -> None:
+            kept = frame is not None and place_table(run_folder(), frame.rows)
+            try:
+                documents.append(cast(StudyDocument, tune(cfg).document))
+            except UserError:
+                if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
+                    (run_folder() / TRAINING_TABLE).unlink()
+                raise
+
+        trained = [word for word in own if not word.startswith("refit=")]
+        call(study, config_name="tune", overrides=[*words, *trained, *setting_words(of_study)])
+        best = copy.copy(self)
+        best.study = documents[0]
+        best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
+        return best.fit(None if frame is None else table)
+
     @property
     def _loaded(self) -> LoadedModel:
         """Its checkpoint in use. UserError before there is one."""
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)
+
+
+def data_words(table: Frame | Path | str | None, folder: Path) -> list[str]:
+    """The overrides that name the data of a study in a folder."""
+    if table is None:
+        return []
+    if isinstance(table, Frame):
+        laid_out = {f"data.{key}": value for key, value in table.layout.items()}
+        return ["data=csv", *setting_words({"data.path": str(folder / TRAINING_TABLE), **laid_out})]
+    if not Path(table).exists() and str(table) in options("data", but="csv"):
+        return [f"data={table}"]
+    return ["data=csv", *setting_words({"data.path": str(table)})]
+
+
+def best_words(study: StudyDocument) -> list[str]:
+    """The overrides that train the best trial of a study again."""
+    best = study["best"]
+    return [
+        *setting_words(best["config"]),
+        *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else []),
+    ]

@@ -79,7 +79,7 @@ def test_another_metric_judges_and_refit_is_for_the_training_alone(frame):
 
 
 def test_the_best_of_trials_that_were_cut_off_is_trained_for_as_many_epochs():
-    from forecast.apps.tune.door import best_words
+    from forecast.apps.forecaster import best_words
 
     cut = {"best": {"config": {"loss": "mae", "seq_len": None}, "epochs": 3, "state": "cut"}}
     assert best_words(cut) == ["loss=mae", "seq_len=null", "trainer.max_epochs=3"]
