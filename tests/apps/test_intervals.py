@@ -137,8 +137,6 @@ LEVELS = {
     "level=[80,100]": "level[1]=100: must be at least 1 and less than 100",
     "level=[0.8]": "level[0]=0.8: must be at least 1",
     "level=80": "level=80: must be a list",
-    "level=[80,80]": "level=[80,80]: 80 is named twice; name each level once",
-    f"level=[{','.join(map(str, range(50, 71)))}]": "21 levels are asked for, and at most 20 are given",
     "calibration=rolling": "calibration=rolling: must be one of static, adaptive, none",
 }
 

@@ -1,7 +1,6 @@
 """Which intervals a command gives: those that were asked for, of those that a checkpoint is calibrated for."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from forecast.apps.common.seen_rows import train_again
 from forecast.bounds import PER_CENT
@@ -11,24 +10,15 @@ from forecast.errors import UserError
 from forecast.evaluation.conformal import Calibration, Unrest, blocks_needed
 from forecast.evaluation.scored_intervals import Intervals, name_of, windows_needed
 
-MOST_LEVELS = 20
-USUAL = (80.0, 95.0)  # of checkpoints that are older than the key
-
 
 def levels_of(level: Sequence[float]) -> tuple[float, ...]:
-    """The levels in per cent, ascending. UserError for one that is named twice, and for too many."""
+    """The levels in per cent, ascending, each once. UserError for what is none."""
     if isinstance(level, str | bytes) or not isinstance(level, Iterable):
         raise UserError(f"level={level!r}: name the levels in per cent, as level=[80,95]")
     bad = next((value for value in level if not isinstance(value, int | float) or not PER_CENT.holds(value)), None)
     if bad is not None:
         raise UserError(f"level: {bad!r} {PER_CENT.message}")
-    levels = tuple(sorted(map(float, level)))
-    twice = next((number for number, after in pairwise(levels) if number == after), None)
-    if twice is not None:
-        raise UserError(f"level={written(level)}: {name_of(twice)} is named twice; name each level once")
-    if len(levels) > MOST_LEVELS:
-        raise UserError(f"level: {len(levels)} levels are asked for, and at most {MOST_LEVELS} are given. Name fewer.")
-    return levels
+    return tuple(sorted({float(value) for value in level}))
 
 
 def written(level: Sequence[float]) -> str:
