@@ -14,6 +14,8 @@ from torch import Tensor
 from forecast.bounds import Bound, Positive, at_least, between
 from forecast.models.base import FittedModel, FittingRows, Options, WholeWindows, WindowShape
 from forecast.models.ridge import Ridge, longest_look_back
+from forecast.models.smoothing import Smoothing, seasons_held
+from forecast.ops.smoothing import Setting
 from forecast.ops.trees import Error, TreeSum, grow
 
 LONGEST = 1008  # rows: six weeks of hours
@@ -28,6 +30,15 @@ LEAST_SCALE = 0.1  # of a window, in scaled units: one that hardly moves is not 
 SEED = 0
 FEWEST_TREES, FASTEST = 20, 0.3  # where the time is short: trees, and the share of each that is added at most
 TIMED_ON, TIMED = 8, 5  # so many trees, on every so-many-th step, tell how long all will take
+# Slow to fast, with a second season or without one.
+SMOOTHINGS = (
+    Setting(0.03, season=0.1, second=0.2, remainder=0.9),
+    Setting(0.1, season=0.1, second=0.2, remainder=0.6),
+    Setting(0.03, season=0.1, remainder=0.9),
+    Setting(0.1, season=0.25, remainder=0.6),
+    Setting(0.3, season=0.1),
+    Setting(0.005, season=0.1, second=0.4, remainder=0.98),
+)
 RATE = Bound(lambda value: 0 < value <= 1, "must be above 0 and at most 1")
 
 
@@ -50,14 +61,15 @@ class Grown(TypedDict):
 class ScaledWindows(NamedTuple):
     """Windows at level 0 and deviation 1 of their longest season.
 
-    values (B, L, T), level and scale (B, 1, T), skip: the skip's forecast (B, P, T), None without one, known (B, L, K):
-    the covariates that change with time, future_known (B, P, F).
+    values (B, L, T), level and scale (B, 1, T), skip: the skip's forecast (B, P, T), None without one, smoothed: what
+    SMOOTHINGS say (B, P, T, G), known (B, L, K): the covariates that change with time, future_known (B, P, F).
     """
 
     values: Tensor
     level: Tensor
     scale: Tensor
     skip: Tensor | None
+    smoothed: Tensor | None
     known: Tensor
     future_known: Tensor
 
@@ -74,7 +86,8 @@ class BoostedTrees(FittedModel):
 
     window: the data's sizes. look_back: rows that it reads; None: what the seasons' lags need, or what the train rows
     allow. seasons: their steps; None: those of the data's calendar. skip: what the trees' sum is added to: ridge, or
-    none, the level of the window. skip_options: as `fit` has chosen them, None before. error: what the trees lower.
+    none, the level of the window. skip_options: as `fit` has chosen them, None before. smoothed: whether what
+    SMOOTHINGS forecast are features too. smoothing_options: of these, as `skip_options`. error: what the trees lower.
     trees: at most. leaves, depth: of a tree, at most. learning_rate: the share of a tree that is added. seconds:
     in which they are grown; where these are too few for all trees there are fewer, each of a larger share, and what
     the fit has chosen depends on the machine; None: however long it takes. fitted: how many trees there are; None
@@ -91,6 +104,8 @@ class BoostedTrees(FittedModel):
         seasons: Sequence[Positive] | None = None,
         skip: Literal["ridge", "none"] = "ridge",
         skip_options: Mapping[str, object] | None = None,
+        smoothed: bool = False,
+        smoothing_options: Mapping[str, object] | None = None,
         error: Error = "squared",
         trees: Annotated[int, between(1, 10**5)] = 300,
         leaves: Annotated[int, Bound(lambda value: value > 1, "must be greater than 1")] = 31,
@@ -106,12 +121,17 @@ class BoostedTrees(FittedModel):
         self.grow = partial(grow, leaves=leaves, depth=depth, error=error)
         self.most, self.learning_rate, self.seconds, self.error = trees, learning_rate, seconds, error
         self.trees = TreeSum(count=fitted or 0, nodes=2 * leaves - 1, depth=depth)
+        targets = tuple(range(window.n_targets))
+        plain = replace(window, n_columns=window.n_targets, targets=targets, observed=(), outputs=1)
         self.skip: Ridge | None = None
         if skip == "ridge":
-            targets = tuple(range(window.n_targets))
-            plain = replace(window, n_columns=window.n_targets, targets=targets, observed=(), outputs=1)
             make: Callable[..., Ridge] = Ridge
             self.skip = make(window=plain, **(skip_options or {}))
+        self.smoothing: Smoothing | None = None
+        if smoothed:
+            of_window: Callable[..., Smoothing] = Smoothing
+            self.smoothing = of_window(window=plain, **(smoothing_options or {}))
+            self.smoothing.take(SMOOTHINGS)
 
     @property
     def look_back(self) -> int:
@@ -141,10 +161,12 @@ class BoostedTrees(FittedModel):
     def chosen(self) -> dict[str, object]:
         """The options of the trees as a fit leaves them."""
         grown = {"trees": self.most, "learning_rate": self.learning_rate, "seconds": None, "fitted": len(self.trees)}
-        return {"look_back": self.rows, "seasons": self.seasons, **grown}
+        smoothing = self.smoothing
+        smoothed = None if smoothing is None else {"look_back": smoothing.rows, "seasons": smoothing.seasons}
+        return {"look_back": self.rows, "seasons": self.seasons, "smoothing_options": smoothed, **grown}
 
     def choose_rows(self, rows: FittingRows) -> None:
-        """The look-back and the seasons, as far as they are open.
+        """The look-back and the seasons, as far as they are open; the smoothings take what is read anyway.
 
         Raises ValueError for those that are given, where no train window reads so many rows.
         """
@@ -169,6 +191,9 @@ class BoostedTrees(FittedModel):
                 "reads. Set model.seasons=null for those of the calendar, give shorter ones, or a longer "
                 "model.look_back."
             )
+        if self.smoothing is not None:
+            self.smoothing.rows, self.smoothing.seasons = self.look_back, seasons_held(rows, self.look_back)
+            self.smoothing.take(SMOOTHINGS)
 
     def grown(self, rows: FittingRows, count: int) -> TreeSum:
         """So many trees for what the skip leaves of train windows; none where there is no such window."""
@@ -244,13 +269,14 @@ class BoostedTrees(FittedModel):
         skip = None
         if self.skip is not None:
             skip = self.skip(*(part[:, -self.skip.look_back :] for part in (targets, past_known)), future_known)
+        smoothed = None if self.smoothing is None else self.smoothing.each(targets[:, -self.smoothing.rows :])
         targets = targets[:, -self.rows :]
         last = targets[:, -(self.seasons[-1] if self.seasons else self.rows) :]
         level = last.mean(1, keepdim=True)
         scale = (last.var(1, keepdim=True, correction=0) + LEAST_SCALE**2).sqrt()
         first = future_known.shape[2] - len(self.window.covariates)
         known = past_known[:, -self.rows :, [first + i for i in self.changing]]
-        return ScaledWindows((targets - level) / scale, level, scale, skip, known, future_known)
+        return ScaledWindows((targets - level) / scale, level, scale, skip, smoothed, known, future_known)
 
     def base(self, scaled: ScaledWindows, steps: Int[Tensor, "S"]) -> Float[Tensor, "B S T"]:
         """What the trees' sum is added to: the skip's forecast, or the level."""
@@ -258,7 +284,7 @@ class BoostedTrees(FittedModel):
 
     def features(self, scaled: ScaledWindows, steps: Int[Tensor, "S"]) -> Float[Tensor, "M G"]:
         """What the trees read of some steps (M, G), M = B * S * T."""
-        values, level, scale, skip, known, future_known = scaled
+        values, level, scale, skip, smoothed, known, future_known = scaled
         shape = (values.shape[0], len(steps), values.shape[2])
         read = values.shape[1]
         features = [values[:, self.seasons_ago(steps, *lag)] for lag in self.lags]
@@ -267,6 +293,8 @@ class BoostedTrees(FittedModel):
         features += [level, scale, steps[:, None].to(values), torch.arange(shape[2], device=values.device).to(values)]
         if skip is not None:
             features.append((skip[:, steps] - level) / scale)
+        if smoothed is not None:
+            features += [(part - level) / scale for part in smoothed[:, steps].unbind(3)]
         of_known = [future_known[:, steps], *(known[:, self.seasons_ago(steps, season, 0)] for season in self.seasons)]
         features += [part[:, :, i : i + 1] for part in of_known for i in range(part.shape[2])]
         return torch.stack([feature.expand(shape) for feature in features]).flatten(1).T

@@ -116,11 +116,7 @@ class Smoothing(FittedModel):
         reached = 2 * self.window.pred_len + max(int(of_split.max(initial=1)) for _, of_split in pasts.values())
         self.rows = look_back or min(self.longest, int(reached / STEP))  # rows to come have more before them
         if seasons is None:
-            most = min(reached, self.rows) // WHOLE
-            period = rows.period or 0
-            longer = () if rows.seasons or period < DAY else (WEEK * period,)  # of a file without times
-            seasons = [season for season in {period, *rows.seasons, *longer} if 1 < season <= most]
-            seasons = sorted(seasons, key=lambda season: (season != period, season))[:MOST_SEASONS]
+            seasons = seasons_held(rows, min(reached, self.rows))
         self.seasons, self.clip = sorted(seasons), clip or 0.0
         self.take(self.defaults)
         windows = torch.cat([self.windows(rows, *of_split) for of_split in pasts.values()])
@@ -167,6 +163,12 @@ class Smoothing(FittedModel):
         shares = torch.softmax(-excess / self.temperature, dim=2).unsqueeze(2)
         return (mapped[:, :, len(self.judged) :] * shares).sum(3).transpose(1, 2) + past[:, -1:]
 
+    def each(self, past: Float[Tensor, "B L T"]) -> Float[Tensor, "B P T G"]:
+        """What each setting says."""
+        count = len(self.settings)
+        mapped = self.prepared(past)[0] @ self.maps[:, len(self.judged) * count :]
+        return torch.unflatten(mapped, 2, (-1, count)).transpose(1, 2) + past[:, -1:, :, None]
+
     def errors(
         self, prepared: Float[Tensor, "B T R"], counted: Int[Tensor, "B T 1"], forecasts: Float[Tensor, "B T S G"]
     ) -> tuple[Float[Tensor, "B T G"], Int[Tensor, "B T 1"]]:
@@ -202,6 +204,14 @@ def longest_pasts(rows: FittingRows, split: str) -> tuple[Origins, Origins]:
         length = int(length * STEP)
     order = np.argsort(origins)
     return origins[order], pasts[order]
+
+
+def seasons_held(rows: FittingRows, most: int) -> list[int]:
+    """The seasons that so many rows hold twice, two at most, ascending."""
+    period = rows.period or 0
+    longer = () if rows.seasons or period < DAY else (WEEK * period,)  # of a file without times
+    seasons = [season for season in {period, *rows.seasons, *longer} if 1 < season <= most // WHOLE]
+    return sorted(sorted(seasons, key=lambda season: (season != period, season))[:MOST_SEASONS])
 
 
 def clipped(

@@ -271,6 +271,7 @@ def test_series_below_one_another_are_a_panel(tmp_path):
     pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
     task = find_task(asked(tmp_path / "long.csv", horizon=7))
     assert task.is_panel and "data.id_column=shop" in task.words and "pred_len=7" in task.words and task.period == 7
+    assert task.of({"model.smoothed": "panel"})[-1] == "model.smoothed=true"
     typed = find_task(asked(tmp_path / "long.csv", "data.id_column=shop", "data.time_column=day", horizon=7))
     assert typed.is_panel and "pred_len=7" in typed.words and typed.patch_len == 7
 

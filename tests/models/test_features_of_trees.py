@@ -24,6 +24,7 @@ from models.small_trees import (
 from forecast.apps.export.program import largest_difference, save_program, trace
 from forecast.models import boosted_trees
 from forecast.models.ridge import Ridge
+from forecast.models.smoothing import Smoothing
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +72,24 @@ def test_each_feature_is_what_it_is_said_to_be(series, found):
         torch.testing.assert_close(features[step, 15], last.mean())
         assert features[step, 17:19].tolist() == [step, 0]
         assert features[step, -1] == future_known[0, step, 0]
+
+
+def test_beside_these_stands_what_each_smoothing_of_the_window_forecasts_and_the_model_is_rebuilt(series, tmp_path):
+    made = model(smoothed=True)
+    options = made.fit(rows(series))
+    given, _ = windows_of(made, series)
+    scaled, steps, past = made.scaled(*given), torch.arange(P), given[0][:, -made.smoothing.rows :]
+    assert made.smoothing.rows == made.look_back and made.smoothing.seasons == [WEEK]
+    features = made.features(scaled, steps)[:, -7:-1].unflatten(0, (len(past), P))
+    for place, setting in enumerate(boosted_trees.SMOOTHINGS):
+        alone = Smoothing(window=window(), look_back=len(past[0]), seasons=[WEEK], fitted=[[*setting, 0.0]])
+        found = features[:, :, place : place + 1] * scaled.scale + scaled.level
+        torch.testing.assert_close(found, alone.extend(past), rtol=0, atol=1e-4)
+    again = model(**{**options, "smoothed": True})
+    again.load_state_dict(made.state_dict())
+    assert torch.equal(again(*given), made(*given))
+    save_program(trace(copy.deepcopy(made), given, batch=3), tmp_path / "model.pt2")
+    assert largest_difference(load_program(tmp_path / "model.pt2"), made, given, (3,)) <= 1e-5
 
 
 def test_what_is_known_of_a_step_is_used_at_that_step_and_what_was_known_a_season_before():

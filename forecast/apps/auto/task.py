@@ -108,12 +108,15 @@ class AutoTask(NamedTuple):
 
     def steps(self, value: object) -> object:
         """What a setting says in words, in steps: a patch of "season", a length of "7 seasons" or of the "window",
-        the rows of a "year"; perhaps UNKNOWN.
+        the rows of a "year"; perhaps UNKNOWN; whether the file is a "panel".
         """
-        if value == "year":
-            return UNKNOWN if self.year is None else self.year
-        if value == "season":
-            return self.patch_len
+        of_task = {
+            "year": UNKNOWN if self.year is None else self.year,
+            "season": self.patch_len,
+            "panel": self.is_panel,
+        }
+        if isinstance(value, str) and value in of_task:
+            return of_task[value]
         if value == "window":
             lengths = [word.partition("=")[2] for word in self.words if word.startswith("seq_len=")]
             return int(lengths[0]) if lengths else UNKNOWN
