@@ -100,6 +100,7 @@ def test_an_evaluation_is_a_row_for_the_model_and_each_baseline(table, fitted):
         "train_mean",
         "closed_form_nlinear",
         "ridge",
+        "smoothing",
     ]
     test = fitted.metrics["test"]
     assert errors.loc["informer"].tolist() == [

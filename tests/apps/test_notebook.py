@@ -25,6 +25,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
         "train_mean",
         "closed_form_nlinear",
         "ridge",
+        "smoothing",
     ]
     assert len(forecast) == 12 and forecast["load"].between(80, 120).all()
     assert "the DataFrame has the frequency '2h'" in capsys.readouterr().out

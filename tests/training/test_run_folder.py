@@ -46,6 +46,7 @@ def test_metrics_json_is_the_contract(metrics):
         "train_mean",
         "closed_form_nlinear",
         "ridge",
+        "smoothing",
         "best_reachable",
     }
     rates = {"train_samples_per_second", "train_limit_samples_per_second"}
