@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from devices import CPU, META, other_device
+from devices import CPU, META, WAITS, other_device
+from lightning.pytorch.plugins.precision import Precision
 from models.small import WINDOW, informer
 
 from forecast.data.frame import SeriesFrame
@@ -20,6 +21,7 @@ from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.evaluation.predict import Continuation
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.module import ForecastModule
+from forecast.training.stopping import StopOnNonFinite
 
 N, L, P = 127, WINDOW["seq_len"], WINDOW["pred_len"]
 SPLITS = {"train": range(67), "val": range(67, 97), "test": range(97, N)}
@@ -126,3 +128,39 @@ def test_an_epoch_and_its_validation_there_have_the_errors_of_the_cpu(data, worl
         actual, size_there = trained(data, META, world)
     torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-5)
     assert size == size_there
+
+
+def after_whole_steps(data, device):
+    """The weights after a few whole steps with a check and a clipping, on the device."""
+    torch.manual_seed(2)
+    model = informer(targets=data.targets).to(device).train()
+    module = ForecastModule(model, optimizer=torch.optim.SGD, schedule=lambda _: 1.0, record={})
+    optimizer, batches = torch.optim.SGD(module.parameters(), lr=0.01), ForecastDataModule(data, batch_size=7, seed=5)
+    module._trainer = batches.trainer = SimpleNamespace(
+        strategy=SimpleNamespace(root_device=device),
+        overfit_batches=0,
+        global_rank=0,
+        world_size=1,
+        optimizers=[optimizer],
+        precision="32-true",
+        precision_plugin=Precision(),
+        gradient_clip_val=0.1,
+        gradient_clip_algorithm="norm",
+    )
+    module.guard, loader = StopOnNonFinite(every=50), iter(batches.train_dataloader())
+    taken = [next(loader) for _ in range(3)]
+    waits = len(WAITS)
+    torch.manual_seed(3)
+    for batch in taken:
+        module.whole_step(batch)
+    found = WAITS[waits:]
+    return [weight.detach().cpu() for weight in module.parameters()], found
+
+
+def test_a_whole_step_there_waits_for_nothing_so_that_it_can_be_recorded(data):
+    expected, _ = after_whole_steps(data, CPU)
+    with other_device():
+        actual, waits = after_whole_steps(data, META)
+    assert waits == []
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
