@@ -13,7 +13,7 @@ from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch, Windows
 from forecast.evaluation.baselines import season
 from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
-from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks, look_back_of
+from forecast.evaluation.evaluate import check_finite, chunk_on, exact_float32, in_chunks, look_back_of
 from forecast.models.base import FittedModel
 
 MOST_CELLS = 20_000_000  # scores looked at together; of more windows every k-th counts, as neighbours overlap
@@ -109,10 +109,10 @@ class ValidationScores:
     ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
         """The scores at each level, and the unrest of each window; of every `stride`-th window."""
         scores: list[list[Tensor]] = [[] for _ in self.levels]
-        sizes = []
+        sizes, chunk = [], chunk_on(self.windows.device)
         with exact_float32():
             for part in parts:
-                for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, CHUNK):
+                for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, chunk):
                     for of_level, score in zip(scores, self._scores(part.model, batch), strict=True):
                         of_level.append(score.cpu())
                     sizes.append(self.unrest.sizes(batch.past).cpu())

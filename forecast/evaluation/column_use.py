@@ -16,8 +16,8 @@ from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch
 from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import (
-    CHUNK,
     Protocol,
+    chunk_on,
     evenly_spaced,
     exact_float32,
     forecast_of,
@@ -180,10 +180,11 @@ def _exchange(count: int, generator: torch.Generator) -> Tensor:
 
 
 def _forecasts(model: nn.Module, batch: Batch, rows: int) -> Tensor:
-    parts = [None if part is None else torch.split(part, CHUNK) for part in batch]
-    count = -(-len(batch.target) // CHUNK)
-    chunks = [Batch(*(None if part is None else part[i] for part in parts)) for i in range(count)]  # type: ignore[arg-type]
-    return torch.cat([forecast_of(model, chunk, rows) for chunk in chunks])
+    chunk = chunk_on(batch.target.device)
+    parts = [None if part is None else torch.split(part, chunk) for part in batch]
+    count = -(-len(batch.target) // chunk)
+    batches = [Batch(*(None if part is None else part[i] for part in parts)) for i in range(count)]  # type: ignore[arg-type]
+    return torch.cat([forecast_of(model, some, rows) for some in batches])
 
 
 def _errors(forecast: Tensor, batch: Batch) -> Tensor:

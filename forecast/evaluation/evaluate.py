@@ -38,6 +38,7 @@ FAR = 1e6  # standard deviations from the train rows: a history that holds more 
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
 # and the same checkpoint must give the same figures to the last digit.
 CHUNK = 32
+CHUNK_ON_GPU = 128  # there fewer windows take as long
 # One that is fitted at once is a product with few rows: for it the windows of so many columns. By the data alone, as
 # baselines beside it must not change its figures.
 CHUNK_COLUMNS = 1024
@@ -128,13 +129,19 @@ def window_pass(
         look_backs={name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()},
         windows=windows,
         numbers=counted_windows(windows, split, protocol),
-        chunk=chunk_of(model, data),
+        chunk=chunk_of(model, data, device),
     )
 
 
-def chunk_of(model: nn.Module, data: Prepared) -> int:
+def chunk_of(model: nn.Module, data: Prepared, device: torch.device) -> int:
     """How many windows a model forecasts at once, on which its last digits depend."""
-    return max(CHUNK, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else CHUNK
+    chunk = chunk_on(device)
+    return max(chunk, CHUNK_COLUMNS // data.n_columns) if isinstance(model, FittedModel) else chunk
+
+
+def chunk_on(device: torch.device) -> int:
+    """How many windows a model is called on, on a device."""
+    return CHUNK_ON_GPU if device.type == "cuda" else CHUNK
 
 
 def with_baselines(

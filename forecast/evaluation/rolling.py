@@ -94,7 +94,7 @@ def rolled(
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     by_column: dict[str, list[Tensor]] = {}
     with exact_float32():
-        for batch in in_chunks(windows, origins.numbers, batch_size, chunk_of(model, data)):
+        for batch in in_chunks(windows, origins.numbers, batch_size, chunk_of(model, data, windows.device)):
             for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
                 by_column.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}

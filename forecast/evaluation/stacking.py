@@ -12,7 +12,7 @@ from torch import Tensor
 
 from forecast.data.prepare import Prepared
 from forecast.evaluation.calibrate import MOST_FITS, block_count
-from forecast.evaluation.evaluate import CHUNK, check_finite, exact_float32, in_chunks
+from forecast.evaluation.evaluate import check_finite, chunk_on, exact_float32, in_chunks
 from forecast.models.weighted_ensemble import WeightedEnsemble, blocks_of, numbers_of_series
 
 Loss = Literal["mse", "mae"]
@@ -69,7 +69,7 @@ def member_errors(model: WeightedEnsemble, data: Prepared, *, batch_size: int, d
         stride = max(stride, -(-len(windows) // MOST_FITS))
     by_batch, series = [], []
     with exact_float32():
-        for batch in in_chunks(windows, np.arange(0, len(windows), stride), batch_size, CHUNK):
+        for batch in in_chunks(windows, np.arange(0, len(windows), stride), batch_size, chunk_on(device)):
             rows = model.look_back
             forecasts = model.forecasts(batch.past[:, -rows:], batch.past_known[:, -rows:], batch.future_known)
             for forecast in forecasts:

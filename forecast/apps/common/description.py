@@ -112,15 +112,15 @@ def same_data(checkpoint: Checkpoint) -> list[str] | None:
     config, choices = checkpoint.config, checkpoint.record.choices
     try:
         chosen = {key: choices[key] for key in ("data", "data/split") if choices.get(key)}
+        usual = _as_shipped(f"data={choices.get('data')}")
+        if config.data.get("split") == usual.data.get("split"):
+            chosen.pop("data/split", None)
         usual = _as_shipped(*(f"{key}={value}" for key, value in chosen.items()))
-        its_own_split = _as_shipped(f"data={choices.get('data')}").data == usual.data
     except UserError:
         return None
     own, offered = (dict(_leaves(values.data.node)) for values in (config, usual))
     if any(own.get(key) != value for key, value in offered.items() if key.endswith("_target_")):
         return None
-    if its_own_split:
-        chosen.pop("data/split", None)
     words = [typed(key, value) for key, value in chosen.items()]
     words += [typed(f"data.{key}", value) for key, value in own.items() if not _equal(key, value, offered.get(key))]
     lengths = [typed(key, length) for key, length in config.lengths.items()]
