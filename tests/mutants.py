@@ -1297,6 +1297,22 @@ TRAINING = [
         ("tests/training/test_checkpoint.py::test_a_run_that_goes_on_knows_the_best_error_of_before",),
     ),
     Mutant(
+        "recorded-step-of-an-old-batch",
+        "A recorded step is replayed on the batch that it is given.",
+        "forecast/training/compiled.py",
+        "place.copy_(part, non_blocking=True)",
+        "place.clone()",
+        ("tests/training/test_compiled.py::test_a_recorded_training_has_the_steps_of_one_that_runs_as_it_is",),
+    ),
+    Mutant(
+        "recorded-number-of-the-processor",
+        "A model that draws on the processor is not recorded.",
+        "forecast/training/compiled.py",
+        "if processor_states() != drawn:",
+        "if False:",
+        ("tests/training/test_compiled.py::test_what_cannot_be_recorded_trains_as_it_is_and_says_why_once",),
+    ),
+    Mutant(
         "training-halves-of-a-spread",
         "A spread's loss is the mean over the measured cells.",
         "forecast/training/module.py",
