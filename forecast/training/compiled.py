@@ -46,16 +46,20 @@ def eager_reason(trainer: pl.Trainer, optimizer: Optimizer) -> str:
     device, gathered = trainer.strategy.root_device, trainer.accumulate_grad_batches
     others = (c for c in trainer.callbacks if not type(c).__module__.startswith("forecast."))  # type: ignore[attr-defined]
     inside = [type(c).__name__ for c in others if any(is_overridden(hook, c, Callback) for hook in INSIDE)]
-    group = optimizer.param_groups[0]
     reasons = {
-        f"this one runs on a {device.type.upper()}": device.type != "cuda",
-        f"this one runs in {trainer.world_size} processes": trainer.world_size > 1,
+        f"the training runs on a {device.type.upper()}": device.type != "cuda",
+        f"the training runs in {trainer.world_size} processes": trainer.world_size > 1,
         f"trainer.accumulate_grad_batches={gathered} adds gradients of several": gathered > 1,
         f"trainer.precision={trainer.precision} reads a scale after each": str(trainer.precision).startswith("16"),
-        f"{type(optimizer).__name__} has no form for it": not (group.get("fused") and "capturable" in group),
+        f"{type(optimizer).__name__} has no form for it": not is_recordable(optimizer.param_groups[0]),
         f"{', '.join(inside)} looks into each": bool(inside),
     }
     return next((why for why, holds in reasons.items() if holds), "")
+
+
+def is_recordable(group: dict[str, object]) -> bool:
+    """Whether the optimizer of a group of parameters takes its step in one pass, and keeps its numbers on the GPU."""
+    return bool(group.get("fused")) and "capturable" in group
 
 
 @contextmanager
@@ -64,7 +68,7 @@ def rates_on_gpu(optimizer: Optimizer, rates: list[Tensor]) -> Iterator[None]:
 
     Outside they are numbers, to schedules and in checkpoints.
     """
-    groups = [group for group in optimizer.param_groups if "capturable" in group]
+    groups = [group for group in optimizer.param_groups if is_recordable(group)]
     before = [group["lr"] for group in groups]
     for group, rate in zip(groups, rates, strict=False):
         rate.fill_(group["lr"])

@@ -116,7 +116,8 @@ class ForecastModule(pl.LightningModule):
     def keep_eager(self, why: str) -> None:
         """Logs why no step is recorded, for the checkpoints too."""
         if self.trainer.is_global_zero:
-            log.warning("compile=%s: a training step is recorded on one GPU, and %s. It runs as it is.", GRAPHS, why)
+            mode = self.compiled or "null"
+            log.warning("compile=%s: training steps are not recorded: %s. They run as they are.", mode, why)
         self.keep_mode(EAGER)
 
     def keep_mode(self, mode: str) -> None:

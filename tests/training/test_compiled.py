@@ -19,7 +19,7 @@ from forecast.training.stopping import StopOnNonFinite
 
 def test_compile_graphs_on_a_processor_trains_as_it_is_and_says_so(tmp_path):
     call("train", *BRIEF, "compile=graphs", f"hydra.run.dir={tmp_path}/run")
-    line = "compile=graphs: a training step is recorded on one GPU, and this one runs on a CPU. It runs as it is."
+    line = "compile=graphs: training steps are not recorded: the training runs on a CPU. They run as they are."
     assert line in (tmp_path / "run/train.log").read_text()
 
 
@@ -40,7 +40,7 @@ def a_trainer(**changes):
     [
         ({}, "Adam", ""),
         ({"callbacks": [StopOnNonFinite(), ModelSummary()]}, "AdamW", ""),
-        ({"world_size": 2}, "Adam", "this one runs in 2 processes"),
+        ({"world_size": 2}, "Adam", "the training runs in 2 processes"),
         ({"accumulate_grad_batches": 3}, "Adam", "trainer.accumulate_grad_batches=3 adds gradients of several"),
         ({"precision": "16-mixed"}, "Adam", "trainer.precision=16-mixed reads a scale after each"),
         ({"callbacks": [Looks()]}, "Adam", "Looks looks into each"),
