@@ -153,6 +153,14 @@ ATTENTION = [
         "if length > 16 * DENSE_STEPS:",
         (LAWS + "test_a_cheap_attention_builds_no_square_of_the_length",),
     ),
+    Mutant(
+        "attention-halves-of-heads",
+        "Where heads are split, the local half has no columns beyond its blocks, in blocks too.",
+        "forecast/attention/factorized.py",
+        "(0 if far is None else far.shape[-1])",
+        "(0 if far is not None else far.shape[-1])",
+        ("tests/attention/test_pattern_forms.py::test_above_the_threshold_it_is_still_the_mask",),
+    ),
 ]
 
 MODELS = [
@@ -1327,6 +1335,40 @@ TRAINING = [
         "return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9",
         "return self.low <= value <= self.high",
         ("tests/config/test_space.py::test_a_value_lies_in_its_range_or_not",),
+    ),
+    Mutant(
+        "training-loses-its-errors",
+        "What a training refuses ends it.",
+        "forecast/training/lightning_errors.py",
+        "    except UserError:\n        raise\n    except SIGTERMException",
+        "    except UserError:\n        pass\n    except SIGTERMException",
+        ("tests/training/test_trial.py::test_several_processes_are_refused",),
+    ),
+    Mutant(
+        "training-without-its-logger",
+        "A training is logged by the logger of its config, into its own folder.",
+        "forecast/training/loggers.py",
+        "return config.logger.build(Logger, save_dir=str(folder))",
+        "return None",
+        ("tests/training/test_loggers.py::test_a_logger_writes_into_the_run_folder",),
+    ),
+    Mutant(
+        "training-speed-of-the-last-validation",
+        "The speed of a training counts all its seconds up to now.",
+        "forecast/training/throughput.py",
+        "        self._count()\n        return self.total",
+        "        return self.total",
+        ("tests/training/test_throughput.py::test_the_bar_shows_the_rate_of_the_last_second_or_more",),
+    ),
+    Mutant(
+        "training-compiles-each-size",
+        "A batch smaller than the largest runs as it is.",
+        "forecast/training/compiled.py",
+        "(self.fast if len(inputs[0]) == self.size else self.model.training_outputs)",
+        "self.fast",
+        (
+            "tests/training/test_compiled.py::test_batches_of_the_largest_size_alone_are_compiled_and_a_smaller_one_runs_as_it_is",
+        ),
     ),
 ]
 
