@@ -32,13 +32,17 @@ def panel_of(frame, **options):
     return prepared(frame, split=ShareSplit(train=0.7, test=0.2), **options)
 
 
-@pytest.mark.parametrize(("covariates", "what"), [((), "column 'y'"), (("x",), "known feature 5")])
-def test_the_guard_finds_a_gap_that_is_filled_towards_rows_that_are_not_known_yet(monkeypatch, covariates, what):
-    data = panel_of(with_gap("interpolate"), covariates=covariates, targets=(0,))
+@pytest.mark.parametrize(
+    ("covariates", "what", "gap"),
+    [((), "column 'y'", GAP), (("x",), "known feature 5", GAP), ((), "column 'y'", range(211, 212))],
+)
+def test_the_guard_finds_a_gap_that_is_filled_towards_rows_that_are_not_known_yet(monkeypatch, covariates, what, gap):
+    data = panel_of(with_gap("interpolate", gap=gap), covariates=covariates, targets=(0,))
     check_leakage(LastValue(window=window_shape(data)), data, device=CPU)
     monkeypatch.setattr(type(data.frame), "since", None)  # by which windows hold the last measured value
-    data = panel_of(with_gap("interpolate"), covariates=covariates, targets=(0,))
-    with pytest.raises(UserError, match=f"leakage check, inputs: .* {what} at .* changes with the rows after it"):
+    data = panel_of(with_gap("interpolate", gap=gap), covariates=covariates, targets=(0,))
+    time = data.times_of(np.array([gap.start]), np.array([0]))[0]
+    with pytest.raises(UserError, match=f"leakage check, inputs: .* {what} at {time} changes with the rows after it"):
         check_leakage(LastValue(window=window_shape(data)), data, device=CPU)
 
 
@@ -86,9 +90,8 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon():
         for after in (1.0, 1001.0)
     )
     (rows, before), (_, after) = inputs(one), inputs(other)
-    origins = torch.tensor(rows)
     for name, until in (("past", GAP.stop), ("past_known", GAP.stop), ("future_known", GAP.stop - P)):
-        early = origins <= until
+        early = torch.tensor(rows) <= until
         assert early.sum() > 10 and torch.equal(getattr(before, name)[early], getattr(after, name)[early])
     late = rows.index(GAP.stop - P + 1)  # the row behind the gap is a forecast step, whose x is known
     assert not torch.equal(before.future_known[late], after.future_known[late])
