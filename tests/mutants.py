@@ -658,6 +658,30 @@ READING = [
         "escaped = value",
         ("tests/data/test_train_command.py::test_any_text_survives_the_shell_and_the_override_grammar",),
     ),
+    Mutant(
+        "check-says-that-the-target-says-nothing",
+        "A check advises to drop the columns that say nothing, and never the target.",
+        "forecast/data/guessing/guess_rows.py",
+        "        if name != target:\n            reasons[name] = why",
+        "        if name == target:\n            reasons[name] = why",
+        ("tests/data/test_check_file.py::test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows",),
+    ),
+    Mutant(
+        "check-without-changes-of-the-clock",
+        "A check finds where a clock was set on and back.",
+        "forecast/data/guessing/check.py",
+        "report_clock_changes(stamps_on_grid(stamps)[0], check.freq, findings)",
+        "pass",
+        ("tests/data/test_check_file.py::test_a_clock_set_on_and_back_is_recognised",),
+    ),
+    Mutant(
+        "check-refuses-the-columns-that-are-there",
+        "A column of ids that a file lacks is refused by its name.",
+        "forecast/data/guessing/guess_rows.py",
+        "        if name not in by_name:",
+        "        if name in by_name:",
+        ("tests/scripts/test_check_data.py::test_a_column_that_tells_no_series_apart_is_refused",),
+    ),
 ]
 
 EVALUATION = [
@@ -1369,6 +1393,14 @@ TRAINING = [
         (
             "tests/training/test_compiled.py::test_batches_of_the_largest_size_alone_are_compiled_and_a_smaller_one_runs_as_it_is",
         ),
+    ),
+    Mutant(
+        "training-leaves-its-run-of-wandb-open",
+        "A run of Weights & Biases that began in a training ends with it.",
+        "forecast/training/loggers.py",
+        "if _wandb_run() is not None:  # the caller's own",
+        "if _wandb_run() is None:  # the caller's own",
+        ("tests/training/test_loggers.py::test_a_run_of_wandb_that_began_in_a_training_ends_with_its_success",),
     ),
 ]
 
