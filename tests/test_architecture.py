@@ -26,7 +26,7 @@ ARROWS = {
     "comparison": {"run_folder", "report"},
     "checkpoint": {"models", "config", "run_folder", "data"},
     "evaluation": {"models", "data", "ops"},
-    "training": {"evaluation", "checkpoint", "models", "attention", "report", "run_folder", "config", "data"},
+    "training": {"evaluation", "checkpoint", "models", "ops", "attention", "report", "run_folder", "config", "data"},
     "jobs": {"run_folder", "config"},
     "apps": {
         *("jobs", "training", "evaluation", "checkpoint", "comparison", "report", "run_folder"),

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import shutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -36,6 +37,12 @@ def listed(names: Iterable[str]) -> str:
 def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
     """Python's print, harmless: how this program prints; to stdout when no file is given."""
     print(*(harmless(str(value)) for value in values), file=file, flush=flush)
+
+
+def redraw(text: str) -> None:
+    """The line of a terminal on which the cursor stands, drawn anew, on stderr."""
+    columns = shutil.get_terminal_size().columns - 1
+    print(f"\r{harmless(text)[:columns]:{columns}}\r", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

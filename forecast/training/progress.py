@@ -2,14 +2,13 @@
 
 import logging
 import math
-import shutil
 import sys
 import time
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import ProgressBar
 
-from forecast.text.terminal import is_quiet
+from forecast.text.terminal import is_quiet, redraw
 from forecast.training.checkpoint import best_by
 
 log = logging.getLogger(__name__)
@@ -43,8 +42,7 @@ class Progress(ProgressBar):
         """Moves the line of a terminal on."""
         if trainer.is_global_zero and self.moves() and time.monotonic() - self.drawn > SECONDS:
             self.drawn = time.monotonic()
-            columns = shutil.get_terminal_size().columns - 1
-            print(f"\r{self.line(trainer)[:columns]:{columns}}", end="", file=sys.stderr, flush=True)
+            redraw(self.line(trainer))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Logs the line of the epoch."""
@@ -52,7 +50,7 @@ class Progress(ProgressBar):
         better, self.best = error < self.best, min(error, self.best)
         if trainer.is_global_zero:
             if self.moves():
-                print(f"\r{'':{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
+                redraw("")
             log.info("%s", self.line(trainer, mark=" (best)" if better else ""))
 
     def moves(self) -> bool:

@@ -13,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from forecast.config import entry, recipes, resolvers
+from forecast.config import recipes, resolvers, trials
 from forecast.config.resolvers import words_hash
 from forecast.config.values import CONF
 
@@ -142,4 +142,4 @@ def test_the_other_processes_of_a_training_print_nothing(capsys):
 
 def test_what_a_job_composes_leaves_the_folder_of_its_sweep_as_it_is(monkeypatch):
     monkeypatch.setattr(resolvers, "register", lambda: pytest.fail("a new answer for sweep_dir"))
-    assert entry.composed(["seed=3"]).config.seed == 3
+    assert trials.composed(["seed=3"]).config.seed == 3
