@@ -45,7 +45,6 @@ def main() -> None:
     """Runs the parts that the command line names."""
     parser = make_parser()
     arguments = parser.parse_args()
-    check_arguments(parser, vars(arguments))
     parts = [arguments]
     if arguments.part == "all":
         on_cpu = {part: short for part, (_, short) in PARTS.items()}
@@ -85,8 +84,6 @@ def measure(part: str, json: Path | None = None, **options: Any) -> None:
         record.check_same_machine(json, machine)
     print_now(f"\n== {part} ==", machine_line(machine))
     module = importlib.import_module(f"benchmarks.{part}")
-    if part == "panels":
-        module.check_peer(setting)
     before = timing.machine_rates(setting)
     figures = module.run(setting)
     for key in figures:
@@ -145,31 +142,3 @@ def add_panels(part: argparse.ArgumentParser) -> None:
     part.add_argument("--compared", type=int, help="series beside the peer")
     part.add_argument("--steps", type=int, help="of the training beside the peer")
     part.add_argument("--python", metavar="FILE", help="that has neuralforecast, where this one has not")
-
-
-def check_arguments(parser: argparse.ArgumentParser, values: dict[str, Any]) -> None:
-    """Ends with a message and status 2 for what would only fail after minutes of measuring."""
-    import torch
-
-    json, csv, fraction = values.get("json"), values.get("csv"), values.get("fraction", 1.0)
-    if values.get("device") == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: torch sees no GPU here. Use --device cpu, or install torch's CUDA build")
-    if json and not json.absolute().parent.is_dir():
-        parser.error(f"--json {json}: there is no folder {json.absolute().parent}. Make it first")
-    if csv and not Path(csv).is_file():
-        parser.error(f"--csv {csv}: there is no such file")
-    for name, value in values.items():
-        for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, int) and number < 1:
-                parser.error(f"--{name} {number}: must be at least 1")
-    d_model, n_heads = values.get("d_model", 512), values.get("n_heads", 8)
-    if d_model % n_heads:
-        parser.error(f"--d_model {d_model}: must be a multiple of --n_heads {n_heads}")
-    if not 0.0 < fraction <= 1.0:
-        parser.error(f"--fraction {fraction}: must be above 0 and at most 1")
-    if "only" in values:
-        from forecast.config.values import options
-
-        known = options("attention", but="inherit")
-        if unknown := [name for name in values["only"] if name not in known]:
-            parser.error(f"--only {unknown[0]}: there is no such attention. It is one of {', '.join(known)}")

@@ -25,14 +25,6 @@ PREDICTED_LENGTHS = {"seq_len": 96, "label_len": 48, "pred_len": 24}
 SHARDS = 2
 
 
-def check_peer(setting: Setting) -> None:
-    """UserError where a peer is given, and the Python that is to run it does not import it."""
-    from benchmarks import panel_peer  # Lightning: not in the processes that have no need of it
-
-    if panel_peer.PEER in setting.peers:
-        panel_peer.check_installed(setting)
-
-
 def run(setting: Setting) -> Figures:
     """Both tables; the second one where a peer is given. Raises UserError where a step fails."""
     from benchmarks import panel_peer

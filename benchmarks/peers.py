@@ -58,16 +58,7 @@ class Informer2020(Peer):
     name = "informer2020"
 
     def __init__(self, folder: str) -> None:
-        path = Path(folder)
         modules = ("models.attn", "models.model", "data.data_loader")
-        files = (f"{name.replace('.', '/')}.py" for name in modules)
-        missing = next((name for name in files if not (path / name).is_file()), None)
-        if not path.is_dir() or missing:
-            what = f"the folder has no {missing}" if path.is_dir() else "there is no such folder"
-            raise UserError(
-                f"--peer informer2020={folder}: {what}. Name the checkout of the authors' code: the folder that holds "
-                "models, data and utils."
-            )
         if folder not in sys.path:
             sys.path.insert(0, folder)
         loaded = []
@@ -79,7 +70,7 @@ class Informer2020(Peer):
                     f"--peer informer2020={folder}: {name} does not load: {error}. Install what its code needs, or "
                     "name another checkout."
                 ) from error
-            if path.resolve() not in Path(str(module.__file__)).resolve().parents:
+            if Path(folder).resolve() not in Path(str(module.__file__)).resolve().parents:
                 where = f"--peer informer2020={folder}: {name} is loaded from {module.__file__}"
                 raise UserError(f"{where}. Take that out of PYTHONPATH.")
             loaded.append(module)

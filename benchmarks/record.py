@@ -39,12 +39,9 @@ def describe(setting: Setting) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The content of a file. Raises UserError for one that is not ours."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return {"machine": dict(content["machine"]), "parts": dict(content["parts"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no file of benchmark figures ({error}): name another, or remove it.") from error
+    """The content of a file."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def check_same_machine(path: Path, machine: dict[str, Any]) -> None:
@@ -61,18 +58,14 @@ def check_same_machine(path: Path, machine: dict[str, Any]) -> None:
 def write(path: Path, machine: dict[str, Any], parts: dict[str, Any]) -> None:
     """Puts parts into the file; parts of before that were not measured now stay, with their rates.
 
-    machine: of this run, with `rates` {part: {"before", "after", "date", "commit"}}. Raises UserError when the file is
-    not ours or cannot be written.
+    machine: of this run, with `rates` {part: {"before", "after", "date", "commit"}}.
     """
     before = read(path) if path.exists() else {"machine": {}, "parts": {}}
     other_rates = {part: rates for part, rates in before["machine"].get("rates", {}).items() if part not in parts}
     other_parts = {part: figures for part, figures in before["parts"].items() if part not in parts}
     machine = {**machine, "rates": {**other_rates, **machine["rates"]}}
     content = significant({"machine": machine, "parts": {**other_parts, **parts}})
-    try:
-        write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-    except OSError as error:
-        raise UserError(f"--json {path} cannot be written: {error.strerror}.") from error
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def significant(value: Any) -> Any:

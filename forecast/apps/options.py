@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from forecast.apps.import_informer2020.options import add_import_options
@@ -204,26 +205,17 @@ def windows(text: str) -> int | None:
     return int(text)
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
-    return int(text)
-
-
-def natural(text: str) -> int:
-    """A whole number from 0 on."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 0 on")
-    return int(text)
-
-
-def minutes(text: str) -> float:
-    """A number from 0 on."""
+def number(text: str, kind: type[int] | type[float], least: int) -> int | float:
+    """A number from `least` on."""
     try:
-        number = float(text)
+        value = kind(text)
     except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of minutes from 0 on")
-    return number
+        value = -1
+    if not least <= value < float("inf"):
+        whole = "whole number" if kind is int else "number"
+        raise argparse.ArgumentTypeError(f"{text} is no {whole} from {least} on")
+    return value
+
+
+positive, natural = (partial(number, kind=int, least=least) for least in (1, 0))
+minutes = partial(number, kind=float, least=0)

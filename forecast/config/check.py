@@ -83,18 +83,11 @@ def _check_groups(cfg: DictConfig) -> None:
         if group == "attention" and without_slots:
             if node is not None:
                 problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
-        # What an experiment says about the group's keys stays when the group is deleted.
-        elif option and (
-            not isinstance(node, DictConfig) or (_names_a_class(group, option) and "_target_" not in node)
-        ):
+        # what an experiment says about the group's keys stays when the group is deleted
+        elif option and not (node and ("_target_" in node or group in ("attention", "callbacks"))):
             valid = ", ".join(options(group, but="inherit"))
             problems.add_line(group, f"{group} is missing: say {group}=NAME, one of {valid}")
     problems.report()
-
-
-@cache
-def _names_a_class(group: str, option: str) -> bool:
-    return "_target_" in option_of(group, option)
 
 
 def read_settings(cfg: DictConfig, schema: type[S]) -> S:

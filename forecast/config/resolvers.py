@@ -245,7 +245,8 @@ def sweep_dir(first: list[str], parent: str, *, _root_: DictConfig) -> str:
 
 def unnamed_folder(parent: Path, root: DictConfig) -> Path:
     """The folder in which a sweep of the same words began, on whatever day, else that of today; printed on stderr."""
-    name = words_hash(_words(root), [str(root.hydra.job.config_name), *_users_folders(root)])
+    folders = [source.path for source in root.hydra.runtime.config_sources if source.provider == "command-line"]
+    name = words_hash(_words(root), [str(root.hydra.job.config_name), *folders])
     earlier = sorted(parent.glob(f"[0-9]*-[0-9]*-[0-9]*-{name}"))
     folder = earlier[0] if earlier else parent / f"{datetime.date.today():%Y-%m-%d}-{name}"
     if distributed.rank() == 0:
@@ -282,8 +283,3 @@ def _words(root: DictConfig) -> list[str]:
     """What varies by the config's own sweeper, then what was typed, which wins."""
     params = OmegaConf.select(root, "hydra.sweeper.params") or {}
     return [*(f"{key}={value}" for key, value in params.items()), *root.hydra.overrides.task]
-
-
-def _users_folders(root: DictConfig) -> list[str]:
-    """The folder of a user's own YAML, --config-dir."""
-    return [source.path for source in root.hydra.runtime.config_sources if source.provider == "command-line"]

@@ -6,7 +6,7 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -115,11 +115,11 @@ def check_value(value: object, annotation: object, path: str, problems: Problems
     try:
         return validate(value, annotation)
     except ValidationError as error:
-        for mistake in mistakes(error, value, annotation, path):
-            if mistake.kind == "missing":
-                problems.missing(mistake.path)
+        for place, wrong, text, kind in mistakes(error, value, annotation, path):
+            if kind == "missing":
+                problems.missing(place)
             else:
-                problems.add(mistake.path, mistake.value, mistake.text, of_key=mistake.kind in UNKNOWN)
+                problems.add(place, wrong, text, of_key=kind in UNKNOWN)
         return None
 
 
@@ -131,17 +131,13 @@ def checked(value: object, annotation: object, path: str = "") -> object:
     return result
 
 
-class Mistake(NamedTuple):
-    """A wrong value, where it stands, and what it must be. kind: pydantic's word."""
+def mistakes(
+    error: ValidationError, value: object, annotation: object, path: str
+) -> Iterator[tuple[str, object, str, str]]:
+    """Where a value is wrong, the wrong part, what it must be by any member of a union, and pydantic's word for it.
 
-    path: str
-    value: object
-    text: str
-    kind: str
-
-
-def mistakes(error: ValidationError, value: object, annotation: object, path: str = "") -> Iterator[Mistake]:
-    """The mistakes in a value, one for each key: what any member of a union would take, in one sentence."""
+    One for each key.
+    """
     entries: dict[str, list[tuple[str, ErrorDetails, object]]] = {}
     for entry in error.errors(include_url=False):
         place, here, kind = path, value, annotation
@@ -163,7 +159,7 @@ def mistakes(error: ValidationError, value: object, annotation: object, path: st
             text += " or null"
         if isinstance(entry["input"], str) and any(item[1]["type"] == "list_type" for item in group):
             text += f". Set {typed(place, [entry['input']])}"
-        yield Mistake(place, entry["input"], text, "" if in_list else entry["type"])
+        yield (place, entry["input"], text, "" if in_list else entry["type"])
 
 
 def _members(annotation: object) -> tuple[object, ...]:

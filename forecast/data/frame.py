@@ -145,15 +145,10 @@ def read_frame(
     header = text.header(layout.time_columns, findings)
     spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
     spec = replace(spec, cut=not open_ends and layout.resample is None)
-    table, actual = read_series(text, spec, findings)
+    table, actual = series_of(read_table(text, spec, findings), spec, findings)
     assert actual is not None, "the strict reader raises the first error"
     frame = table_to_frame(table, actual, layout.gaps, open_ends)
     return replace(frame, categories=spec.codebook.words(frame.columns))
-
-
-def read_series(text: CsvText, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
-    """The table of a file below its header, and its frequency: what the strict reader and a check have in common."""
-    return series_of(read_table(text, spec, findings), spec, findings)
 
 
 def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:

@@ -77,11 +77,6 @@ def season(data: Prepared) -> int | None:
     return data.season or seasonal_period(data.frame.freq)
 
 
-def is_intermittent(data: Prepared) -> bool:
-    """Whether most values of a target are 0; what was filled in counts."""
-    return any(mostly_zero(data.frame.values[:, target]) for target in data.targets)
-
-
 def fitting_rows(data: Prepared, *, recent: int | None = None) -> FittingRows:
     """What a fitted model may see: the scaled targets, and where a forecast may begin; recent: as `Prepared` has it."""
     return rows_to_fit(data.but(recent=recent), period=season(data))
@@ -149,7 +144,7 @@ def make_baselines(
     seasonal = SeasonalNaive(window=window, period=season(data))
     seasonal.offset = offset
     baselines: dict[str, ForecastModel] = {"last_value": LastValue(window=window), "seasonal_naive": seasonal}
-    if is_intermittent(data):
+    if any(mostly_zero(data.frame.values[:, target]) for target in data.targets):
         baselines["season_mean"] = SeasonMean(window=window, period=season(data))
     fitted = fitted or {}
     if TRAIN_MEAN in fitted:

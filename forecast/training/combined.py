@@ -75,11 +75,6 @@ class Weights(NamedTuple):
     factors: Tensor | None = None
 
 
-def numbers_series(data: Prepared) -> bool:
-    """Whether the last fact of a series is its number."""
-    return data.frame.facts is not None and data.frame.facts.names[-1:] == (data.frame.id_column,)
-
-
 def is_combined(model: Recipe) -> bool:
     """Whether a model is made of finished trainings."""
     return model.extends(WeightedEnsemble)
@@ -114,7 +109,9 @@ def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     for member in members:
         check_fits(member, record)
     config = plan.config.with_model({"members": [described(member, record.data) for member in members]})
-    config = config.with_model({"by_series": numbers_series(data)})
+    facts = data.frame.facts
+    by_series = facts is not None and facts.names[-1:] == (data.frame.id_column,)
+    config = config.with_model({"by_series": by_series})
     weighing = Weighing(replace(record, config=config.with_model({"blocks": 1})), members, data)
     weights = weighing.weights()
     record = replace(record, config=config.with_model({"blocks": len(weights[None].by_block)}), best_step=0)

@@ -33,15 +33,6 @@ def test_figures_of_another_machine_are_not_mixed(tmp_path, key):
         record.check_same_machine(file, {**MACHINE, key: "other"})
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"machine": 1, "parts": {}}', '{"parts": {}}'])
-def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, text):
-    file = tmp_path / "notes.json"
-    file.write_text(text)
-    with pytest.raises(UserError, match="is no file of benchmark figures"):
-        record.write(file, {**MACHINE, "rates": {}}, {})
-    assert file.read_text() == text
-
-
 def test_what_is_no_number_becomes_null_and_six_digits_stay():
     assert record.significant({"a": float("nan"), "b": (1234567.89, 0.000123456789)}) == {
         "a": None,

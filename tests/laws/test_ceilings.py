@@ -9,19 +9,20 @@ import pytest
 from laws import measures
 
 # Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
-# models hold 211, the data 96, and evaluation, training and the page 45.
+# models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
+# and the rest 20; of the 100 of the terminal training and text hold 60.
 CEILINGS = {
-    "apps": 5790,
-    "checkpoint, run_folder": 512,
-    "config": 1653,
-    "data": 7286,
-    "evaluation": 2160,
-    "jobs, text, forecast/*.py": 697,
-    "models, attention, layers, ops": 4053,
-    "report, comparison": 2368,
-    "training": 1805,
-    "tests": 31303,
-    "other Python": 4205,
+    "apps": 5482,
+    "checkpoint, run_folder": 491,
+    "config": 1647,
+    "data": 7281,
+    "evaluation": 2182,
+    "jobs, text, forecast/*.py": 731,
+    "models, attention, layers, ops": 4098,
+    "report, comparison": 2254,
+    "training": 2033,
+    "tests": 31296,
+    "other Python": 4203,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
@@ -35,7 +36,7 @@ LONG_FILES = {
     "tests/data/test_check_file.py": 628,
     "tests/data/test_timestamps.py": 578,
     "tests/evaluation/test_leakage.py": 530,
-    "tests/mutants.py": 1797,
+    "tests/mutants.py": 1869,
 }
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 from benchmark.fake_peer import write_peer, write_series
 from script import SCRIPTS, call_script
 
@@ -100,16 +99,6 @@ def test_the_table_and_the_file_hold_each_attention_and_length(measured, monkeyp
 
 
 @pytest.mark.slow
-def test_a_length_that_needs_too_much_memory_is_named_and_ends_only_its_own_row(capsys, monkeypatch):
-    monkeypatch.setattr(attention, "DUEL_LENGTHS", ())
-    sizes = ["--lengths", "16", "4096", "--memory", "0.8", "--threads", "1"]
-    status, printed, _ = call_script(capsys, "benchmark", "attention", "--only", "topk", *sizes)
-    assert status == 0
-    assert "topk               L   4096  forward+backward not measured: " in printed
-    assert "topk               L     16  forward+backward " in printed
-
-
-@pytest.mark.slow
 def test_a_step_is_timed_for_both_recipes_both_precisions_and_the_peer(measured):
     content, printed = measured("step", *TINY, *LENGTHS)
     (row,) = content["parts"]["step"]
@@ -165,84 +154,6 @@ def test_predict_runs_the_program_itself(measured):
     content, _ = measured("predict", *TINY, *LENGTHS, "--rounds", "1")
     assert content["parts"]["predict"]["steps"] == 3
     assert content["parts"]["predict"]["contenders"]["predict.py"]["seconds"] > 0
-
-
-FAKE = """#!/bin/sh
-[ "$1" = -c ] && exit 0
-echo '{"prepare": 3.0, "train": 5.0, "predict": 7.0, "megabytes": 11.0, "rows": ROWS}'
-"""
-
-
-@pytest.fixture
-def of_panels(tmp_path, monkeypatch, capsys):
-    """Runs the part on small panels beside a peer that says it has forecast so many rows; without it none."""
-    measure_here(monkeypatch)
-    small = ["--series", 60, "--windows", 500, "--predicted", 70, "--compared", 40, "--steps", 2, "--rounds", 1]
-
-    def run(rows):
-        python = tmp_path / "python"
-        python.write_text(FAKE.replace("ROWS", str(rows)))
-        python.chmod(0o755)
-        options = ["--peer", "neuralforecast", "--python", python, "--json", tmp_path / "figures.json"]
-        return call_script(capsys, "benchmark", "panels", *small, *TINY[:-2], *options, "--threads", 1)
-
-    return run
-
-
-@pytest.mark.slow
-def test_panels_are_opened_trained_on_and_forecast_beside_the_peer(of_panels, tmp_path):
-    status, printed, error = of_panels(40 * 12)
-    assert status == 0, error
-    parts = json.loads((tmp_path / "figures.json").read_text())["parts"]
-    found = parts["panels"]["contenders"]
-    alone = ["windows alone, data.short=drop", "windows alone, data.short=pad"]
-    assert list(found) == ["converted", "opened", "baselines", "an epoch", *alone, "predict"]
-    assert all(figures["seconds"] > 0 and figures["megabytes"] > 100 for figures in found.values())
-    assert found["an epoch"]["rate"] == pytest.approx(500 / found["an epoch"]["seconds"], rel=1e-4)
-    assert found["predict"]["rate"] == pytest.approx(70 / found["predict"]["seconds"], rel=1e-4)
-    assert found["predict"]["cpu_seconds"] > 0
-    rows = {row["stage"]: row["contenders"] for row in parts["panel_peer"]}
-    assert list(rows) == ["prepare", "train", "predict", "all"]
-    assert rows["all"]["neuralforecast"]["seconds"] == 15.0
-    assert rows["all"]["neuralforecast"]["megabytes"] == 11.0
-    ours = [rows[stage]["ours"]["seconds"] for stage in ("prepare", "train", "predict")]
-    assert rows["all"]["ours"]["seconds"] == pytest.approx(sum(ours), rel=1e-4)
-    assert "| stage | whose | time | times neuralforecast | memory |" in printed
-
-
-def test_a_python_without_the_peer_is_refused_before_a_panel_is_made(capsys):
-    options = ["--peer", "neuralforecast", "--python", "no/python", "--threads", "1"]
-    status, printed, error = call_script(capsys, "benchmark", "panels", *options)
-    assert status == 1 and "write_panel" not in printed
-    assert "no/python does not import it" in error and "--python FOLDER/bin/python" in error
-
-
-REFUSED = {
-    "no series": (["panels", "--series", "0"], "--series 0: must be at least 1"),
-    "a size below 1": (["attention", "--lengths", "16", "0"], "--lengths 0: must be at least 1"),
-    "a model size below 1": (["step", "--d_ff", "0"], "--d_ff 0: must be at least 1"),
-    "heads that do not fit": (["step", "--d_model", "7"], "--d_model 7: must be a multiple of --n_heads 8"),
-    "a fraction above 1": (["epoch", "--fraction", "2"], "--fraction 2.0: must be above 0 and at most 1"),
-    "an attention that is not there": (["attention", "--only", "ful"], "--only ful: there is no such attention. It is"),
-    "no such folder": (["attention", "--json", "no/where.json"], "--json no/where.json: there is no folder"),
-    "no such series": (["data", "--csv", "no.csv"], "--csv no.csv: there is no such file"),
-    "no GPU": (["all", "--device", "cuda"], "--device cuda: torch sees no GPU here. Use --device cpu"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_could_only_fail_later_is_refused_before_anything_is_measured(case, capsys, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    arguments, message = REFUSED[case]
-    status, printed, error = call_script(capsys, "benchmark", *arguments)
-    assert (status, printed) == (2, "")
-    assert message in error
-
-
-def test_a_folder_that_is_no_checkout_ends_all_before_its_first_part(tmp_path, capsys):
-    status, printed, error = call_script(capsys, "benchmark", "all", "--peer", f"informer2020={tmp_path}")
-    assert (status, printed) == (1, "")
-    assert error.startswith(f"--peer informer2020={tmp_path}: the folder has no models/attn.py")
 
 
 @pytest.mark.parametrize(("part", "shortened"), [(part, short) for part, (_, short) in command_line.PARTS.items()])

@@ -148,7 +148,7 @@ WRONG = {
     ("--table", "etth1_m", "--set", "model.dmodel=3"): "Did you mean 'model.d_model'?",
     ("--table", "etth1_m", "--seeds", "0"): "0 is no whole number from 1 on",
     ("--table", "etth1_m", "--jobs", "-1"): "-1 is no whole number from 1 on",
-    ("--table", "etth1_m", "--minutes", "nan"): "nan is no number of minutes from 0 on",
+    ("--table", "etth1_m", "--minutes", "nan"): "nan is no number from 0 on",
     (): "the following arguments are required: --table",
 }
 

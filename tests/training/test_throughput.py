@@ -1,7 +1,6 @@
 """How fast a training was, and whether data held it up: on a clock that the tests set."""
 
 import json
-import logging
 from functools import partial
 from types import SimpleNamespace
 
@@ -30,7 +29,7 @@ class Clock:
 class Training:
     """Calls a Throughput as Lightning does."""
 
-    def __init__(self, *, world=1, bar="a bar", first=True, device="cpu"):
+    def __init__(self, *, world=1, device="cpu"):
         self.clock = Clock()
         self.throughput = Throughput(clock=self.clock)
         self.bar = []
@@ -39,8 +38,6 @@ class Training:
             world_size=world,
             train_dataloader=SimpleNamespace(waited=0.0),
             precision="32-true",
-            progress_bar_callback=bar,
-            is_global_zero=first,
             current_epoch=0,
         )
         self.module = SimpleNamespace(log=lambda name, value, **options: self.bar.append((name, value, options)))
@@ -169,16 +166,6 @@ def test_the_bar_shows_the_rate_of_the_last_second_or_more():
     names, rates, options = zip(*training.bar, strict=True)
     assert set(names) == {"samples/s"} and rates == pytest.approx([24 / 1.2, 24 / 1.2, 12 / 2.0])
     assert all(option["prog_bar"] and not option["logger"] for option in options)
-
-
-@pytest.mark.parametrize(("bar", "first", "lines"), [(None, True, 2), ("a bar", True, 0), (None, False, 0)])
-def test_without_a_bar_the_first_process_logs_the_rate_of_each_epoch(caplog, bar, first, lines):
-    training = Training(bar=bar, first=first).start()
-    with caplog.at_level(logging.INFO):
-        for training.trainer.current_epoch, inside in enumerate((2.0, 4.0)):
-            training.step(inside=inside, windows=60)
-            training.throughput.on_train_epoch_end(training.trainer, training.module)
-    assert [r.getMessage() for r in caplog.records] == ["Epoch 1: 30 samples/s", "Epoch 2: 15 samples/s"][:lines]
 
 
 @pytest.fixture

@@ -176,7 +176,8 @@ def fold_split(settings: Folds, pred_len: int) -> FoldSplit:
 def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:
     """All folds by one checkpoint, in one pass; returns it and the numbers of the parts of the table."""
     path = cfg.data.get("path")
-    loaded = LoadedModel.load(cfg.ckpt_path, root=root_of(cfg))
+    root = str(cfg.data.root) if is_typed("data.root") else os.environ.get("FORECAST_DATA")
+    loaded = LoadedModel.load(cfg.ckpt_path, root=root)
     checkpoint = loaded.checkpoint
     if settings.refit != "never":
         raise UserError(
@@ -191,11 +192,6 @@ def of_checkpoint(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Check
     save_scales(folder, scales_of(checkpoint, data))
     write_part(folder, 0, fold_forecasts(loaded, data, folds=split.folds, step=split.step))
     return checkpoint, [0]
-
-
-def root_of(cfg: DictConfig) -> str | None:
-    """Where the file of a published data set is: as typed, or as FORECAST_DATA says; None: where it was in training."""
-    return str(cfg.data.root) if is_typed("data.root") else os.environ.get("FORECAST_DATA")
 
 
 def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoint, list[int]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
 from forecast.data.guessing.guess_rows import decided_rows
-from forecast.data.guessing.guess_time import Names, choose_time, likely_times, usual_time
+from forecast.data.guessing.guess_time import USUAL_NAMES, Names, choose_time, likely_times
 from forecast.data.reading.cells import RawFile, plain_file, raw_cells, table_of
 from forecast.data.reading.column_guess import (
     AmbiguousStyle,
@@ -197,7 +197,8 @@ def _candidates(opened: Opened, given: Given, guess: Guess) -> list[Names]:
             opened.text.header(names, Findings(str(opened.text.path), strict=False))
         return [names] if names else []
     sample = {name: opened.column(place) for place, name in enumerate(opened.header)}
-    usual = usual_time(opened.header)
+    called = {name.strip().lower(): name for name in reversed(opened.header)}
+    usual = next((called[name] for name in USUAL_NAMES if name in called), None)  # whatever it holds
     times = [] if usual and guess.layout.time_format is not None else likely_times(sample)
     if not times and usual is not None:
         times = [(usual,)]

@@ -21,7 +21,7 @@ _NAME = re.compile(
     r"|ym|yyyymm|yearmonth|yyyymmdd|yearweek|yyyyww)"
     r"(?:$|[^a-z])"
 )
-_USUAL_NAMES = ("date", "datetime", "timestamp", "time")
+USUAL_NAMES = ("date", "datetime", "timestamp", "time")
 _DIGITS = re.compile(r"\d+(\.\d*|e-\d+)?", re.ASCII)
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?(\.\d+)?( ?[AaPp][Mm])?", re.ASCII)
 _LONG = 8  # digits: fewer are a time only by the name of the column
@@ -56,11 +56,6 @@ def likely_times(columns: Mapping[str, Sequence[str]]) -> list[Names]:
         alone = clock is None or days is None or bool((days != days.normalize()).any())
         times.append((name,) if alone or clock is None else (name, clock))
     return times
-
-
-def usual_time(header: Sequence[str]) -> str | None:
-    """The column that is called as times are, whatever it holds."""
-    return next((name for usual in _USUAL_NAMES for name in header if name.strip().lower() == usual), None)
 
 
 def choose_time(columns: Mapping[Names, Mapping[str, Sequence[str]]]) -> TimeChoice:

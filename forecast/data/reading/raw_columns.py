@@ -243,7 +243,7 @@ class _Growing:
             codes, parts = self._split(texts)
         if parts is None:
             for cell in dict.fromkeys(texts):
-                if cell not in words and not _is_number(cell):
+                if cell not in words and not (_NUMBER.fullmatch(cell) and np.isfinite(float(cell.replace(",", ".")))):
                     words[cell] = len(words) + 1
             codes, parts = self._split(texts)
         assert parts is not None
@@ -289,7 +289,3 @@ def _numbers(cells: list[str]) -> _Parts | None:
         powers = np.searchsorted(ends, np.flatnonzero((letters | 32) == ord("e")))
         decimals[powers[decimals[powers] > 0]] = 0
     return values, decimals, commas
-
-
-def _is_number(cell: str) -> bool:
-    return _NUMBER.fullmatch(cell) is not None and bool(np.isfinite(float(cell.replace(",", "."))))
