@@ -26,9 +26,9 @@ from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, final_checkpoint, read_run, write_run_info
 from forecast.run_folder.shapes import Block
-from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_calibration, check_levels
 from forecast.training.checkpoint import resume_hint
+from forecast.training.combined import fit_model
 from forecast.training.cross_fit import HALVES, half_path
 from forecast.training.fit import Plan, Trained
 from forecast.training.hyperparameters import log_hyperparameters

@@ -34,11 +34,12 @@ from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
 from forecast.text.overrides import hydra_value
 from forecast.training.checkpoint import write_checkpoint
-from forecast.training.closed_form import CPU, fitted_cost
+from forecast.training.closed_form import CPU, as_fitted, fit_closed_form, fitted_cost
 from forecast.training.cross_fit import HALVES, chosen_weights, write_half
-from forecast.training.fit import Plan, Trained
+from forecast.training.fit import Plan, Trained, fit
 from forecast.training.loggers import make_logger
 from forecast.training.record import weights_only_content
+from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
 
@@ -287,3 +288,11 @@ def with_weights(
     if weights.factors is not None:
         model.factors = weights.factors.float()
     return model.eval().requires_grad_(False)
+
+
+def fit_model(plan: Plan, data: Prepared, record: Record) -> Trained:
+    """By gradient steps, at once, or of finished trainings; raises as `fit`, `fit_closed_form` and `combine` do."""
+    if is_combined(plan.config.model):
+        return combine(plan, data, record)
+    at_once = as_fitted(plan, record.data)
+    return fit(plan, data, record, Throughput()) if at_once is None else fit_closed_form(plan, at_once, data, record)

@@ -1,5 +1,6 @@
 """The training itself: a model, a trainer, and what ends it."""
 
+import datetime
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,6 @@ from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
-from forecast.training.processes import SameFolder, limit_waiting
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -264,3 +264,26 @@ def make_trainer(
             "per run, or give each run a command of its own."
         )
     return trainer
+
+
+class SameFolder(Callback):
+    """All processes must write to one folder. Raises UserError before the first step when they do not."""
+
+    def on_fit_start(self, trainer: pl.Trainer, *_: object) -> None:
+        """Compares with the first process."""
+        here = str(Path(trainer.default_root_dir).absolute())
+        first = trainer.strategy.broadcast(here)
+        if here != first:
+            raise UserError(
+                f"process {trainer.global_rank} would write to {here}, the first one to {first}. Say "
+                "hydra.run.dir=FOLDER for all of them, or torchrun --rdzv-id=NAME."
+            )
+
+
+def limit_waiting(trainer: pl.Trainer, seconds: float) -> None:
+    """How long a process waits for the others, in the strategies that connect some; Lightning has no key for it.
+
+    Of several machines none knows whether another one is slow, stopped or cut off: there is only the time to wait.
+    """
+    if hasattr(trainer.strategy, "_timeout"):
+        trainer.strategy._timeout = datetime.timedelta(seconds=seconds)

@@ -13,7 +13,7 @@ from forecast.apps.forecaster import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.report.verdict import verdict
-from forecast.training import any_model
+from forecast.training import combined
 
 ROWS, PERIOD = 601, 24
 SIZES = ("seq_len=19", "label_len=7", "pred_len=5")
@@ -148,7 +148,7 @@ def test_the_weights_of_a_model_that_is_trained_are_those_of_its_seed(monkeypatc
         states.append(torch.random.get_rng_state())
         raise UserError("the training begins")
 
-    monkeypatch.setattr(any_model, "fit", stopped)
+    monkeypatch.setattr(combined, "fit", stopped)
     assert "the training begins" in refusal(capsys, "train", *TINY, "seed=3", f"hydra.run.dir={tmp_path}/run")
     torch.manual_seed(3)
     assert torch.equal(states[0], torch.random.get_rng_state())  # neither baselines nor a look at the class drew

@@ -27,7 +27,7 @@ CEILINGS = {
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
 # Files that a reader walks through: those in which the whole quickstart calls a function.
-ENTERED = {"train": 135, "predict": 85}
+ENTERED = {"train": 135, "predict": 79}
 LONGEST_FILE = 450
 # Lines of the files that are longer than that.
 LONG_FILES = {

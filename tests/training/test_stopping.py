@@ -30,8 +30,8 @@ from forecast.apps.train import write_run_info
 from forecast.checkpoint.load import load_checkpoint
 from forecast.config.hydra_errors import FOLDER
 from forecast.errors import UserError
+from forecast.training.fit import limit_waiting
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.processes import limit_waiting
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 
 ENDLESS = ["trainer.max_epochs=100000", "callbacks.early_stopping.patience=100000"]

@@ -36,8 +36,8 @@ from forecast.files import rounded, save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
-from forecast.training.any_model import fit_model
 from forecast.training.calibrated import add_own_calibration
+from forecast.training.combined import fit_model
 from forecast.training.fit import Plan, checked_model, make_batches
 from forecast.training.record import make_record
 from forecast.training.refit import refit
