@@ -273,7 +273,11 @@ def overview() -> str:
     """All commands, a line each."""
     lines = ["Long-horizon time-series forecasting. Usage: forecast COMMAND ...", ""]
     lines += [f"  {name:20} {text}" for name, text in COMMANDS.items()]
-    lines += ["", "`forecast COMMAND --help` says more of each. To begin with: forecast train experiment=quickstart"]
+    lines += [
+        "",
+        "`forecast COMMAND --help` says more of each; --quiet leaves errors, warnings and results, of a training the",
+    ]
+    lines += ["verdict alone. To begin with: forecast train experiment=quickstart"]
     return "\n".join(lines)
 
 

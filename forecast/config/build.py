@@ -67,7 +67,7 @@ def _checked(node: object, path: str) -> object:
             checked["_target_"] = target = resolve_target(checked["_target_"], path)
             for name, parameter in parameters(target).items():
                 if name in checked:
-                    checked[name] = as_annotated(checked[name], parameter.annotation)
+                    checked[name] = as_annotated(checked[name], parameter.annotation, f"{path}.{name}".lstrip("."))
         return checked
     if isinstance(node, list | tuple):
         return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]

@@ -89,9 +89,9 @@ def validate(value: object, annotation: object) -> object:
     return _adapter(annotation).validate_json(json.dumps(value, default=str))
 
 
-def as_annotated(value: object, annotation: object) -> object:
-    """A value that matches, as its annotation has it: a number is its digits where the text may be one."""
-    return validate(value, annotation) if _takes_digits(annotation) else value
+def as_annotated(value: object, annotation: object, path: str = "") -> object:
+    """A value as its annotation has it: a number is its digits where the text may be one. UserError as `checked`."""
+    return checked(value, annotation, path) if _takes_digits(annotation) else value
 
 
 def _takes_digits(annotation: object) -> bool:
