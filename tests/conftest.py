@@ -132,6 +132,17 @@ FULL_THOUGH_PLANTED = (
 
 
 # They would keep one process busy after the other has ended.
+# Some of their tests need a package of an extra.
+EXTRAS = (
+    *(
+        "apps/test_exported_formats.py",
+        "apps/test_on_ray.py",
+        "apps/test_roles_of_a_run.py",
+        "apps/test_statistical_models.py",
+    ),
+    *("data/test_midnights.py", "data/test_roles.py", "data/test_workbooks.py", "models/test_statistical.py"),
+    *("test_works_for.py", "training/test_loggers.py", "training/test_panel_models.py"),
+)
 LONGEST = {
     "test_a_file_and_a_horizon_are_enough_for_a_forecast",
     "test_twenty_kills_at_random_moments_change_no_bit",
@@ -186,8 +197,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker("core")
         if inside & {*FULL} and (node not in planted or item.originalname in FULL_THOUGH_PLANTED):
             item.add_marker("full")
-        if "studies" in inside:
-            item.add_marker("study")
+        for mark, files in {"study": ["studies"], "extras": EXTRAS, "gpu": ["test_cuda.py"]}.items():
+            if inside & {*files}:
+                item.add_marker(mark)
 
 
 @pytest.fixture(autouse=True)

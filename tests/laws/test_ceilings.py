@@ -21,7 +21,7 @@ CEILINGS = {
     "models, attention, layers, ops": 4098,
     "report, comparison": 2254,
     "training": 2033,
-    "tests": 31296,
+    "tests": 31298,
     "other Python": 4203,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
