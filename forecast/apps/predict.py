@@ -14,6 +14,7 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.forecast_files import beside, read_part
 from forecast.data.writing import ENDINGS
+from forecast.errors import UserError
 from forecast.evaluation.predict import FEW_ROWS
 from forecast.report.verdict import verdict
 from forecast.run_folder import read_run, run_of
@@ -72,8 +73,11 @@ def predict(cfg: DictConfig) -> Answer:
 
 
 def check_files(settings: PredictSettings, outputs: list[Path]) -> None:
-    """UserError where an output is somebody else's."""
+    """UserError where an output is somebody else's, or is read: with overwrite=true the history would be lost."""
     shard, key = shard_of(settings.shard), f"output={settings.output}"
+    for name, read in (("data.path", settings.data.path), ("future", settings.future)):
+        if read and Path(read).absolute() in [output.absolute() for output in outputs]:
+            raise UserError(f"{key}: {name} is read from there. Choose another name for the forecast")
     before = read_part(outputs[0])
     ours = settings.overwrite or (before is not None and before.shard == shard)
     like = "a whole forecast" if shard == (1, 1) else f"part {shard[0]} of {shard[1]} of a forecast"

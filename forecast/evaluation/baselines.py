@@ -155,9 +155,9 @@ def make_baselines(
         effect = fitted.get(RIDGE_EFFECT) if key == "ridge_weight" else None
         baselines[WEIGHTS[key]] = linear_model(window, fitted[key], effect)
     if SMOOTHING in fitted:
-        rows, clip, *seasons = fitted[SMOOTHED].tolist()
+        rows, clip, *seasons = fitted[SMOOTHED].cpu().tolist()
         options = {"look_back": int(rows), "clip": clip, "seasons": list(map(int, seasons))}
-        smoothing = QuickSmoothing(window=window, **options, fitted=fitted[SMOOTHING].tolist())
+        smoothing = QuickSmoothing(window=window, **options, fitted=fitted[SMOOTHING].cpu().tolist())
         baselines[SMOOTHING] = smoothing.to(fitted[SMOOTHING].device)
     return baselines
 

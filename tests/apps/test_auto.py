@@ -190,7 +190,7 @@ def test_a_run_of_seconds_weighs_all_baselines_and_hands_over_a_model_of_all_row
     rows = {row["model"]: row for row in board(tmp_path)}
     compared = json.loads((tmp_path / "metrics.json").read_text())["baselines"].keys()
     assert {"ridge", "seasonal_naive", *BASELINES} <= compared
-    models = {"closed_form_nlinear", *options("model")}  # of which each baseline is one
+    models = {"closed_form_nlinear", *options("model")} - {"smoothing"}  # a model of more settings than the baseline
     assert all(rows[name]["validation"] > 0 for name in compared & models)
     assert rows["informer_plus"]["reason"] == rows["boosted_trees"]["reason"] == "there was no time for it"
     assert rows["ridge"]["weight"] > rows["seasonal_naive"]["weight"]

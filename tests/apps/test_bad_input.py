@@ -144,7 +144,7 @@ def test_a_data_set_that_is_not_the_published_file_is_refused(workplace, capsys)
 WRONG = {
     "target not in the file": (["data=demo", "data.target=OTT"], ["OTT", "Did you mean 'OT'?"]),
     "unknown group": (["modle=informer"], ["modle", "model"]),
-    "unknown features": (["data.features=X"], ["data.features", "X", "M, S, MS"]),
+    "unknown features": (["data.features=X"], ["data.features", "X", "'M', 'S' or 'MS'"]),
     "dates out of order": (
         ["data/split=dates", "data.split.val_start=2016-07-20", "data.split.test_start=2016-07-10"],
         ["2016-07-10"],

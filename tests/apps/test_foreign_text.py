@@ -133,5 +133,5 @@ def test_output_safe_puts_an_apostrophe_before_what_a_spreadsheet_would_run_and_
 def test_output_safe_is_true_or_false(hostile, capsys, tmp_path):
     paths = [f"ckpt_path={hostile}/best.ckpt", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/p"]
     text = refusal(capsys, "predict", *paths, "output_safe=maybe")
-    assert "output_safe" in text and "maybe" in text and "true or false" in text
+    assert "output_safe" in text and "maybe" in text and "boolean" in text
     assert not (tmp_path / "f.csv").exists()

@@ -234,4 +234,4 @@ def test_a_future_is_not_overwritten(folder, tmp_path, capsys):
     text = refusal(
         capsys, "predict", f"ckpt_path={folder}/c.ckpt", f"output={folder}/after.csv", f"future={folder}/after.csv"
     )
-    assert "what is known in advance (future)" in text
+    assert "future is read from there. Choose another name" in text

@@ -107,7 +107,7 @@ def test_a_training_without_the_key_refuses_the_file_and_names_it(runs, tmp_path
     # its own line: 5 rows lack before it
     assert "own.csv: line 111, column 'load': the value is missing ('')" in text and "data.gaps=interpolate" in text
     text = refusal(capsys, "train", *arguments, "data.gaps=fill")
-    assert "data.gaps=fill: must be one of refuse, interpolate, forward_fill, mask" in text
+    assert "data.gaps=fill: must be 'refuse', 'interpolate', 'forward_fill', 'mask'" in text
 
 
 def test_a_continued_run_keeps_its_rule(runs, capsys):

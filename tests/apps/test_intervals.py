@@ -137,7 +137,7 @@ LEVELS = {
     "level=[80,100]": "level[1]=100: must be at least 1 and less than 100",
     "level=[0.8]": "level[0]=0.8: must be at least 1",
     "level=80": "level=80: must be a list",
-    "calibration=rolling": "calibration=rolling: must be one of static, adaptive, none",
+    "calibration=rolling": "calibration=rolling: must be 'static', 'adaptive' or 'none'",
 }
 
 

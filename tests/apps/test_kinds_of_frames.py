@@ -333,7 +333,7 @@ def test_a_table_that_says_too_little_is_refused_with_what_to_type(kind, tmp_pat
 
 def test_what_was_refused_is_taken_once_it_is_said(tmp_path, expected):
     for number, (name, key, chosen) in enumerate(
-        [("two times", "data.time_column", "sent"), ("two ids", "data.id_column", "shop")]
+        [("two times", "data.time_column", "sent"), ("ids without a usual name", "data.id_column", "shop")]
     ):
         keys = {"overrides": [*WORDS, f"hydra.run.dir={tmp_path}/{number}", f"{key}={chosen}"]}
         found = fit(REFUSED[name][0], tmp_path, **keys).predict()

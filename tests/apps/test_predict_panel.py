@@ -358,7 +358,7 @@ def test_what_is_there_is_replaced_by_a_forecast_of_its_kind_alone(folder, tmp_p
     (tmp_path / "mine.csv").write_text("shop,day,sold,price\ns1,2024-01-01,1,2\n")
     assert "is not a whole forecast" in refused(capsys, folder / "c.ckpt", tmp_path / "mine.csv")
     changes = [f"data.path={folder}/p.csv", "overwrite=true"]
-    assert "is the history itself" in refused(capsys, folder / "c.ckpt", folder / "p.csv", *changes)
+    assert "data.path is read from there." in refused(capsys, folder / "c.ckpt", folder / "p.csv", *changes)
 
 
 def test_other_endings_are_refused(folder, tmp_path, capsys):

@@ -98,7 +98,7 @@ def test_the_command_line_says_it_in_the_same_words(trained, values, folder, cap
             "data.separator says how another file is read, and none is named. Add data.path=FILE.",
         ),
         (["data.path=x.csv", "data.columns=[a]"], "data.columns: the model reads the columns that it was trained on"),
-        (["data.path=x.csv", "data.duplicates=men"], "data.duplicates=men: must be one of"),
+        (["data.path=x.csv", "data.duplicates=men"], "data.duplicates=men: must be 'as_trained' or 'error'"),
         (["data.path=x.csv", "data.where=Albany"], "data.where=Albany: must be"),
         (["data.path=x.csv", "data.seperator=';'"], "data.seperator"),
     ],
@@ -116,9 +116,9 @@ def test_from_python_too(trained, values, folder):
         forecaster.predict(folder / "alike.csv", reading={"seperator": ","})
     with pytest.raises(UserError, match=r"reading: separator says how a file is read, and none is given"):
         forecaster.predict(values, reading={"separator": ","})
-    with pytest.raises(UserError, match=r"data\.decimal=5: must be text\ndata\.where=x: must be a mapping or null"):
+    with pytest.raises(UserError, match=r"data\.decimal=5: must be a valid string\ndata\.where=x: must be a mapping"):
         forecaster.predict(folder / "alike.csv", reading={"decimal": 5, "where": "x"})
-    with pytest.raises(UserError, match=r"data\.gaps=fill: must be one of refuse, interpolate"):
+    with pytest.raises(UserError, match=r"data\.gaps=fill: must be 'refuse', 'interpolate'"):
         forecaster.evaluate(folder / "alike.csv", reading={"gaps": "fill"})
     with pytest.raises(UserError, match=r"data\.columns: the model reads the columns that it was trained on"):
         forecaster.predict(folder / "alike.csv", reading={"columns": ["a"]})

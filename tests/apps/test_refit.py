@@ -194,7 +194,7 @@ def test_no_training_goes_on_from_it(runs, capsys):
     [
         (["refit=true", "trainer.limit_val_batches=0"], "refit=true: validation chooses for how many steps, and with"),
         (["refit=val", "schedule=plateau"], "refit=val: schedule=plateau goes by the validation error, and a"),
-        (["refit=test"], "refit=test: must be one of val or true or false"),
+        (["refit=test"], "refit=test: must be 'val' or a valid boolean"),
     ],
 )
 def test_what_cannot_be_refitted_is_refused_before_the_data_are_read(tmp_path, capsys, changes, message):

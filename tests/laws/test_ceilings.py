@@ -12,15 +12,15 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; of the 100 of the terminal training and text hold 60.
 CEILINGS = {
-    "apps": 5482,
+    "apps": 5487,
     "checkpoint, run_folder": 491,
     "config": 1647,
     "data": 7281,
     "evaluation": 2182,
-    "jobs, text, forecast/*.py": 731,
+    "jobs, text, forecast/*.py": 732,
     "models, attention, layers, ops": 4098,
     "report, comparison": 2254,
-    "training": 2033,
+    "training": 2023,
     "tests": 31298,
     "other Python": 4203,
 }

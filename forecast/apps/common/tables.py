@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from forecast.apps.common.frame_kinds import NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
-from forecast.config.schema import checked, parameters
+from forecast.config.schema import check_value, parameters
 from forecast.config.settings import typed_settings
+from forecast.config.values import Problems
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError
@@ -114,9 +115,10 @@ def as_file(
     """
     if reading and not isinstance(table, Path | str):
         raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
-    for key in fields(Layout):
-        if key.name in (reading or {}):
-            checked((reading or {})[key.name], key.type, f"data.{key.name}")
+    problems, kinds = Problems(), {key.name: key.type for key in fields(Layout)}
+    for name, value in (reading or {}).items():
+        check_value(value, kinds.get(name, object), f"data.{name}", problems)
+    problems.report()
     if table is None or isinstance(table, Path | str):
         yield table, reading or {}, None if table is None else Kind()
         return
