@@ -125,15 +125,10 @@ def check_target(path: str, node: Mapping[str, object], problems: Problems) -> N
             option = value if value in options("attention") else "NAME"
             problems.add(place, value, f"must be chosen as a group: attention@{place}={option}")
     given = {key: value for key, value in node.items() if key not in (*SPECIAL, *provided)}
-    built = frozenset(key for key, value in given.items() if _is_built(value))
+    parts = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
+    built = frozenset(key for key in given if any(isinstance(p, Mapping) and "_target_" in p for p in parts[key]))
     kinds = _keywords(target, path, provided, built, partial=bool(node.get("_partial_")))
     check_value({key: None if key in built else value for key, value in given.items()}, kinds, path, problems)
-
-
-def _is_built(value: object) -> bool:
-    """Whether a value is to be built first, or a list of some that are."""
-    parts = value if isinstance(value, list) else [value]
-    return any(isinstance(part, Mapping) and "_target_" in part for part in parts)
 
 
 @cache

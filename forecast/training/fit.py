@@ -88,6 +88,8 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput, model)
     finished = True
+    if plan.start is not None:
+        log.info("Going on from %s, after %d steps.", plan.start.path, plan.start.step)
     try:
         start = plan.start.path if plan.start else None
         with quiet_lightning(), errors_for_users(plan.folder, start=start, batch_size=config.data.batch_size):

@@ -19,7 +19,7 @@ from forecast.errors import Terminated, UserError
 from forecast.training.checkpoint import resume_hint
 
 # What gloo and NCCL say of another process, and CUDA of a GPU, in errors without a class of their own.
-OF_PROCESSES = re.compile(r"gloo/|Operation timed out!|remote process exited")
+OF_PROCESSES = re.compile(r"gloo/|pair closure|Operation timed out!|remote process exited")
 OF_GPU = re.compile(r"CUDA error|NCCL|cuDNN error|CUBLAS")
 # Whose code refuses settings, in errors that a bug of ours could raise too.
 REFUSED = re.compile("/lightning/|/torch/optim/")

@@ -12,7 +12,6 @@ from forecast.text.terminal import is_quiet, redraw
 from forecast.training.checkpoint import best_by
 
 log = logging.getLogger(__name__)
-SECONDS = 0.2  # between two looks of the line that moves
 
 
 class Progress(ProgressBar):
@@ -27,9 +26,6 @@ class Progress(ProgressBar):
         self.begun = self.epoch_begun = self.drawn = 0.0
         self.first_step, self.best = 0, math.inf
 
-    def disable(self) -> None:
-        """Lightning's, for its own bars; the first process alone shows anything here."""
-
     def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Starts the clock."""
         self.begun, self.first_step = time.monotonic(), trainer.global_step
@@ -40,7 +36,7 @@ class Progress(ProgressBar):
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Moves the line of a terminal on."""
-        if trainer.is_global_zero and self.moves() and time.monotonic() - self.drawn > SECONDS:
+        if trainer.is_global_zero and self.moves() and time.monotonic() - self.drawn > 0.2:
             self.drawn = time.monotonic()
             redraw(self.line(trainer))
 

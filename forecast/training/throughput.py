@@ -1,5 +1,6 @@
 """How fast a training is: windows a second, what held it up, and peak memory."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from lightning.pytorch.callbacks import Callback
 from forecast.data.windows import Batch
 from forecast.evaluation.memory import PeakMemory
 from forecast.run_folder.shapes import Block
+
+log = logging.getLogger(__name__)
 
 Moment = float | torch.cuda.Event  # on a GPU one in its queue
 
@@ -29,7 +32,7 @@ class Throughput(Callback):
     A GPU works long after the program has queued a step, so its steps lie between events in its own queue, which are
     read when it has passed them; only the end of the training waits for that.
 
-    While it trains the progress bar shows the rate.
+    While it trains the progress bar shows the rate; without one a line gives it once an epoch.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -41,7 +44,7 @@ class Throughput(Callback):
         self.counted_until: float | None = None  # no time is counted outside the fit
         self.step_begin: Moment = 0.0
         self.steps: deque[tuple[Moment, Moment]] = deque()  # begin and end of those that a GPU may not have passed yet
-        self.last_bar = (0.0, 0)  # seconds of training and samples when a rate was last given
+        self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
 
     @property
     def state_key(self) -> str:
@@ -52,7 +55,7 @@ class Throughput(Callback):
         """Starts the clock."""
         self.device = trainer.strategy.root_device
         self.counted_until = self.clock()
-        self.last_bar = self._so_far()
+        self.last_bar = self.last_epoch = self._so_far()
 
     def on_train_end(self, *_: object) -> None:
         """Stops the clock."""
@@ -82,6 +85,12 @@ class Throughput(Callback):
             rate = torch.tensor(self._rate(self.last_bar))  # on the CPU: Lightning puts a plain number on the GPU
             module.log("samples/s", rate, prog_bar=True, logger=False, rank_zero_only=True)
             self.last_bar = self._so_far()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
+        """Logs the rate where no bar shows it."""
+        if trainer.progress_bar_callback is None:
+            log.info("Epoch %d: %.0f samples/s", trainer.current_epoch + 1, self._rate(self.last_epoch))
+        self.last_epoch = self._so_far()
 
     def on_validation_start(self, *_: object) -> None:
         """The seconds until `on_validation_end` are a validation's."""

@@ -14,13 +14,13 @@ from laws import measures
 CEILINGS = {
     "apps": 5488,
     "checkpoint, run_folder": 491,
-    "config": 1647,
+    "config": 1645,
     "data": 7281,
     "evaluation": 2182,
     "jobs, text, forecast/*.py": 732,
     "models, attention, layers, ops": 4098,
     "report, comparison": 2254,
-    "training": 2023,
+    "training": 2029,
     "tests": 31298,
     "other Python": 4203,
 }

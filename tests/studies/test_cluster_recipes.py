@@ -114,8 +114,8 @@ def test_a_slurm_job_on_two_nodes_goes_on_when_it_is_requeued(two, shell, tmp_pa
     srun.chmod(0o755)
     (tmp_path / "train.sh").write_text(TRAIN_SH)
     slurm = {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": ",".join(host.name for host in two)}
-    assert "Restoring states" not in shell(TRAIN, **slurm)
-    assert "Restoring states from the checkpoint" in shell(TRAIN, **slurm)
+    assert "Going on from" not in shell(TRAIN, **slurm)
+    assert "Going on from" in shell(TRAIN, **slurm)
     assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["slurm-77"]
 
 
@@ -135,7 +135,7 @@ def test_two_pods_of_an_indexed_job_train_and_go_on_when_they_are_started_again(
     assert f"{job['metadata']['name']}-0.{spec['subdomain']}" in pod["args"][0]
     texts = [f"export JOB_COMPLETION_INDEX={n}\n{pod['args'][0]}" for n in range(2)]
     on_both(two, tmp_path, texts)
-    assert "Restoring states from the checkpoint" in on_both(two, tmp_path, texts)[0]
+    assert "Going on from" in on_both(two, tmp_path, texts)[0]
     assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["train"]
 
 

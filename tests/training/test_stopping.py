@@ -367,6 +367,7 @@ FAILURES = {
         " cannot be written to. .*ckpt_path=.*last.ckpt\n",
     ),
     "a lost process": (RuntimeError("[gloo/tcp/pair.cc:538] Connection closed"), "Another process .*last.ckpt\n"),
+    "a lost pair": (RuntimeError("Application timeout caused pair closure"), "Another process .*last.ckpt\n"),
     "a lost store": (torch.distributed.DistStoreError("wait timeout after 7000ms"), "Another process .*last.ckpt\n"),
 }
 
