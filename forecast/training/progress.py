@@ -26,6 +26,9 @@ class Progress(ProgressBar):
         self.begun = self.epoch_begun = self.drawn = 0.0
         self.first_step, self.best = 0, math.inf
 
+    def disable(self) -> None:
+        """Called by Lightning in all processes but the first one, which alone shows anything here."""
+
     def on_train_start(self, trainer: pl.Trainer, *_: object) -> None:
         """Starts the clock."""
         self.begun, self.first_step = time.monotonic(), trainer.global_step
@@ -58,8 +61,9 @@ class Progress(ProgressBar):
         metrics, now = trainer.callback_metrics, time.monotonic()
         shown = {"train": next((metrics[key] for key in metrics if key.startswith("train/")), None)}
         shown["val"] = metrics.get(best_by(trainer))
-        last = f"/{trainer.max_epochs}" if trainer.max_epochs and trainer.max_epochs > 0 else ""
-        parts = [f"epoch {trainer.current_epoch + 1}{last}"]
+        parts = [
+            f"epoch {trainer.current_epoch + 1}" + (f"/{trainer.max_epochs}" if (trainer.max_epochs or 0) > 0 else "")
+        ]
         parts += [f"{name} {float(value):.3f}" for name, value in shown.items() if value is not None]
         parts[-1] += mark
         if "samples/s" in metrics:
