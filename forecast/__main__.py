@@ -23,7 +23,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.command import command as application
 from forecast.errors import Terminated, UsageError, UserError, closest
 from forecast.text.overrides import DISTRIBUTION
-from forecast.text.terminal import guard, harmless, json_text, quiet, say
+from forecast.text.terminal import guard, harmless, json_text, quiet_output, say
 
 # The commands whose options are a Hydra config, then those with options of their own.
 CONFIGURED = {
@@ -103,7 +103,7 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
     is_quiet = "--quiet" in sys.argv[1:]
     if is_quiet:
         sys.argv.remove("--quiet")
-    with exit_status(as_json), quiet() if is_quiet else nullcontext():
+    with exit_status(as_json), quiet_output() if is_quiet else nullcontext():
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
             answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:

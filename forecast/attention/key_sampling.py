@@ -89,7 +89,7 @@ def sampled_scores(
     if dense:  # most of the scores (B, H, Q, K) are thrown away
         scores = [(part @ k.transpose(-2, -1)).gather(-1, drawn.expand(*q.shape[:2], -1, -1)) for part, drawn in blocks]
     elif not on_cpu:
-        scores = [gathered_at_once(part, k, drawn) for part, drawn in blocks]
+        scores = [gather_scores(part, k, drawn) for part, drawn in blocks]
     else:
         keys = _by_step(k)
         scores = [_gathered_block(part, drawn, keys) for part, drawn in blocks]
@@ -108,7 +108,7 @@ def scores_by_head(
     return (keys @ q.transpose(-2, -1)).transpose(-2, -1)
 
 
-def gathered_at_once(
+def gather_scores(
     q: Float[Tensor, "B H Q E"], k: Float[Tensor, "B H K E"], sample: Int[Tensor, "Q U"]
 ) -> Float[Tensor, "B H Q U"]:
     """As `sampled_scores`, for a GPU, which waits for its launches: by two operations and a (B, H, Q, U, E) tensor."""

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from forecast.bounds import CalendarEncoding, Positive, Sampling
 from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.schema import checked, fields_of
+from forecast.config.schema import fields_of, valid_value
 from forecast.config.settings import TrainSettings
 from forecast.config.values import plain_values
 from forecast.errors import UserError
@@ -111,7 +111,7 @@ class DataRecipe(Recipe):
         return str(target[0]) if isinstance(target, list | tuple) else cast(str | None, target)
 
     def _checked(self, key: str, annotation: object, usual: object = None) -> object:
-        return checked(self.node.get(key, usual), annotation, f"data.{key}")
+        return valid_value(self.node.get(key, usual), annotation, f"data.{key}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class RunConfig(TrainSettings):
         """Of plain values. UserError for a setting that is missing, of another type or out of its range."""
         nodes = {key: node for key, node in plain.items() if isinstance(node, Mapping)}
         own = {key: value for key, value in plain.items() if key in fields_of(TrainSettings)}
-        settings = checked(own, TrainSettings)
+        settings = valid_value(own, TrainSettings)
         callbacks = {name: node for name, node in nodes.get("callbacks", {}).items() if isinstance(node, Mapping)}
         return cls(
             **vars(settings) | {key: Recipe(nodes.get(key, {}), key) for key in PARTS},

@@ -56,13 +56,13 @@ def keywords(name: str, kinds: Mapping[str, object], *, needed: Collection[str],
     """The annotation of a mapping with these keywords of a class. others: whether it takes further ones."""
     fields: dict[str, object] = {}
     for key, kind in kinds.items():
-        fields[key] = Required[_known(kind)] if key in needed else NotRequired[_known(kind)]
+        fields[key] = Required[_supported_type(kind)] if key in needed else NotRequired[_supported_type(kind)]
     schema = TypedDict(name, fields)  # type: ignore[misc]
     setattr(schema, SETTINGS, {**CONFIG, "extra": "allow" if others else "forbid"})
     return schema
 
 
-def _known(annotation: object) -> object:
+def _supported_type(annotation: object) -> object:
     """An annotation as pydantic can judge it; `object` where it cannot: text, a protocol, none at all."""
     if annotation in (inspect.Parameter.empty, ...) or isinstance(annotation, str):
         return object
@@ -90,8 +90,11 @@ def validate(value: object, annotation: object) -> object:
 
 
 def as_annotated(value: object, annotation: object, path: str = "") -> object:
-    """A value as its annotation has it: a number is its digits where the text may be one. UserError as `checked`."""
-    return checked(value, annotation, path) if _takes_digits(annotation) else value
+    """A value as its annotation has it: a number is its digits where the text may be one.
+
+    UserError as `valid_value`.
+    """
+    return valid_value(value, annotation, path) if _takes_digits(annotation) else value
 
 
 def _takes_digits(annotation: object) -> bool:
@@ -107,7 +110,7 @@ class _JsonSchema(GenerateJsonSchema):
 
 def json_schema(annotation: object) -> JsonSchemaValue:
     """The JSON schema of what a key may hold, as editors read it."""
-    return _adapter(_known(annotation)).json_schema(schema_generator=_JsonSchema)
+    return _adapter(_supported_type(annotation)).json_schema(schema_generator=_JsonSchema)
 
 
 def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
@@ -123,7 +126,7 @@ def check_value(value: object, annotation: object, path: str, problems: Problems
         return None
 
 
-def checked(value: object, annotation: object, path: str = "") -> object:
+def valid_value(value: object, annotation: object, path: str = "") -> object:
     """The value at `path` as its annotation has it. Raises UserError with all that is wrong."""
     problems = Problems()
     result = check_value(value, annotation, path, problems)
@@ -147,28 +150,28 @@ def mistakes(
             elif isinstance(here, Mapping) and has_keys(kind):
                 place, here, kind = f"{place}.{part}".lstrip("."), here.get(part), fields_of(kind).get(str(part), kind)
         entries.setdefault(path + place.removeprefix(path).partition("[")[0], []).append((place, entry, kind))
-    for every in entries.values():
-        deepest = max(place.count("[") for place, *_ in every)
-        group = [item for item in every if item[0].count("[") == deepest]
+    for errors in entries.values():
+        deepest = max(place.count("[") for place, *_ in errors)
+        group = [item for item in errors if item[0].count("[") == deepest]
         group = [item for item in group if item[1]["type"] not in OBJECTS] or group[:1]
         place, entry, kind = group[0]
-        texts = dict.fromkeys(_text(*item) for item in group)
+        texts = dict.fromkeys(_requirement(*item) for item in group)
         in_list = bool(entry["loc"]) and isinstance(entry["loc"][-1], int)
         text = " or ".join(texts).replace(" or must be ", " or ")
-        if text.startswith("must be ") and "[" not in place and type(None) in _members(kind):
+        if text.startswith("must be ") and "[" not in place and type(None) in _union_members(kind):
             text += " or null"
         if isinstance(entry["input"], str) and any(item[1]["type"] == "list_type" for item in group):
             text += f". Set {typed(place, [entry['input']])}"
         yield (place, entry["input"], text, "" if in_list else entry["type"])
 
 
-def _members(annotation: object) -> tuple[object, ...]:
+def _union_members(annotation: object) -> tuple[object, ...]:
     """Of a union, that of a key of keywords too."""
     parts = typing.get_args(annotation)
-    return _members(parts[0]) if typing.get_origin(annotation) in (Required, NotRequired, Annotated) else parts
+    return _union_members(parts[0]) if typing.get_origin(annotation) in (Required, NotRequired, Annotated) else parts
 
 
-def _text(path: str, entry: ErrorDetails, annotation: object) -> str:
+def _requirement(path: str, entry: ErrorDetails, annotation: object) -> str:
     """What a value must be, in pydantic's words and those of bounds."""
     text, kind, value = entry["msg"].removeprefix("Value error, "), entry["type"], entry["input"]
     text = text.replace("Input should be ", "must be ").replace("valid array", "list").replace("an object", "a mapping")

@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Networks, Positive, Seed, at_least
-from forecast.config.schema import CONFIG, checked
+from forecast.config.schema import CONFIG, valid_value
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
 
@@ -200,7 +200,7 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]
         if key not in known or key == override.key_or_group or override.is_sweep_override():
             near = closest(override.key_or_group, [f"{group}.{name}" for name in known])
             raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
-        settings[key] = checked(_plain(override.value()), known[key], f"{group}.{key}")
+        settings[key] = valid_value(_plain(override.value()), known[key], f"{group}.{key}")
     return settings
 
 

@@ -13,7 +13,6 @@ from torch import nn
 
 from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
-from forecast.data.scaling import cell_means
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
@@ -120,7 +119,6 @@ def split_metrics(evaluation: Evaluation, data: Prepared, split: str) -> dict[st
             "worst": named(evaluation.worst),
             "best": named(evaluation.best),
         },
-        "level_shift": level_shift(data, split),
         **of_intervals,
     }
 
@@ -135,15 +133,3 @@ def baseline_metrics(
     }
     blocks["seasonal_naive"] = {"period": season(data), **blocks["seasonal_naive"]}
     return blocks
-
-
-def level_shift(data: Prepared, split: str) -> float | None:
-    """How far the mean of a series' rows in a split lies from what it is scaled by, in standard deviations.
-
-    The root mean square over the targets, the median over the series that have such rows.
-    """
-    rows, columns = data.splits[split], list(data.targets)
-    count, mean, _ = cell_means(data.frame, rows.first, rows.stop)
-    known = (count[:, columns] > 0).all(1)
-    shift = (mean - data.scaler.mean)[known][:, columns] / data.scaler.std[known][:, columns]
-    return float(np.median(np.sqrt(np.square(shift).mean(1)))) if known.any() else None

@@ -157,9 +157,9 @@ def _title(metrics: Metrics, split: str) -> str:
     data = line("data") if file is None else f"evaluated on {label(file)}, trained on {trained_on}"
     slots = dict(metrics.get("attention_slots") or {})
     others = [f"{slot} {label(name)}" for slot, name in slots.items() if name != metrics.get("attention")]
-    but = f" ({', '.join(others)})" if others else ""
+    exceptions = f" ({', '.join(others)})" if others else ""
     lines = (
-        [line("model", "variant", "attention") + but, data, line("features")],
+        [line("model", "variant", "attention") + exceptions, data, line("features")],
         [line("seq_len", "label_len", "pred_len", "seed")],
         [f"{metrics[split].get('windows', '?')} windows of {split}", line("protocol")],
     )

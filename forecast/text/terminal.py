@@ -39,14 +39,14 @@ def say(*values: object, file: TextIO | None = None, flush: bool = False) -> Non
     print(*(harmless(str(value)) for value in values), file=file, flush=flush)
 
 
-def redraw(text: str) -> None:
+def redraw_line(text: str) -> None:
     """The line of a terminal on which the cursor stands, drawn anew, on stderr."""
     columns = shutil.get_terminal_size().columns - 1
     print(f"\r{harmless(text)[:columns]:{columns}}\r", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_output() -> Iterator[None]:
     """Inside, no line of the log below a warning, no table and no bar."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
@@ -57,7 +57,7 @@ def quiet() -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """Whether `quiet` holds."""
+    """Whether `quiet_output` holds."""
     return logging.root.manager.disable >= logging.INFO
 
 

@@ -18,11 +18,11 @@ from forecast.evaluation.calibrate import ValPart, block_count, calibrate
 from forecast.evaluation.conformal import CALIBRATION, blocks_needed
 from forecast.evaluation.scored_intervals import name_of, windows_needed
 from forecast.training.checkpoint import write_checkpoint
+from forecast.training.closed_form import CPU
 from forecast.training.cross_fit import HALVES, chosen_weights
 
 log = logging.getLogger(__name__)
 NO_SPLIT = "Take a shorter pred_len."
-CPU = torch.device("cpu")
 
 
 def check_levels(levels: Sequence[float], data: Prepared, split: Split, *, typed: bool) -> bool:

@@ -138,7 +138,7 @@ class RecordedStep:
         self, step: Callable[[Batch], Tensor], module: nn.Module, recorder: Recorder, fail: Callable[[str], None]
     ) -> None:
         self.step, self.module, self.recorder, self.fail = step, module, recorder, fail
-        self.size = self.before = 0
+        self.size = self.steps_before = 0
         self.sizes: list[torch.Size | None] = []
         self.sample: Batch | None = None  # where a recorded step reads its batch
         self.replay: Callable[[], None] | None = None
@@ -149,15 +149,15 @@ class RecordedStep:
         """The loss."""
         sizes = [None if part is None else part.shape for part in batch]
         if len(batch.target) > self.size:
-            self.size, self.before, self.sizes = len(batch.target), 0, sizes
+            self.size, self.steps_before, self.sizes = len(batch.target), 0, sizes
             self.replay = self.sample = None
         if self.fails or sizes != self.sizes:
             return self.step(batch)
-        self.before += 1
-        if self.before < WARM_UP:
+        self.steps_before += 1
+        if self.steps_before < WARM_UP:
             return self.recorder.run(lambda: self.step(batch), strict=False)
-        if self.before == WARM_UP:
-            return self._tried(batch)
+        if self.steps_before == WARM_UP:
+            return self._try_step(batch)
         if self.sample is None:
             self.sample = sample = Batch(*(None if part is None else part.clone() for part in batch))  # type: ignore[arg-type]
             try:
@@ -172,7 +172,7 @@ class RecordedStep:
         self.replay()
         return self.loss
 
-    def _tried(self, batch: Batch) -> Tensor:
+    def _try_step(self, batch: Batch) -> Tensor:
         """The loss of a step that must not wait for the device, nor draw from a generator of the processor.
 
         A recording that fails would leave the GPU's generator unusable, and a number that was drawn would stay the same

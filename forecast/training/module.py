@@ -54,8 +54,8 @@ class ForecastModule(pl.LightningModule):
     optimizer: from parameters to an optimizer. schedule: from an optimizer to a scheduler of its rate, as those
     of `forecast.training.schedule`. loss: of a forecast and the truth, None for the mean squared error; a model with a
     spread is trained on that. record: what a checkpoint is to hold beside Lightning's own, None for a training
-    that writes none. compiled: GRAPHS,
-    EAGER or the mode of `FasterOutputs`; None: recorded where it can be, on a GPU.
+    that writes none. compiled: GRAPHS, EAGER or the mode of `FasterOutputs`; None:
+    recorded where it can be, on a GPU.
     """
 
     def __init__(
@@ -108,19 +108,19 @@ class ForecastModule(pl.LightningModule):
         if self.compiled != GRAPHS and not (on_gpu and self.compiled is None):
             return
         if why := eager_reason(self.trainer, optimizer):
-            self.keep_eager(why)
+            self.stay_eager(why)
         else:
-            self.recorded = RecordedStep(self.whole_step, self, CudaGraphs(self.device), self.keep_eager)
-            self.keep_mode(GRAPHS)
+            self.recorded = RecordedStep(self.whole_step, self, CudaGraphs(self.device), self.stay_eager)
+            self.set_mode(GRAPHS)
 
-    def keep_eager(self, why: str) -> None:
+    def stay_eager(self, why: str) -> None:
         """Logs why no step is recorded, for the checkpoints too."""
         if self.trainer.is_global_zero:
             mode = self.compiled or "null"
             log.warning("compile=%s: training steps are not recorded: %s. They run as they are.", mode, why)
-        self.keep_mode(EAGER)
+        self.set_mode(EAGER)
 
-    def keep_mode(self, mode: str) -> None:
+    def set_mode(self, mode: str) -> None:
         """The mode in effect, in which a training that goes on from a checkpoint begins."""
         if self.record is not None and self.device.type == "cuda":
             self.record = replace(self.record, config=self.record.config.with_(compile=mode))
@@ -129,17 +129,17 @@ class ForecastModule(pl.LightningModule):
         """The loss of a batch, after the step that it makes. Waits for nothing, so that it can be recorded."""
         optimizer = self.trainer.optimizers[0]
         optimizer.zero_grad()
-        loss, _ = self.loss_of(batch)
+        loss, _ = self.batch_loss(batch)
         with autocast(self.device, None):  # it is on around a training step
             loss.backward()  # type: ignore[no-untyped-call]
             if self.guard is not None:
-                self.guard.check(self.trainer, self, optimizer, loss.detach())
+                self.guard.check_step(self.trainer, self, optimizer, loss.detach())
             how = self.trainer.gradient_clip_val, self.trainer.gradient_clip_algorithm
             self.configure_gradient_clipping(optimizer, *how)
             optimizer.step()
         return loss.detach()
 
-    def loss_of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def batch_loss(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The loss of a batch, a scalar, and the cells that it is of, None: all."""
         loss: Tensor
         forecast, truth = self.training_outputs(batch.past, batch.past_known, batch.future_known, batch.future)
@@ -163,7 +163,7 @@ class ForecastModule(pl.LightningModule):
         """The loss of a batch, a scalar; of a recorded step after it."""
         known = None
         if self.recorded is None:
-            loss, known = self.loss_of(batch)
+            loss, known = self.batch_loss(batch)
         else:
             loss = self.recorded(batch)
             if self.guard is not None:

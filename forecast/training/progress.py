@@ -8,7 +8,7 @@ import time
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import ProgressBar
 
-from forecast.text.terminal import is_quiet, redraw
+from forecast.text.terminal import is_quiet, redraw_line
 from forecast.training.checkpoint import best_by
 
 log = logging.getLogger(__name__)
@@ -39,20 +39,20 @@ class Progress(ProgressBar):
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Moves the line of a terminal on."""
-        if trainer.is_global_zero and self.moves() and time.monotonic() - self.drawn > 0.2:
+        if trainer.is_global_zero and self.is_watched() and time.monotonic() - self.drawn > 0.2:
             self.drawn = time.monotonic()
-            redraw(self.line(trainer))
+            redraw_line(self.line(trainer))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Logs the line of the epoch."""
         error = float(trainer.callback_metrics.get(best_by(trainer), math.nan))
         better, self.best = error < self.best, min(error, self.best)
         if trainer.is_global_zero:
-            if self.moves():
-                redraw("")
+            if self.is_watched():
+                redraw_line("")
             log.info("%s", self.line(trainer, mark=" (best)" if better else ""))
 
-    def moves(self) -> bool:
+    def is_watched(self) -> bool:
         """Whether somebody looks on."""
         return sys.stderr.isatty() and not is_quiet()
 

@@ -77,10 +77,12 @@ class StopOnNonFinite(Callback):
         """Raises UserError that names the step, the windows and the last good checkpoint."""
         loss = module.loss
         assert isinstance(loss, torch.Tensor)
-        self.check(trainer, module, optimizer, loss)
+        self.check_step(trainer, module, optimizer, loss)
         self.count_step(trainer, optimizer)
 
-    def check(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Optimizer, loss: torch.Tensor) -> None:
+    def check_step(
+        self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Optimizer, loss: torch.Tensor
+    ) -> None:
         """Marks a step that is not finite, without waiting for the device; the optimizer leaves it out."""
         gradients = {name: p.grad for name, p in module.named_parameters()}
         names = [name.removeprefix("model.") for name in gradients]

@@ -1,12 +1,11 @@
 """What metrics.json says of a run beside its errors, and the command for another training on the same data."""
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from forecast.apps.common.description import data_name, description, same_data, training
+from forecast.apps.common.description import data_name, description, same_data
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.trials import composed
@@ -72,25 +71,6 @@ def test_a_file_of_ones_own_is_named_and_a_name_of_ones_own_stays():
     assert data_name(trained("data.path=/here/co2.csv")) == "co2.csv"
     assert data_name(trained("data.path=/here/co2.csv", "data.name=air")) == "air"
     assert data_name(trained(data="demo")) == "demo"
-
-
-def test_what_a_verdict_needs_of_the_training():
-    found = training(trained("data.path=my.csv", "seq_len=11", "pred_len=3", "optim.lr=0.5", "trainer.max_epochs=13"))
-    assert found == {
-        "windows": 83,
-        "batch_size": 32,
-        "max_epochs": 13,
-        "lr": 0.5,
-        "schedule": "halve_each_epoch",
-        "instance_norm": False,
-        "d_model": 512,
-        "n_heads": 8,
-        "d_ff": 2048,
-    }
-    imported = trained("data.path=my.csv")
-    bare = {key: {"_target_": "forecast.models.linear.NLinear"} for key in ("optim", "trainer", "model")}
-    imported = replace(imported, record=replace(imported.record, config=imported.config.with_(**bare)))
-    assert training(imported)["lr"] is training(imported)["instance_norm"] is None
 
 
 @pytest.mark.parametrize(

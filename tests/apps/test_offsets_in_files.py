@@ -7,7 +7,7 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from program import TINY, call, refusal
 
 RUN = ["status", "model", "attention", "attention_slots", "data", "features", "target", "protocol", "seed"]
-SIZES = ["seq_len", "label_len", "pred_len", "parameters", "best_epoch", "training", "same_data"]
+SIZES = ["seq_len", "label_len", "pred_len", "parameters", "best_epoch", "same_data"]
 BEFORE, AFTER = [*RUN, *SIZES, "test", "baselines", "mase_scale", "scaling"], ["val", "cost", "files"]
 
 

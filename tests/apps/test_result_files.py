@@ -11,7 +11,6 @@ from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.saved_scale import SavedScale
 from forecast.data.split import TargetRows
-from forecast.evaluation.blocks import level_shift
 from forecast.evaluation.naive_errors import naive_errors
 from forecast.report import figures
 
@@ -33,15 +32,6 @@ def prepared(values):
 @pytest.fixture
 def values():
     return np.random.default_rng(0).normal(size=(83, 3)) * [1.0, 7.0, 11.0] + 3.0
-
-
-def test_the_level_shift_is_that_of_the_targets_in_the_train_rows_deviations(values):
-    values[71:] += [3.0, 1e9, 0.0]
-    train, test = values[:61], values[71:]
-    shifts = [(test[:, c].mean() - train[:, c].mean()) / train[:, c].std() for c in (2, 0)]
-    expected = np.sqrt(np.mean(np.square(shifts)))
-    assert level_shift(prepared(values), "test") == pytest.approx(expected)
-    assert level_shift(prepared(values), "train") == pytest.approx(0.0, abs=1e-12)
 
 
 def test_mase_of_another_file_is_scaled_by_the_train_rows_that_the_checkpoint_knows(values):

@@ -13,7 +13,7 @@ from forecast.attention.key_sampling import (
     draw_by_order,
     draw_with_replacement,
     draw_without_replacement,
-    gathered_at_once,
+    gather_scores,
     sampled_scores,
 )
 from forecast.attention.prob import ProbAttention, n_active
@@ -69,7 +69,7 @@ def test_sampled_scores_equal_a_plain_loop_in_both_forms(monkeypatch, dense_keys
         for j in range(7):
             expected[:, :, i, j] = (q[:, :, i] * k[:, :, sample[i, j]]).sum(-1)
     torch.testing.assert_close(sampled_scores(q, k, sample), expected)
-    torch.testing.assert_close(gathered_at_once(q, k, sample), expected)  # as on a GPU
+    torch.testing.assert_close(gather_scores(q, k, sample), expected)  # as on a GPU
 
 
 def active_rows(mechanism, q, k):

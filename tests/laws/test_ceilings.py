@@ -12,16 +12,16 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; of the 100 of the terminal training and text hold 60.
 CEILINGS = {
-    "apps": 5488,
+    "apps": 5484,
     "checkpoint, run_folder": 491,
     "config": 1645,
     "data": 7281,
-    "evaluation": 2182,
+    "evaluation": 2175,
     "jobs, text, forecast/*.py": 732,
     "models, attention, layers, ops": 4098,
     "report, comparison": 2254,
     "training": 2029,
-    "tests": 31298,
+    "tests": 31281,
     "other Python": 4203,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

@@ -25,7 +25,7 @@ def scores(mse, columns):
 
 
 def made_metrics(columns, *, series=None, covariates=()):
-    test = {"windows": 1000, **scores(0.3, columns), "skill": 0.4, "flat": [], "level_shift": 0.1}
+    test = {"windows": 1000, **scores(0.3, columns), "skill": 0.4, "flat": []}
     level = {"width": 2.0, "score": 3.0, "pinball": 0.1, "msis": 4.0, "narrow_from": None}
     levels = {"80": {"coverage": 0.81, **level}, "95": {"coverage": 0.95, **level}}
     shares = {str(share): share / 100 - 0.02 for share in range(10, 100, 10)}

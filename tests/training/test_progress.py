@@ -11,7 +11,7 @@ import torch
 from report.test_verdict import make
 
 from forecast.report.verdict import print_report
-from forecast.text.terminal import quiet
+from forecast.text.terminal import quiet_output
 from forecast.training.progress import Progress, duration
 
 
@@ -57,7 +57,7 @@ def test_a_line_moves_where_somebody_looks_on(shown, trainer, monkeypatch, capsy
     shown.on_train_batch_end(trainer)
     text = capsys.readouterr().err
     assert text == ("\repoch 2/6  train 0.352  val 0.922  159 windows/s \r" if looked_at else "")
-    with quiet():
+    with quiet_output():
         shown.drawn = -1.0
         shown.on_train_batch_end(trainer)
     assert capsys.readouterr().err == ""
@@ -70,7 +70,7 @@ def test_durations_are_in_words():
 def test_a_quiet_report_is_the_verdict_alone(capsys):
     print_report(make(), "test")
     tables = capsys.readouterr().out
-    with quiet():
+    with quiet_output():
         print_report(make(), "test")
     verdict = capsys.readouterr().out
     assert verdict and tables.endswith(verdict) and re.search("MSE +MAE", tables) and "MSE  " not in verdict

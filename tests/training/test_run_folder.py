@@ -32,10 +32,10 @@ def test_metrics_json_is_the_contract(metrics):
     head |= {"attention_slots": {"encoder": "prob", "decoder": "prob", "cross": "full"}, "data": "demo"}
     head |= {"features": "M", "seed": 1, "seq_len": 19, "label_len": 7, "pred_len": P, "best_epoch": 1, "target": "OT"}
     assert {key: metrics[key] for key in head} == head
-    how = {"parameters", "training", "same_data", "mase_scale", "scaling"}
+    how = {"parameters", "same_data", "mase_scale", "scaling"}
     assert set(metrics) == {*head, *how, "test", "val", "baselines", "cost", "files"}
     unit_free = {"mase", "rmsse", "smape", "wape"}  # several target columns have no original unit in common
-    whole = {"skill", "flat", "columns", "series", "level_shift", "coverage", "intervals"}
+    whole = {"skill", "flat", "columns", "series", "coverage", "intervals"}
     assert set(metrics["test"]) == {"windows", "scaled", *unit_free, *whole}
     assert set(metrics["val"]) == {"windows", "scaled", *unit_free}
     assert set(metrics["baselines"]["last_value"]) == {"scaled", *unit_free, "columns", "difference"}

@@ -12,7 +12,6 @@ from forecast.config.trials import composed
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import SAME_DATA
-from forecast.run_folder.shapes import Block
 from forecast.text.overrides import typed
 
 
@@ -40,7 +39,6 @@ def description(checkpoint: Checkpoint, protocol_name: str | None) -> dict[str, 
         **({"trial": True} if config.trainer.get("fast_dev_run") else {}),
         "parameters": checkpoint.record.parameters,
         "best_epoch": checkpoint.best_epoch,
-        "training": training(checkpoint),
         SAME_DATA: same_data(checkpoint),
     }
 
@@ -86,22 +84,6 @@ def attention_name(node: object, option: str | None) -> str:
     """The option of an attention; of a mechanism of the user's own its class."""
     target = str(select(node, "mechanism._target_")[1]) if isinstance(node, Mapping) else "forecast."
     return str(option) if target.startswith("forecast.") else target
-
-
-def training(checkpoint: Checkpoint) -> Block:
-    """How large the training was: the number of train windows, and keys of the config by their last names.
-
-    A key that the config does not have is None, such as instance_norm of a model without it.
-    """
-    config = checkpoint.config
-    return {
-        "windows": checkpoint.data["windows"].get("train", 0),
-        "batch_size": config.data.get("batch_size"),
-        "max_epochs": config.trainer.get("max_epochs"),
-        "lr": config.optim.get("lr"),
-        "schedule": checkpoint.record.choices.get("schedule"),
-        **{key: config.model.get(key) for key in ("instance_norm", "d_model", "n_heads", "d_ff")},
-    }
 
 
 def same_data(checkpoint: Checkpoint) -> list[str] | None:
