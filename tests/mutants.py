@@ -1524,6 +1524,14 @@ FILES = [
         ("tests/scripts/test_export.py::test_the_program_draws_no_random_numbers_and_gives_one_answer",),
     ),
     Mutant(
+        "predict-over-its-future",
+        "A forecast never replaces what it is made of.",
+        "forecast/apps/predict.py",
+        'in (("data.path", settings.data.path), ("future", settings.future)):',
+        'in (("data.path", settings.data.path),):',
+        ("tests/apps/test_future.py::test_a_future_is_not_overwritten",),
+    ),
+    Mutant(
         "predict-over-a-strangers-file",
         "A stranger's file is written over on request alone.",
         "forecast/apps/common/outputs.py",

@@ -160,7 +160,7 @@ def mistakes(
         text = " or ".join(texts).replace(" or must be ", " or ")
         if text.startswith("must be ") and "[" not in place and type(None) in _union_members(kind):
             text += " or null"
-        if isinstance(entry["input"], str) and any(item[1]["type"] == "list_type" for item in group):
+        if type(entry["input"]) in (str, int, float) and any(item[1]["type"] == "list_type" for item in group):
             text += f". Set {typed(place, [entry['input']])}"
         yield (place, entry["input"], text, "" if in_list else entry["type"])
 

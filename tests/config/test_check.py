@@ -34,6 +34,7 @@ REFUSED = {
     "optim.betas=[0.9]": ": an item more is needed",
     "optim.betas=[0.9,x]": "optim.betas[1]=x: must be a valid number",
     "protocol.horizon_offsets=[1.5]": "protocol.horizon_offsets[0]=1.5: must be a valid integer",
+    "level=80": ': must be a list. Set level="[80]"',
     "tags=night": ': must be a list. Set tags="[night]"',
     "model.activation=gleu": ": must be 'gelu' or 'relu'. Did you mean 'gelu'?",
     "trainer.precision=8": ": must be 64, 32 or 16 or ",
