@@ -49,9 +49,7 @@ def check_config(cfg: DictConfig) -> None:
     """
     _check_groups(cfg)
     values, problems = read_values(cfg)
-    check_value(plain_keys(values, TrainSettings), TrainSettings, "", problems)
-    for path, node in target_nodes(values):
-        check_target(path, node, problems)
+    check_keys(values, TrainSettings, problems)
     for rule in rules.RULES:
         present, operands = zip(*(select(values, path) for path in rule.reads), strict=True)
         if all(present) and not rule.holds(*operands):
@@ -64,12 +62,14 @@ def check_config(cfg: DictConfig) -> None:
     problems.report()
 
 
-def plain_keys(values: Mapping[str, object], schema: type) -> dict[str, object]:
-    """Those of a schema, and others that are of no group."""
-    groups = {path.partition(".")[0] for path, _ in target_nodes(values)} | {
-        folder.name for folder in CONF.iterdir() if folder.is_dir()
-    }
-    return {key: value for key, value in values.items() if key in fields_of(schema) or key not in groups}
+def check_keys(values: Mapping[str, object], schema: type, problems: Problems) -> object:
+    """The keys that belong to no group as a `schema`, None with the problems; those of each class are checked too."""
+    nodes = list(target_nodes(values))
+    groups = {path.partition(".")[0] for path, _ in nodes} | {path.name for path in CONF.iterdir() if path.is_dir()}
+    own = {key: value for key, value in values.items() if key in fields_of(schema) or key not in groups}
+    for path, node in nodes:
+        check_target(path, node, problems)
+    return check_value(own, schema, "", problems)
 
 
 def _check_groups(cfg: DictConfig) -> None:
@@ -96,9 +96,7 @@ def read_settings(cfg: DictConfig, schema: type[S]) -> S:
     Raises one UserError with all missing, unknown and wrongly typed keys.
     """
     values, problems = read_values(cfg)
-    settings = check_value(plain_keys(values, schema), schema, "", problems)
-    for path, node in target_nodes(values):
-        check_target(path, node, problems)
+    settings = check_keys(values, schema, problems)
     problems.report()
     assert isinstance(settings, schema)
     return settings
