@@ -24,7 +24,7 @@ class Progress(ProgressBar):
     def __init__(self) -> None:
         super().__init__()
         self.begun = self.epoch_begun = self.drawn = 0.0
-        self.first_step, self.best = 0, math.inf
+        self.first_step = 0
 
     def disable(self) -> None:
         """Called by Lightning in all processes but the first one, which alone shows anything here."""
@@ -43,14 +43,13 @@ class Progress(ProgressBar):
             self.drawn = time.monotonic()
             redraw_line(self.line(trainer))
 
-    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Logs the line of the epoch."""
-        error = float(trainer.callback_metrics.get(best_by(trainer), math.nan))
-        better, self.best = error < self.best, min(error, self.best)
+        mark = " (best)" if module.best_step == trainer.global_step else ""  # best.ckpt has been written
         if trainer.is_global_zero:
             if self.is_watched():
                 redraw_line("")
-            log.info("%s", self.line(trainer, mark=" (best)" if better else ""))
+            log.info("%s", self.line(trainer, mark=mark))
 
     def is_watched(self) -> bool:
         """Whether somebody looks on."""

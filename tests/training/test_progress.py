@@ -43,9 +43,9 @@ def shown(trainer, monkeypatch):
 
 def test_an_epoch_ends_with_a_line_that_says_how_long_the_rest_will_take(shown, trainer, caplog):
     caplog.set_level(logging.INFO)
-    shown.on_train_epoch_end(trainer)
+    shown.on_train_epoch_end(trainer, SimpleNamespace(best_step=20))
     trainer.callback_metrics["val/mse_scaled"] = torch.tensor(0.95)
-    shown.on_train_epoch_end(trainer)
+    shown.on_train_epoch_end(trainer, SimpleNamespace(best_step=10))
     line = "epoch 2/6  train 0.352  val 0.922 (best)  159 windows/s  20 s, 1 min 20 s left"
     assert caplog.messages == [line, line.replace("0.922 (best)", "0.950")]
 
