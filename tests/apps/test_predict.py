@@ -111,7 +111,7 @@ def test_the_history_is_not_overwritten(tmp_path, best, capsys):
     write_csv(tmp_path / "history.csv", rows=101)
     before = (tmp_path / "history.csv").read_text()
     text = refused(capsys, tmp_path, best, f"data.path={tmp_path}/history.csv", output="history.csv")
-    assert "history.csv is there and is not a whole forecast" in text
+    assert "data.path is read from there" in text
     assert (tmp_path / "history.csv").read_text() == before
 
 
