@@ -14,6 +14,7 @@ from forecast.ops.row_ops import take_rows
 DENSE_KEYS = 512
 BLOCK_QUERIES = 512
 GATHERED_BYTES = 2**28  # of keys that are gathered at once on a GPU
+ORDERED_NUMBERS = 2**23  # random numbers up to which a GPU, which waits for its launches, draws by their order
 
 
 # (n_queries, n_keys, n_samples, *, device, generator) -> key numbers (n_queries, n_samples)
@@ -52,6 +53,8 @@ def draw_without_replacement(
     `n_keys - n_samples + j + 1` keys and takes the last of them when the draw is already there. It needs no (Q, K)
     tensor, as sorting random numbers would.
     """
+    if device.type != "cpu" and n_queries * n_keys <= ORDERED_NUMBERS:
+        return draw_by_order(n_queries, n_keys, n_samples, device=device, generator=generator)
     last = torch.arange(n_keys - n_samples, n_keys, device=device)
     # float64: in float32 a product with some millions of keys would reach them unevenly, or round up to beyond the last
     uniform = torch.rand(n_queries, n_samples, device=device, generator=generator, dtype=torch.float64)

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement, draw_without_replacement
 from forecast.attention.lsh import LshAttention, Rotations
@@ -69,3 +70,22 @@ def test_what_is_kept_of_an_evaluation_is_drawn_anew_for_other_sizes(sampler):
     with torch.inference_mode():
         kept = sampler(eval_seed=8, layer=3).eval()(*SIZES)
     assert not kept.is_inference() and torch.equal(kept, first)
+
+
+def test_a_gpu_is_asked_as_often_for_many_keys_of_a_query_as_for_few():
+    """Floyd's loop asks it once for each further key; a GPU waits longer for a launch than for the work."""
+
+    class Launches(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, function, kinds, args=(), kwargs=None):
+            self.count += 1
+            return function(*args, **(kwargs or {}))
+
+    counts = []
+    for samples in (5, 40):
+        with Launches() as launches:
+            drawn = draw_without_replacement(720, 720, samples, device=torch.device("meta"), generator=None)
+        assert drawn.shape == (720, samples)
+        counts.append(launches.count)
+    assert counts[0] == counts[1]
