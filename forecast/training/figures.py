@@ -1,5 +1,7 @@
 """Pictures of a training, for loggers that show pictures: forecasts, and what the attentions look at."""
 
+import time
+
 import lightning.pytorch as pl
 import pandas as pd
 import torch
@@ -15,12 +17,14 @@ from forecast.training.loggers import DRAWING, log_figure, log_histogram
 from forecast.training.module import ForecastModule
 
 MOST_SLOTS = 3  # of which maps are drawn: those of one Informer
+PAUSE = 60.0  # seconds between pictures at least: a second's drawing is as long as a GPU's epoch
 
 
 class Figures(Callback):
-    """After each validation: forecasts of a few fixed validation windows, and what attentions look at in the first.
+    """Forecasts of a few fixed validation windows, and what attentions look at in the first.
 
-    Of each slot it shows the map of the last layer, and of ProbSparse which rows are active.
+    Drawn after a validation, once a minute at most, and at the end. Of each slot it shows the map of the last layer,
+    and of ProbSparse which rows are active.
 
     windows: how many validation windows, spread evenly over the split.
     """
@@ -29,11 +33,26 @@ class Figures(Callback):
         if windows < 1:
             raise ValueError(f"callbacks.figures.windows is {windows}; it must be at least 1")
         self.windows = windows
+        self.due = 0.0
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Nothing is drawn in the first minute."""
+        self.due = time.monotonic() + PAUSE
+
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Draws when it is time again."""
+        if not trainer.sanity_checking and time.monotonic() >= self.due:
+            self.draw(trainer, module)
+            self.due = time.monotonic() + PAUSE
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Draws the last figures."""
+        self.draw(trainer, module)
 
     @torch.no_grad()
-    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Draws the figures."""
-        if trainer.sanity_checking or not isinstance(trainer.logger, DRAWING):
+    def draw(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Logs the figures, where the logger shows pictures."""
+        if not isinstance(trainer.logger, DRAWING):
             return
         from forecast.report.figures import forecast_figure  # with matplotlib, which takes long to import
 

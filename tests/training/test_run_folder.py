@@ -129,8 +129,9 @@ def test_tags_are_in_run_json_and_another_command_that_goes_on_may_name_others(t
 
 
 def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tmp_path):
-    few = ["trainer.limit_train_batches=2", "trainer.log_every_n_steps=1", "checks.leakage=false", "calibration=none"]
-    call("train", *WITH_FIGURES, *few, "callbacks.figures.windows=1", f"hydra.run.dir={tmp_path}")
+    few = ["trainer.max_epochs=2", "trainer.limit_train_batches=2", "trainer.log_every_n_steps=1", "calibration=none"]
+    few += ["checks.leakage=false", "callbacks.figures.windows=1"]
+    call("train", *WITH_FIGURES, *few, f"hydra.run.dir={tmp_path}")
     events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"images": 0})
     events.Reload()
     tags = events.Tags()
@@ -139,6 +140,7 @@ def test_tensorboard_has_scalars_figures_histograms_and_final_hyperparameters(tm
     assert active == set(tags["histograms"])
     maps = {f"attention/{slot}" for slot in ("encoder", "decoder", "cross")}
     assert {"forecast/val"} | active | maps == set(tags["images"])
+    assert [image.step for image in events.Images("forecast/val")] == [4], "once, at the end: it takes a GPU's epoch"
     plugin = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
     assert b"model.d_model" in plugin and b"attention" in plugin
 
