@@ -24,9 +24,9 @@ from forecast.config.settings import (
     TuneSettings,
     UpdateSettings,
 )
-from forecast.config.trials import OVERLAYS  # their options set keys of other groups and name no class
 from forecast.config.values import CONF
 
+OVERLAYS = ("experiment", "variant", "debug")  # their options set keys of other groups and name no class
 SETTINGS = {
     "train": TrainSettings,
     "evaluate": EvaluateSettings,

@@ -113,10 +113,7 @@ def study_page(document: StudyDocument) -> str:
             Section(
                 "best",
                 "The best config",
-                [
-                    PageTable(rows, ["key", "best", "drawn from"], words=(0, 2)),
-                    Text(f"As a file of this folder: {best['file']}. The command above trains with it."),
-                ],
+                [PageTable(rows, ["key", "best", "drawn from"], words=(0, 2))],
             ),
             Section("trials", "All trials", _trials(document)),
             Section("study", "The study", [facts(settings)]),

@@ -51,19 +51,19 @@ def test_what_it_prints_trains_to_the_validation_error_of_the_best_trial(study, 
     tuned(folder, "tune.trials=5")
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Train with it: ")]
     words = shlex.split(line.removeprefix("Train with it: "))
-    assert words[-3:] == ["--config-dir", str(folder), "experiment=best"]
-    call("train", *words[-3:], f"hydra.run.dir={tmp_path}/run", "trainer.enable_progress_bar=false")
+    assert words[:2] == ["forecast", "train"]
+    call("train", *words[2:], f"hydra.run.dir={tmp_path}/run", "trainer.enable_progress_bar=false")
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["val"]["scaled"]["mse"] == pytest.approx(document["best"]["error"], rel=1e-5)
 
 
-def test_a_model_with_dropout_and_sampled_keys_is_trained_to_the_same_error_by_its_file(tmp_path):
+def test_a_model_with_dropout_and_sampled_keys_is_trained_to_the_same_error_by_its_command(tmp_path):
     """Nothing that a trial leaves out (baselines, checkpoints, the leakage guard) draws a number."""
     space = "tune.space={model.dropout: [0.2], optim.lr: [1e-3, 3e-3]}"
     folder, run = tmp_path / "study", tmp_path / "run"
     words = [*TINY, "data.features=MS", "trainer.max_epochs=2", "data.batch_size=64"]
     call("tune", *words, space, "tune.minutes=null", "tune.trials=2", f"hydra.run.dir={folder}")
-    call("train", "--config-dir", folder, "experiment=best", f"hydra.run.dir={run}")
+    call("train", *shlex.split(read(folder)["best"]["command"])[2:], f"hydra.run.dir={run}")
     assert json.loads((run / "metrics.json").read_text())["val"]["scaled"]["mse"] == pytest.approx(
         read(folder)["best"]["error"], rel=1e-5
     )
@@ -103,7 +103,7 @@ def test_the_folder_holds_every_trial_as_json_csv_and_a_page(study):
         assert [line[key] for key in keys] == [str(trial["config"][key]) for key in keys]
         assert float(line["seconds"]) > 0
     page = (folder / "report.html").read_text()
-    assert "Tuning of dlinear on demo" in page and "experiment=best" in page
+    assert "Tuning of dlinear on demo" in page and "forecast train " in page
     for trial in document["trials"]:
         assert f"{trial['config']['optim.lr']:.4g}" in page
     assert not list(folder.rglob("*.ckpt"))

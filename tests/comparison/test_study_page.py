@@ -37,7 +37,7 @@ def test_the_verdict_comes_first_then_the_sections_with_budget_asked_and_taken()
     ]  # fmt: skip
     words = " ".join(words_of(page).split())
     assert "asked for 10 minutes, 40 trials at most taken 9.7 minutes, 12 trials" in words
-    assert "forecast train --config-dir tunings/a experiment=best" in words
+    assert "forecast train model=dlinear optim.lr=0.01" in words
     assert "asked for 3 trials at most taken" in " ".join(
         words_of(made_study_page(minutes=None, most_trials=3)).split()
     )

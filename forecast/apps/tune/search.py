@@ -16,7 +16,7 @@ from forecast.config.resolvers import program, tuned_identity
 from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning
 from forecast.config.space import Space, check_space, find_space, typed_keys, written
-from forecast.config.trials import EXPERIMENT, TrainConfig, train_config
+from forecast.config.trials import TrainConfig, train_config
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
 from forecast.documents import read_document
@@ -26,9 +26,8 @@ from forecast.run_folder import METRICS, PAGE, RUN_INFO
 
 OF, TRIALS = "study.json", "trials.json"  # what a study is of, and what came of it
 JOURNAL, LOCK = "journal.log", ".study.lock"
-TABLE, BEST = "trials.csv", "best"
-BEST_FILE = f"{EXPERIMENT}/{BEST}.yaml"
-OUTPUTS = (TRIALS, TABLE, BEST_FILE, PAGE, JOURNAL, RUN_INFO, METRICS)
+TABLE = "trials.csv"
+OUTPUTS = (TRIALS, TABLE, PAGE, JOURNAL, RUN_INFO, METRICS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,14 +15,14 @@ from optuna.trial import FrozenTrial, Trial
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.training_data import read_data
-from forecast.apps.tune.search import BEST, BEST_FILE, TABLE, TRIALS, Search, begin, read_search
+from forecast.apps.tune.search import TABLE, TRIALS, Search, begin, read_search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.check import check_config
 from forecast.config.compose import Begun
 from forecast.config.run_config import RunConfig
 from forecast.config.space import as_it_stands, as_trained, typed_point, written
-from forecast.config.trials import EXPERIMENT, searched, train_config, write_experiment
+from forecast.config.trials import train_config
 from forecast.config.trust import as_typed
 from forecast.data.sources import Source
 from forecast.errors import Terminated, UserError
@@ -45,7 +44,7 @@ MOST_FAILURES = 5  # trials that fail before any succeeds: the others would too
 
 
 def tune(cfg: DictConfig) -> Answer:
-    """Runs trials, then writes the best config, trials.json, trials.csv and report.html, and prints what came of it.
+    """Runs trials, then writes trials.json, trials.csv and report.html, and prints what came of it.
 
     Whatever ends it, the same command goes on. Raises UserError for whatever the user can mend.
     """
@@ -55,16 +54,15 @@ def tune(cfg: DictConfig) -> Answer:
     study = SharedStudy(search.folder, search.space, seed=cfg.seed, begun=Begun.at, first=first)
     again = f"The study in {search.folder} goes on with the same command."
     stopped: BaseException | None = None
-    file = BestFile(search)
     with study.at_work():
         try:
-            why = run_trials(search, study, then=lambda: file.update(study))
+            why = run_trials(search, study)
         except KeyboardInterrupt:
             why, stopped = f"Interrupted. {again}", KeyboardInterrupt(f"Interrupted. {again}")
         except Terminated as stop:
             why, stopped = f"A signal ended it. {again}", Terminated(f"A signal ended it. {again}", stop.number)
         study.note()
-        document = finish(search, study, file, why=why, stopped=stopped is not None)
+        document = finish(search, study, why=why, stopped=stopped is not None)
     if stopped is not None:
         raise stopped
     if document is None:
@@ -73,8 +71,8 @@ def tune(cfg: DictConfig) -> Answer:
     return Answer(document)
 
 
-def run_trials(search: Search, study: SharedStudy, *, then: Callable[[], object]) -> str:
-    """Runs trials, after each of them `then`, until time is up, there are enough or no point is left; says which."""
+def run_trials(search: Search, study: SharedStudy) -> str:
+    """Runs trials until time is up, there are enough or no point is left; says which."""
     trials = Trials(lambda plan: read_data(plan.source, plan.config))
     minutes = search.settings.minutes or math.inf
     deadline = math.inf
@@ -90,7 +88,6 @@ def run_trials(search: Search, study: SharedStudy, *, then: Callable[[], object]
                 return f"These are the {most} trials that tune.trials allows."
             return "Hardly a point of the space is left that was not tried."
         run_trial(search, study, trial, trials, deadline=deadline)
-        then()
         if study.failures() >= MOST_FAILURES:
             return "No trial has succeeded."
     return f"What is left of {minutes:g} minutes is too short for another trial; with more tune.minutes it goes on."
@@ -138,26 +135,7 @@ def nothing_found(search: Search, study: SharedStudy, why: str) -> UserError:
     )
 
 
-class BestFile:
-    """The experiment file of the best trial so far: written when there is a better one, so a killed study has it too.
-
-    Hydra composes some configs for it, which would take its time at the end.
-    """
-
-    def __init__(self, search: Search) -> None:
-        self.search = search
-        self.of, self.entries = -1, {"command": "", "file": BEST_FILE}
-
-    def update(self, study: SharedStudy) -> dict[str, str]:
-        """Writes it where it is of another trial; returns the command that trains with it, and where the file is."""
-        with study.lock:
-            best = study.best()
-            if best is not None and best.number != self.of:
-                self.of, self.entries = best.number, best_file(self.search, best)
-        return self.entries
-
-
-def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stopped: bool) -> StudyDocument | None:
+def finish(search: Search, study: SharedStudy, *, why: str, stopped: bool) -> StudyDocument | None:
     """Writes the files of a study and prints what came of it; None where no trial has a validation error yet."""
     with study.lock:  # of several processes each ends so; the last one has all trials
         best = study.best()
@@ -179,7 +157,7 @@ def finish(search: Search, study: SharedStudy, file: BestFile, *, why: str, stop
             "space": written(search.space),
             "trials": trials,
             "states": dict(Counter(trial["state"] for trial in trials)),
-            "best": {**described(best), **file.update(study)},
+            "best": {**described(best), "command": command_of(search, best)},
             "why": why,
         }
         document = write_files(search.folder, cast(StudyDocument, rounded(values)))
@@ -204,22 +182,13 @@ def described(trial: FrozenTrial) -> DescribedTrial:
     }
 
 
-def best_file(search: Search, best: FrozenTrial) -> dict[str, str]:
-    """Writes the best config; returns the command that trains with it, and where the file is."""
-    metric = search.metric
-    point = typed_point(best.params)
+def command_of(search: Search, best: FrozenTrial) -> str:
+    """The command that trains with the best config."""
+    words = [*search.words, *typed_point(best.params)]
     if best.user_attrs.get("cut"):
-        point += [f"trainer.max_epochs={best.user_attrs['epochs']}"]
-    comment = [f"The lowest error of a study: {metric} {best.value:.6g}, trial {best.number}."]
-    words = [*search.words, *point]
-    same = write_experiment(search.folder, BEST, words, folders=search.folders, comment=comment)
-    start = f"forecast train {as_typed()}"
-    if same:
-        more = [f"--config-dir {shell_word(str(search.folder))}", *map(shell_word, searched(search.folders))]
-        more += [f"{EXPERIMENT}={BEST}"]
-        return {"command": start + " ".join(more), "file": BEST_FILE}
-    own = [f"--config-dir {shell_word(folder)}" for folder in search.folders[:1]]
-    return {"command": start + " ".join([*own, *map(shell_word, words)]), "file": BEST_FILE}
+        words.append(f"trainer.max_epochs={best.user_attrs['epochs']}")
+    folders = [f"--config-dir {shell_word(folder)}" for folder in search.folders]
+    return f"forecast train {as_typed()}" + " ".join([*folders, *map(shell_word, words)])
 
 
 def write_files(folder: Path, document: StudyDocument) -> StudyDocument:
