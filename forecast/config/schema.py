@@ -182,7 +182,7 @@ def _requirement(path: str, entry: ErrorDetails, annotation: object) -> str:
         text = text if is_typeddict(annotation) else f"unknown key.{near}".removesuffix(".")
     elif kind == "literal_error" and isinstance(value, str):
         text = f"{text}.{closest(value, re.findall(QUOTED, entry['ctx']['expected']))}".removesuffix(".")
-    elif has_keys(annotation):
+    elif has_keys(annotation) and kind != "value_error":
         text = f"it only has keys: say {', '.join(f'{path}.{key}' for key in fields_of(annotation))}=VALUE"
     elif kind == "missing":
         text = "an item more is needed"

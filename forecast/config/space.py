@@ -1,17 +1,21 @@
 """Search spaces of `forecast tune`: what may vary of a config, and how a point of a space is typed."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from forecast.bounds import ABOVE_0
+from forecast.config.schema import valid_value
+from forecast.config.settings import Settings
 from forecast.config.values import yaml_reason
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import label
 
@@ -41,13 +45,22 @@ WITHOUT_EFFECT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class Range(Settings):
     """Numbers from low to high; whole ones where both are. log: drawn by their logarithm. step: between them."""
 
-    low: float
-    high: float
-    step: float | None = None
+    low: int | float
+    high: int | float
+    step: Annotated[int | float, ABOVE_0] | None = None
     log: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where nothing can be drawn."""
+        if not self.low < self.high < math.inf:
+            raise ValueError("high must be above low")
+        if self.log and (self.low <= 0 or self.step is not None):
+            raise ValueError("with log: true low must be above 0, and there is no step")
+        if self.whole and isinstance(self.step, float):
+            raise ValueError(f"between whole numbers the step is one too; write low: {self.low:.1f}")
 
     @property
     def whole(self) -> bool:
@@ -104,12 +117,9 @@ def find_space(given: object, *, model: str | None, typed: Sequence[str]) -> Spa
     return _read(left, f"forecast/config/{SPACES.name}")
 
 
-def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str]]) -> None:
-    """Raises UserError for a key that the config of this model does not have, or that makes trials incomparable.
-
-    cfg: as composed, without a value of the space.
-    """
-    for key, values in space.items():
+def check_space(space: Space) -> None:
+    """Raises UserError for a key that makes trials incomparable, or that changes nothing."""
+    for key in space:
         path = key.replace("/", ".").partition("@")[0]
         if _lies_in(path, WITHOUT_EFFECT):
             raise UserError(f"tune.space: {label(key, 40)} changes no validation error; leave it out of the space")
@@ -118,17 +128,11 @@ def check_space(space: Space, cfg: DictConfig, groups: Mapping[str, Sequence[str
                 f"tune.space: trials that differ in {label(key, 40)} cannot be compared by their validation errors; "
                 f"leave it out of the space and tune for each: forecast tune {key}=VALUE"
             )
-        if (group := key.partition("@")[0]) in groups:
-            wrong = [option for option in getattr(values, "values", ("a range",)) if option not in groups[group]]
-            if wrong:
-                near = closest(str(wrong[0]), groups[group]).removesuffix(".")
-                raise UserError(
-                    f"tune.space: {label(str(wrong[0]), 40)} is no option of {key}: {', '.join(groups[group])}.{near}"
-                )
-        elif not _has(cfg, key):
-            raise UserError(
-                f"tune.space: this config has no key {label(key, 40)}.{closest(key, _keys(cfg))} Leave it out."
-            )
+
+
+def first_point(space: Space) -> Point:
+    """The first value of each key."""
+    return {key: domain.values[0] if isinstance(domain, Choices) else domain.low for key, domain in space.items()}
 
 
 def as_it_stands(space: Space, cfg: DictConfig, options: Mapping[str, str | None]) -> Point | None:
@@ -186,52 +190,12 @@ def _read(document: object, where: str) -> Space:
 
 def _values(value: object, where: str) -> Range | Choices:
     """What may be drawn for one key."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(choice is None or isinstance(choice, bool | int | float | str) for choice in value)
-    ):
-        if len({(type(choice), choice) for choice in value}) < len(value):
-            raise UserError(f"{where}={label(str(value), 40)}: a value stands there twice; write each once")
-        return Choices(tuple(value))
-    if not isinstance(value, Mapping) or not {"low", "high"} <= set(value) <= {"low", "high", "step", "log"}:
+    if isinstance(value, Mapping):
+        return cast(Range, valid_value(value, Range, where))
+    if not isinstance(value, list) or not value:
         raise UserError(f"{where}={label(str(value), 40)} is no range: {HOW}")
-    numbers = [value[name] for name in ("low", "high", "step") if value.get(name) is not None]
-    log = value.get("log", False)
-    if not isinstance(log, bool) or any(
-        isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
-    ):
-        raise UserError(f"{where}={label(str(value), 40)}: low, high and step are numbers, log is true or false")
-    bounds = Range(low=value["low"], high=value["high"], step=value.get("step"), log=log)
-    if not bounds.low < bounds.high < float("inf") or (bounds.step is not None and not bounds.step > 0):
-        raise UserError(f"{where}={label(str(value), 40)}: high must be above low, and step above 0")
-    if bounds.log and (bounds.low <= 0 or bounds.step is not None):
-        raise UserError(f"{where}={label(str(value), 40)}: with log: true low must be above 0, and there is no step")
-    if bounds.whole and not isinstance(bounds.step, int | None):
-        raise UserError(
-            f"{where}={label(str(value), 40)}: between whole numbers the step is one too; write low: {bounds.low:.1f}"
-        )
-    return bounds
+    return Choices(tuple(dict.fromkeys(cast(list[Scalar], valid_value(value, list[Scalar], where)))))
 
 
 def _lies_in(path: str, names: Sequence[str]) -> bool:
     return any(f"{path}.".startswith(f"{name}.") for name in names)
-
-
-def _has(cfg: DictConfig, key: str) -> bool:
-    parent, _, last = key.rpartition(".")
-    try:
-        node = OmegaConf.select(cfg, parent) if parent else cfg
-    except OmegaConfBaseException:
-        return False
-    return isinstance(node, DictConfig) and last in node
-
-
-def _keys(cfg: DictConfig, under: str = "") -> list[str]:
-    """Every key of a config as one types it."""
-    keys = []
-    for name in map(str, cfg):
-        node = cfg._get_node(name)
-        inner = isinstance(node, DictConfig) and not (node._is_none() or node._is_interpolation())
-        keys += _keys(cfg[name], f"{under}{name}.") if inner else [f"{under}{name}"]
-    return keys

@@ -222,8 +222,9 @@ def test_without_a_folder_the_same_command_goes_on_in_tunings(tmp_path, monkeypa
         (["tune.minuts=1"], "'tune.minuts' is no key of the config. Did you mean 'tune.minutes'?"),
         (["tune.minutes=null"], "nothing would end the study. Say tune.trials=20, or tune.minutes=10"),
         (["refit=true"], "refit=True: a trial is a new training"),
-        (["tune.space={optim.lrr: [1e-3]}"], "this config has no key optim.lrr. Did you mean 'optim.lr'?"),
-        (["tune.space={model.d_model: [8]}"], "this config has no key model.d_model."),
+        (["tune.space={optim.lrr: [1e-3]}"], "'optim.lrr' is no key of the config. Did you mean 'optim.lr'?"),
+        (["tune.space={model.d_model: [8]}"], "Could not override 'model.d_model'"),
+        (["tune.space={loss: [msee, mse]}"], "loss=msee: there is no such choice. Did you mean 'mse'?"),
         (
             ["model=theta", "tune.space=null"],
             "model=theta has no search space; these have one: ridge, boosted_trees, dlinear",

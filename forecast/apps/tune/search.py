@@ -11,11 +11,11 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.apps.common.outputs import keep_others
 from forecast.checkpoint.load import is_fitted_at_once
 from forecast.config.check import check_config, read_settings
-from forecast.config.compose import groups, in_sweep, run_folder, task_overrides, users_folders
+from forecast.config.compose import in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity
 from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning
-from forecast.config.space import Space, check_space, find_space, typed_keys, written
+from forecast.config.space import Space, check_space, find_space, first_point, typed_keys, typed_point, written
 from forecast.config.trials import TrainConfig, train_config
 from forecast.config.trust import trusted
 from forecast.config.values import plain_values
@@ -76,7 +76,8 @@ def read_search(cfg: DictConfig) -> Search:
     given = plain_values(cfg.tune)["space"]
     space = find_space(given, model=base.options["model"], typed=typed_keys(words))
     check_config(base.values)
-    check_space(space, base.values, groups())
+    check_space(space)
+    check_config(train_config([*words, *typed_point(first_point(space))], folders).values)
     return Search(folder=run_folder(), settings=settings, words=words, folders=folders, base=base, space=space)
 
 
