@@ -38,7 +38,6 @@ PLAIN = {
     "attend": "what a checkpoint's attentions look at in one window: arrays and a picture",
     "auto": "from a file to the best forecast that there is time for, with the reasons",
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
-    "check-leakage": "show that a checkpoint's forecasts owe nothing to the future",
     "export": "a checkpoint as a file that forecasts without this package: torch.export, ONNX; for MLflow",
     "import-informer2020": "read a checkpoint of the Informer's authors",
     "inspect-checkpoint": "a checkpoint on one page",
@@ -50,7 +49,7 @@ PLAIN = {
 STUDIES = {"reproduce": "run published tables, and set ours beside theirs (in a checkout)"}
 COMMANDS = CONFIGURED | PLAIN | STUDIES
 # They build what a config or a checkpoint names.
-WITH_TRUST = (*CONFIGURED, "attend", "check-leakage", "export", "inspect-checkpoint", "split-table")
+WITH_TRUST = (*CONFIGURED, "attend", "export", "inspect-checkpoint", "split-table")
 WITH_JSON = (
     *("evaluate", "backtest", "tune", "predict", "update", "auto", "merge"),
     *("check-data", "inspect-checkpoint", "report"),

@@ -171,12 +171,6 @@ def test_a_file_is_described_with_a_command_that_trains_on_it(home, tmp_path, ca
     assert metrics_of(tmp_path / "run")["status"] == "finished"
 
 
-def test_a_checkpoint_is_shown_to_owe_nothing_to_the_future(home, capsys):
-    call("check-leakage", home / "network" / BEST)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 3 and all(line.startswith("ok") for line in lines)
-
-
 def test_what_an_informer_looks_at_is_drawn(home, tmp_path):
     call("attend", home / "network" / BEST, "--to", tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} >= {".png", ".npz"}
@@ -231,7 +225,6 @@ REFUSED = {
     "nothing to search": ("tune", ["DATA", "model=seasonal_naive", "tune.trials=2", "hydra.run.dir=NEW/t"], "tune"),
     "a forecast of nothing": ("auto", ["HOME/none.csv", "--horizon", "3", "--output", "NEW/a"], "none.csv"),
     "attention of a model without": ("attend", ["HOME/ridge/checkpoints/best.ckpt", "--to", "NEW"], "ridge"),
-    "leakage of nothing": ("check-leakage", ["HOME/none.ckpt"], "none.ckpt"),
     "a page of nothing": ("inspect-checkpoint", ["DAMAGED"], "best.ckpt"),
     "an export over files": ("export", ["HOME/ridge/checkpoints/best.ckpt", "HOME"], "HOME"),
     "a report of one run": ("report", ["NEW"], "NEW"),

@@ -90,16 +90,6 @@ def levels(text: str) -> list[float]:
     return numbers
 
 
-def check_leakage(parser: argparse.ArgumentParser) -> None:
-    """A checkpoint and the windows to try it on."""
-    parser.epilog = "The exit status is 1 when something leaks, or when a file is missing or has changed."
-    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
-    parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
-    series_help = "of many series the one whose windows are counted; default: the windows of all"
-    parser.add_argument("--series", metavar="ID", help=series_help)
-    parser.add_argument("--split", default="test", help="whose windows are tried: train, val or test (default)")
-
-
 def export(parser: argparse.ArgumentParser) -> None:
     """A checkpoint and the folder to write."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -168,7 +158,6 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "attend": attend,
     "auto": auto,
     "check-data": check_data,
-    "check-leakage": check_leakage,
     "export": export,
     "import-informer2020": import_informer2020,
     "inspect-checkpoint": inspect_checkpoint,

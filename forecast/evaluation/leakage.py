@@ -52,8 +52,8 @@ FITTED_WINDOWS = 64  # train windows of a series, on which the closed-form NLine
 def check_leakage(model: ForecastModel, data: Prepared, *, device: torch.device, split: str = "train") -> None:
     """All checks, on windows of a split. The model is on the device; it and the data are left as they were.
 
-    Of a large model with long windows fewer than CHECKED_WINDOWS are looked at; a leak in others alone is left to
-    `forecast check-leakage`. Raises UserError for the first thing that leaks.
+    Of a large model with long windows fewer than CHECKED_WINDOWS are looked at. Raises UserError for the first thing
+    that leaks.
     """
     check_scaler(data)
     check_splits(data)

@@ -54,7 +54,7 @@ def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsy
     }
 
 
-@pytest.mark.parametrize("name", ["attend", "check-leakage", "export", "inspect-checkpoint"])
+@pytest.mark.parametrize("name", ["attend", "export", "inspect-checkpoint"])
 def test_a_checkpoint_is_named_by_its_path_or_as_the_configured_commands_name_it(name, capsys):
     parser, more = argparse.ArgumentParser(), ["out"] if name == "export" else []
     OPTIONS[name](parser)

@@ -73,12 +73,6 @@ def test_inspect_as_json_keeps_the_true_names_and_is_harmless(hostile, capsys):
     assert json.loads(output)["data"]["columns"] == list(NAMES)
 
 
-def test_check_leakage(hostile, capsys):
-    status, output, errors = call_script(capsys, "check_leakage", hostile / "best.ckpt")
-    assert status == 0
-    check_shown(output + errors)
-
-
 def test_evaluate(hostile, capsys, tmp_path):
     call("evaluate", f"ckpt_path={hostile}/best.ckpt", f"hydra.run.dir={tmp_path}")
     printed = capsys.readouterr()

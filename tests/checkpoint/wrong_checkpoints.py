@@ -10,7 +10,7 @@ from forecast.errors import UserError
 
 PROGRAMS = ("train", "evaluate", "predict")
 # Scripts that load a checkpoint, and their other arguments.
-LOADING = {"attend": ["--to", "."], "export": ["out"], "inspect_checkpoint": [], "check_leakage": []}
+LOADING = {"attend": ["--to", "."], "export": ["out"], "inspect_checkpoint": []}
 
 
 def saved(folder, content):
