@@ -12,9 +12,12 @@ from PIL import Image, PngImagePlugin
 
 from benchmarks.attention import series
 from benchmarks.document import KINDS
-from forecast.comparison.pictures import COLOURS, DASHES, MARKERS
 from forecast.report.figures import DPI, blank_figure, lighten
 
+# Okabe and Ito's palette; a second and third round of it has other dashes and markers.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
+DASHES = ("-", (0, (5, 1.2)), (0, (1, 1.2)))
+MARKERS = "osD"
 PANELS = (("seconds", "seconds"), ("megabytes", "peak memory above the inputs, MB"))
 Sweeps = Mapping[str, Mapping[str, Mapping[str, Any]]]  # kind of machine -> attention -> its sweep
 

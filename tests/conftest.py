@@ -78,7 +78,6 @@ FULL = (
         "comparison/test_backtest_page.py",
         "comparison/test_bootstrap.py",
         "comparison/test_comparison_page.py",
-        "comparison/test_pictures.py",
     ),
     *("evaluation/test_baselines.py", "evaluation/test_gaps_at_borders.py", "evaluation/test_leakage.py"),
     *(

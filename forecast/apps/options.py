@@ -133,7 +133,7 @@ def merge(parser: argparse.ArgumentParser) -> None:
 
 def report(parser: argparse.ArgumentParser) -> None:
     """A sweep's folder, and the row to compare with."""
-    parser.epilog = "It writes report.md, report.csv, report.html, runs.jsonl and pictures into the folder."
+    parser.epilog = "It writes report.md, report.csv, report.html and runs.jsonl into the folder."
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="multirun/NAME: the folder of a sweep")
     page_help = "FOLDER is that of one run: its report.html is made anew from its files"
     parser.add_argument("--page", action="store_true", help=page_help)

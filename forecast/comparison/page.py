@@ -1,8 +1,9 @@
-"""report.html of a comparison: which row is best and how sure that is, then the tables and pictures of report.md.
+"""report.html of a comparison: which row is best and how sure that is, then the tables of report.md and charts.
 
 The verdict in plain words is that of report.md too.
 """
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -10,7 +11,6 @@ from pathlib import PurePath
 import numpy as np
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL
-from forecast.comparison.pictures import step_errors
 from forecast.comparison.rows import Comparison, Row, mse_difference
 from forecast.comparison.tables import (
     FIGURES,
@@ -28,7 +28,7 @@ from forecast.report.page.document import Card, Cards, Drawn, PageTable, Piece, 
 from forecast.report.page.parts import PATHS, ZOOM, verdict
 from forecast.report.tables import short_number
 from forecast.report.verdict import beyond
-from forecast.run_folder import NOT_IDENTITY, Run
+from forecast.run_folder import NOT_IDENTITY, STEP_ERRORS, Run
 from forecast.text.terminal import label
 
 MOST_LINES = 6  # rows whose errors by step are drawn
@@ -89,7 +89,7 @@ def _cards(comparison: Comparison) -> Cards:
 
 
 def _parts(comparison: Comparison, against: Row) -> list[Piece | None]:
-    """What report.md says of it, with the pictures below its first sentence and at the end."""
+    """What report.md says of it, with charts below its first sentence and at the end."""
     first, *more = [
         Text(part) if isinstance(part, str) else PageTable(part[1:], part[0])
         for part in parts(comparison, against, HTML)
@@ -136,6 +136,13 @@ def _steps(rows: Sequence[Row]) -> Piece | None:
         if lines
         else None
     )
+
+
+def step_errors(run: Run, column: str) -> list[float]:
+    """A column of metrics_by_step.csv; empty when it is not there."""
+    path = run.path / STEP_ERRORS
+    lines = csv.DictReader(path.read_text().splitlines()) if path.is_file() else []
+    return [float(line[column]) for line in lines if column in line]
 
 
 def _origin(runs: Sequence[Run]) -> list[Piece | None]:

@@ -57,11 +57,6 @@ class Row:
         values = (at(run.metrics, path) for run in self.finished)
         return SeedSpread.over([float(v) for v in values if isinstance(v, int | float) and math.isfinite(v)])
 
-    def figure(self, *path: str) -> float | None:
-        """The number of the first run at that place of metrics.json; None without one."""
-        value = self.first(*path)
-        return value if isinstance(value, int | float) else None
-
     def first(self, *path: str) -> object:
         """The value of the first run at that place of metrics.json; None without one."""
         return at(self.finished[0].metrics, path)

@@ -17,7 +17,6 @@ class Style(TypedDict, total=False):
     color: str
     linestyle: Dash
     linewidth: float
-    marker: str
 
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the dashes serve readers of grey prints.

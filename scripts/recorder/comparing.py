@@ -41,7 +41,7 @@ MASKS = [
 # Files whose presence alone is compared, and those of the moment.
 PRESENCE = (".pt2", ".log", ".gz")
 PNG = b"\x89PNG"
-IGNORED = (".hydra", ".lock", "tensorboard", "journal.log", "study.json", "cost.png", "__pycache__")
+IGNORED = (".hydra", ".lock", "tensorboard", "journal.log", "study.json", "__pycache__")
 
 
 class Difference(NamedTuple):

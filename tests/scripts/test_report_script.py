@@ -11,20 +11,6 @@ import pytest
 from comparison.folders import edit_json, make_run, make_runs, wave
 from script import call_script
 
-from forecast.report.figures import blank_figure
-
-# They read what the pictures are made of; what is on them: tests/comparison/test_pictures.py.
-DRAWN = {"test_a_sweep_becomes_a_table_a_csv_and_pictures"}
-
-
-@pytest.fixture(autouse=True)
-def blank_pictures(request, monkeypatch):
-    """To draw the four takes as long as all else of a report."""
-    names = ("errors.png", "cost.png", "steps.png", "forecasts.png")
-    if request.node.originalname not in DRAWN:
-        blank = {name: blank_figure(1.0, 1.0, name) for name in names}
-        monkeypatch.setattr("forecast.apps.report.compare.comparison_figures", lambda comparison: blank)
-
 
 @pytest.fixture
 def sweep(tmp_path):
@@ -53,19 +39,10 @@ def cells(text, row):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_sweep_becomes_a_table_a_csv_and_pictures(report, sweep):
+def test_a_sweep_becomes_a_table_a_csv_and_a_page(report, sweep):
     output = report(sweep)
     assert (sweep / "report.md").read_text().startswith(output[: output.index("In ")].rstrip())
-    names = [
-        "report.md",
-        "report.csv",
-        "report.html",
-        "runs.jsonl",
-        "errors.png",
-        "cost.png",
-        "steps.png",
-        "forecasts.png",
-    ]
+    names = ["report.md", "report.csv", "report.html", "runs.jsonl"]
     assert output.splitlines()[-1] == f"In {sweep}: {', '.join(names)}"
     assert all((sweep / name).stat().st_size for name in names)
     assert f"# {sweep.name}\n\n9 runs: 9 finished.\n\n## ETTh1, features M, 3 steps ahead" in output
@@ -202,7 +179,7 @@ def test_few_windows_give_differences_without_an_interval(report, tmp_path):
     assert "A row of one seed knows nothing of the spread over seeds" in output
 
 
-@pytest.mark.parametrize("name", ["report.md", "runs.jsonl", "errors.png"])
+@pytest.mark.parametrize("name", ["report.md", "runs.jsonl"])
 def test_a_file_that_no_report_has_written_is_replaced_only_on_request(report, sweep, tmp_path_factory, name):
     to = tmp_path_factory.mktemp("results")
     (to / name).write_text("# Mine\n\nfor ever\n")
@@ -221,12 +198,12 @@ def test_a_report_that_cannot_write_one_file_leaves_the_one_of_before(report, sw
     report(sweep)
     before = {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()}
 
-    def no_room(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def no_room(path, *_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("forecast.apps.report.compare.save", no_room)
+    monkeypatch.setattr("pathlib.Path.write_text", no_room)
     error = report(sweep, "--against", "lsh", status=1)
-    assert error.endswith("errors.png: No space left on device. Choose a folder that you can write to: --to DIR\n")
+    assert error.endswith("runs.jsonl: No space left on device. Choose a folder that you can write to: --to DIR\n")
     assert {path.name: path.read_bytes() for path in sweep.iterdir() if path.is_file()} == before
 
 

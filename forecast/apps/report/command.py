@@ -1,8 +1,8 @@
 """Compares the runs of a sweep.
 
 Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
-row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html,
-runs.jsonl and pictures into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
+row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html and
+runs.jsonl into the folder. Failed and unfinished runs are listed with the reason. With --page the folder
 is that of one run, whose report.html is written anew.
 """
 
@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> Answer:
             from forecast.apps.common.page import remake  # torch, which a comparison does not wait for
 
             return remake(arguments.folder, overwrite=arguments.overwrite)
-        from forecast.apps.report.compare import write_report  # matplotlib and SciPy, which a page does not wait for
+        from forecast.apps.report.compare import write_report  # SciPy, which a page does not wait for
 
         return write_report(
             arguments.folder,

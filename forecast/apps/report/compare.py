@@ -7,11 +7,9 @@ from pathlib import Path
 from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.page import comparison_page
-from forecast.comparison.pictures import comparison_figures
 from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_rows, csv_text, report
 from forecast.files import rounded, together
-from forecast.report.figures import save
 from forecast.run_folder import PAGE, result_line
 from forecast.text.terminal import say
 
@@ -28,20 +26,14 @@ def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool
     tables = comparisons(runs)
     text = report(folder.name, tables, runs, against)
     lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
-    figures = {
-        name if len(tables) == 1 else f"{number}-{name}": figure
-        for number, table in enumerate(tables, start=1)
-        for name, figure in comparison_figures(table).items()
-    }
-    page = comparison_page(tables, runs, against)
     texts = {
-        REPORT: text + "".join(f"\n![]({name})\n" for name in figures),
+        REPORT: text,
         "report.csv": csv_text(tables, against, safe=output_safe),
-        PAGE: page,
+        PAGE: comparison_page(tables, runs, against),
         "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
     }
     keep_others(
-        [to / name for name in (*texts, *figures)],
+        [to / name for name in texts],
         ours=overwrite or is_report(to / REPORT),
         key=f"--to {to}",
         like="a file of a report",
@@ -49,15 +41,14 @@ def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool
     )
     to.mkdir(parents=True, exist_ok=True)
     with together(to) as beside:
-        for name, figure in figures.items():
-            save(figure, beside(name))
         for name in reversed(texts):
             beside(name).write_text(texts[name], encoding="utf-8")
     say(text)
-    files = [*texts, *figures]
-    say(f"In {to}: {', '.join(files)}")
+    say(f"In {to}: {', '.join(texts)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]
-    return Answer(rounded({"folder": str(to), "files": files, "rows": csv_rows(tables, against), "not_finished": lost}))
+    return Answer(
+        rounded({"folder": str(to), "files": list(texts), "rows": csv_rows(tables, against), "not_finished": lost})
+    )
 
 
 def is_report(path: Path) -> bool:
