@@ -38,7 +38,7 @@ PLAIN = {
     "attend": "what a checkpoint's attentions look at in one window: arrays and a picture",
     "auto": "from a file to the best forecast that there is time for, with the reasons",
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
-    "export": "a checkpoint as a file that forecasts without this package: torch.export, ONNX; for MLflow",
+    "export": "a checkpoint as a file that forecasts without this package: torch.export or ONNX",
     "import-informer2020": "read a checkpoint of the Informer's authors",
     "inspect-checkpoint": "a checkpoint on one page",
     "merge": "join the parts of a forecast of many series",

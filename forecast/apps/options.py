@@ -99,14 +99,13 @@ OUT/model.safetensors   the weights
 OUT/config.json         columns, targets, frequency, scaler, lengths, config, versions, inputs and outputs
 OUT/model.pt2           a program that forecasts without this package, for torch.export.load
 OUT/model.onnx          with --format onnx: one that forecasts without torch, in the units of the data, with intervals
-OUT/mlflow              with --format mlflow: a model that MLflow serves where this package is installed
 
-A program and ONNX are compared with the model before they are kept. ONNX needs the extra onnx, MLflow the extra mlflow.
+Both are compared with the model before they are kept. ONNX needs the extra onnx.
 """
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("out", metavar="OUT", type=Path, help="a new folder")
-    format_help = "what forecasts: program (default), of torch.export; onnx, for onnxruntime; mlflow"
-    parser.add_argument("--format", choices=("program", "onnx", "mlflow"), default="program", help=format_help)
+    format_help = "what forecasts: program (default), of torch.export; onnx, for onnxruntime"
+    parser.add_argument("--format", choices=("program", "onnx"), default="program", help=format_help)
     windows_help = "how many windows the program takes at once; dynamic, the default: any number"
     parser.add_argument("--batch", metavar="N", type=windows, default=None, help=windows_help)
 

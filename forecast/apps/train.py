@@ -10,7 +10,6 @@ import lightning.pytorch as pl
 from omegaconf import DictConfig
 
 from forecast.apps.common.intervals import levels_of, wanted
-from forecast.apps.common.mlflow_folder import log_model
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.apps.common.results import Result, evaluate_checkpoint, write_results
@@ -33,7 +32,7 @@ from forecast.training.cross_fit import HALVES, half_path
 from forecast.training.fit import Plan, Trained
 from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.loggers import finished_wandb_run
+from forecast.training.loggers import finished_wandb_run, log_checkpoint
 from forecast.training.record import versions
 from forecast.training.refit import refit
 
@@ -87,7 +86,7 @@ def train(cfg: DictConfig) -> None:
         elif config.refit:
             train_on_more_rows(plan, data, result, trained, judged)
         with errors_for_users(plan.folder):
-            log_model(trained.loggers, final_checkpoint(plan.folder))
+            log_checkpoint(trained.loggers, final_checkpoint(plan.folder))
         log.info("Everything about this run is in %s", plan.folder)
         info |= {"data": record.data, **result.metrics["cost"]}
 

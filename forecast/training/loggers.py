@@ -111,3 +111,10 @@ def log_histogram(logger: Logger, name: str, values: Tensor, step: int) -> None:
             # wandb takes an array, and Lightning a histogram among metrics; their types say otherwise.
             histogram = {f"{name}/histogram": wandb.Histogram(values.numpy())}  # type: ignore[arg-type, unused-ignore]
             logger.log_metrics(histogram, step)  # type: ignore[arg-type, unused-ignore]
+
+
+def log_checkpoint(loggers: Sequence[Logger], path: Path) -> None:
+    """Logs a checkpoint as an artifact in `model`, by those of the loggers that are MLflow's."""
+    for logger in loggers:
+        if isinstance(logger, MLFlowLogger):
+            logger.experiment.log_artifact(logger.run_id, str(path), "model")

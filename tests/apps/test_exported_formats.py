@@ -1,8 +1,7 @@
-"""forecast export to ONNX, which runs without torch, and to MLflow; the model card; a server as docs/ has it."""
+"""forecast export to ONNX, which runs without torch; the model card; a server and a script as docs/ has them."""
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,24 +11,16 @@ import pytest
 import torch
 from apps.files import LAYOUT, write_csv
 from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
-from lightning.pytorch.loggers import MLFlowLogger
 from program import call, refusal, shapes_unchecked
 
 from forecast import Forecaster
-from forecast.apps.common.mlflow_folder import log_model, write_mlflow
 from forecast.apps.export.command import export
 from forecast.apps.export.onnx_file import calendar
 from forecast.checkpoint.load import load_checkpoint
-from forecast.config.trust import trusting
 from forecast.data.values.time_features import feature_rules, time_features
-from forecast.errors import UserError
 from forecast.text.overrides import install
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_TORCH = (
-    "import runpy, sys\nfor name in ('torch', 'forecast', 'pandas'): sys.modules[name] = None\n"
-    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
-)
 
 
 def needed():
@@ -77,22 +68,23 @@ def exported(run):
     return run / "out"
 
 
-def test_the_example_of_the_card_forecasts_as_predict_does_without_torch(run, exported):
-    code = re.search(r"```python\n(.*?)```", (exported / "README.md").read_text(), re.DOTALL)[1]
-    assert len(code.splitlines()) < 25
-    (exported / "example.py").write_text(code)
-    command = [sys.executable, "-c", WITHOUT_TORCH, "example.py", run / "history.csv"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=exported)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split(",") for line in done.stdout.splitlines()]
+def page_example(first):
+    """The program of the page on exports that imports this first, for the columns of the file here."""
+    page = (ROOT / "docs/reference/exports.md").read_text()
+    code = re.search(rf"```python\n(import json\n[^`]*?\nimport {first}.*?)```", page, re.DOTALL)[1]
+    return code.replace('"date"', '"when"')
+
+
+def test_the_example_of_the_page_forecasts_as_predict_does(run, exported, monkeypatch):
+    monkeypatch.chdir(exported)
+    pd.read_csv(run / "history.csv", sep=";", decimal=",").to_csv("history.csv", index=False)
+    names = {}
+    exec(page_example("onnxruntime").replace("OUT/", ""), names)
     checkpoint = f"ckpt_path={run}/run/checkpoints/best.ckpt"
-    call("predict", checkpoint, f"data.path={run}/history.csv", f"output={run}/f.csv", "level=[95]")
+    call("predict", checkpoint, f"data.path={run}/history.csv", f"output={run}/f.csv")
     expected = pd.read_csv(run / "f.csv", sep=";", decimal=",")
-    names = [name for target in ("load", "wind") for name in (target, f"{target}-lo-95", f"{target}-hi-95")]
-    assert lines[0] == ["time", *names]
-    assert pd.to_datetime([line[0] for line in lines[1:]]).equals(pd.DatetimeIndex(expected["when"]))
-    found = np.array([line[1:] for line in lines[1:]], dtype=float)
-    np.testing.assert_allclose(found, expected[names].to_numpy(), atol=0.011)  # 1e-5 of a deviation of 1,000
+    assert pd.DatetimeIndex(names["ahead"]).equals(pd.DatetimeIndex(expected["when"]))
+    np.testing.assert_allclose(names["forecast"][0], expected[["load", "wind"]], atol=0.011)
 
 
 def test_the_intervals_at_every_level_are_those_of_predict(run, exported):
@@ -133,44 +125,11 @@ def test_the_card_says_what_the_model_is_and_how_good_it_was_and_holds_no_row(ru
     assert str(run) not in card and not [value for value in values if value in card or value.replace(",", ".") in card]
 
 
-@pytest.mark.filterwarnings("ignore")  # MLflow's own
-def test_an_mlflow_folder_forecasts_as_predict_does(run, monkeypatch):
-    pytest.importorskip("mlflow", reason='needs mlflow: pip install -e ".[mlflow]"')
-    import mlflow
-
-    call("export", run / "run/checkpoints/best.ckpt", run / "served", "--format", "mlflow")
-    assert not [path for path in (run / "served").rglob("*") if path.suffix in (".pkl", ".pickle")]
-    about = json.loads((run / "served/config.json").read_text())["mlflow"]
-    assert about["folder"] == "mlflow" and 95.0 in about["levels"]
-    table = pd.read_csv(run / "history.csv", sep=";", decimal=",")  # its times as words, as JSON has them
-    found = mlflow.pyfunc.load_model(str(run / "served/mlflow")).predict(table, params={"level": [95.0]})
-    table["when"] = pd.to_datetime(table["when"])
-    expected = Forecaster.load(run / "run/checkpoints/best.ckpt").predict(table, level=[95])
-    pd.testing.assert_frame_equal(found, expected)
-
-
-def test_mlflow_gets_no_model_that_no_server_would_trust(run, capsys, caplog):
-    path = run / "run/checkpoints/best.ckpt"
-    with trusting(["own_modules"]):
-        with pytest.raises(UserError, match="may have classes of own_modules, which no server trusts"):
-            write_mlflow(load_checkpoint(path), run, batch=None)
-        log_model([MLFlowLogger.__new__(MLFlowLogger)], path)
-    assert "MLflow gets no model: the model may have classes" in caplog.text
-
-
-def test_without_mlflow_its_extra_is_named(run, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    said = refusal(capsys, "export", run / "run/checkpoints/best.ckpt", run / "none", "--format", "mlflow")
-    assert "/none/mlflow: the package mlflow is not installed" in said and install("mlflow") in said
-
-
 @pytest.mark.filterwarnings("ignore")  # LitServe's own
 def test_the_litserve_server_of_the_page_answers(run, monkeypatch):
     pytest.importorskip("litserve", reason="needs litserve: pip install litserve")
-    page = (ROOT / "docs/reference/exports.md").read_text()
-    code = re.search(r"```python\n(import json\n\nimport litserve.*?)```", page, re.DOTALL)[1]
     server = {"__name__": "server"}
-    exec(code.replace('"date"', '"when"'), server)  # as the column of this file is called
+    exec(page_example("litserve"), server)
     monkeypatch.chdir(run)
     api = server["Forecasts"]()
     api.setup("cpu")

@@ -42,7 +42,7 @@ READERS = ("data/reading/", "data/panel/", "apps/common/tables.py")
 
 # Law 7: where each command lies, a file or a folder; the room that they share; the doors, which open them all.
 APPS, SHARED = "apps", "apps.common"
-DOORS = ("__init__", "__main__", "apps", "apps.options", "apps.forecaster", "apps.mlflow_code")
+DOORS = ("__init__", "__main__", "apps", "apps.options", "apps.forecaster")
 
 
 # The syntax trees.

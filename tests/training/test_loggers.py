@@ -90,10 +90,8 @@ def test_mlflow_has_scalars_pictures_and_hyperparameters_in_a_database_of_the_ru
     pictures = {Path(file) for file in files_below(run / "mlflow") if file.endswith(".png")}
     assert {Path(*file.parent.parts[3:]).as_posix() for file in pictures} == PICTURES
     assert files_below(tmp_path) == {f"run/{file}" for file in files_below(run)}  # nothing beside the run folder
-    (model,) = (path.parent for path in (run / "mlflow").rglob("MLmodel"))
-    best = run / "checkpoints/best.ckpt"
-    assert (model.parent.name, model.name) == ("artifacts", "model")
-    assert (model / "artifacts/best.ckpt").read_bytes() == best.read_bytes()
+    (logged,) = (run / "mlflow").rglob("artifacts/model/best.ckpt")
+    assert logged.read_bytes() == (run / "checkpoints/best.ckpt").read_bytes()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program, ONNX or MLflow."""
+"""A checkpoint as safetensors, config.json and a file that forecasts: a torch.export program or ONNX."""
 
 import argparse
 import json
@@ -10,20 +10,17 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pooch
 import safetensors.torch
 import torch
 
 import forecast
 from forecast.apps.common.intervals import saved_calibration
-from forecast.apps.common.mlflow_folder import write_mlflow
 from forecast.apps.export.onnx_file import write_onnx
-from forecast.apps.export.program import INPUTS, file_entry, noise_times, write_program
+from forecast.apps.export.program import INPUTS, file_entry, write_program
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.schema import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
-from forecast.data.reading.time_formats import ISO
 from forecast.data.values.time_features import feature_rules
 from forecast.errors import UserError
 from forecast.evaluation.scored_intervals import name_of
@@ -44,10 +41,8 @@ FORMAT = 1  # of config.json; raised when an older reader could misread it
 FORMATS: dict[str, Callable[..., Mapping[str, object]]] = {
     "program": write_program,
     "onnx": write_onnx,
-    "mlflow": write_mlflow,
 }
 Description = dict[str, Any]  # config.json: docs/reference/exports.md
-LEVEL = 95.0  # of the intervals that the example prints, or the highest below
 PROGRAM_EXAMPLE = """\
 ```python
 import torch
@@ -57,34 +52,11 @@ forecast = program(past, past_known, future_known)  # scaled: config.json says o
 ```
 """
 ONNX_EXAMPLE = """\
-With `pip install numpy onnxruntime`, as `python example.py history.csv`:
-
 ```python
-import csv, json, sys
-{imports}
-import numpy as np
 import onnxruntime
 
-about = json.load(open("config.json"))
-rows = list(csv.DictReader(open(sys.argv[1]), delimiter={separator!r}))[-{length}:]
-past = np.array([[float(row[name]{decimal}) for name in about["columns"][:{n_columns}]] for row in rows])
-time = np.array([{cell} for row in rows], "datetime64[s]")
-{future}
-inputs = {{"past": past[None], "time": np.append(time, future).astype("int64")[None]}}
-{known}outputs = [part[0] for part in onnxruntime.InferenceSession("model.onnx").run(None, inputs)]
-print("time", *({names}), sep=",")
-for step, values in zip(future, {values}):
-    print(step, *values.ravel().round(6), sep=",")
-```
-"""
-MLFLOW_EXAMPLE = """\
-`mlflow models serve -m mlflow --env-manager local` answers at /invocations, and in Python:
-
-```python
-import mlflow
-
-model = mlflow.pyfunc.load_model("mlflow")
-forecast = model.predict(table)  # a DataFrame of the last rows with their time; params={"level": [80.0, 95.0]}
+session = onnxruntime.InferenceSession("model.onnx")
+forecast, *ends = session.run(None, {"past": past, "time": time})  # config.json says of each what it is
 ```
 """
 
@@ -98,15 +70,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def print_summary(out: Path, description: Description) -> None:
     """Prints what was written. Raises UserError, saying why, when there is no file that forecasts."""
-    weights, entry = description["weights"], description.get("program") or description.get("onnx")
+    weights, entry = description["weights"], description.get("program") or description["onnx"]
     say(f"{out}/README.md\n{out}/config.json")
     say(f"{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB")
-    if entry is None:
-        served = description["mlflow"]
-        if "refused" in served:
-            raise UserError(f"No {out}/mlflow: {served['refused']}")
-        say(f"{out}/{served['folder']}: mlflow models serve -m {out}/{served['folder']} --env-manager local")
-        return
     if "refused" in entry:
         raise UserError(f"No {out}/{'model.pt2' if 'program' in description else 'model.onnx'}: {entry['refused']}")
     sizes = ", ".join(map(str, entry["compared_on_windows"]))
@@ -275,7 +241,7 @@ def model_card(checkpoint: Checkpoint, format: str, entry: Mapping[str, object])
     }
     call = f"There is no file that forecasts: {harmless(str(entry.get('refused')))}\n"
     if "refused" not in entry:
-        call = {"program": PROGRAM_EXAMPLE, "mlflow": MLFLOW_EXAMPLE}.get(format) or onnx_example(checkpoint)
+        call = PROGRAM_EXAMPLE if format == "program" else ONNX_EXAMPLE
     parts = [
         f"# {as_markdown(model)} on {as_markdown(data['name'])}\n",
         "| | |\n|---|---|",
@@ -318,47 +284,6 @@ def figures(checkpoint: Checkpoint) -> list[str]:
         *([f"Of the truths its intervals held: {covered}.\n"] if covered else []),
         *(f"    {sentence}." for sentence in sentences),  # indented, nothing in it acts
     ]
-
-
-def onnx_example(checkpoint: Checkpoint) -> str:
-    """A script that needs no more than numpy and onnxruntime, for files like the one trained on."""
-    data, model, calibration = checkpoint.data, checkpoint.model(), saved_calibration(checkpoint)
-    keys, how = checkpoint.config.data.node, data.get("time_format")
-    column, decimal = keys.get("time_column", "date"), str(keys.get("decimal", "."))
-    if not isinstance(column, str) or (how not in (None, ISO) and "%" not in str(how)) or keys.get("thousands"):
-        return "config.json names its inputs and outputs; no script here reads files like the one trained on.\n"
-    cell, imports = f"row[{column!r}]", ""
-    if how not in (None, ISO):
-        cell, imports = f"datetime.strptime({cell}, {how!r})", "from datetime import datetime\n"
-    steps = np.unique(np.diff(noise_times(checkpoint, 400).as_unit("s").asi8))
-    future = f'future = time[-1] + np.arange(1, {checkpoint.config.pred_len + 1}) * np.timedelta64({steps[0]}, "s")'
-    if len(steps) > 1:
-        future = (
-            f'future = np.array(sys.argv[2:], "datetime64[s]")  # the {checkpoint.config.pred_len} times that follow'
-        )
-    names, values, n_columns = 'about["targets"]', "outputs[0]", model.window.n_columns
-    if calibration is not None:
-        level = max((level for level in calibration.levels if level <= LEVEL), default=calibration.levels[0])
-        shown = name_of(level)
-        names = f'f"{{name}}{{end}}" for name in about["targets"] for end in ("", "-lo-{shown}", "-hi-{shown}")'
-        place = calibration.levels.index(level)
-        values = f"np.stack([outputs[0], *(ends[..., {place}] for ends in outputs[1:])], -1)"
-    known = ""
-    if n_columns < len(data["columns"]):
-        shape = f"{model.look_back + checkpoint.config.pred_len}, {len(data['columns']) - n_columns}"
-        known = f'inputs["known"] = np.zeros((1, {shape}))  # put them here: config.json says which\n'
-    return ONNX_EXAMPLE.format(
-        imports=imports.rstrip(),
-        separator=str(keys.get("separator", ",")),
-        length=model.look_back,
-        decimal="" if decimal == "." else f'.replace({decimal!r}, ".")',
-        n_columns=n_columns,
-        cell=cell,
-        future=future,
-        known=known,
-        names=names,
-        values=values,
-    ).replace("sys\n\nimport", "sys\nimport")
 
 
 def _names(columns: Sequence[str], most: int = 12) -> str:
