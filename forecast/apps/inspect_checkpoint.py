@@ -10,14 +10,13 @@ from forecast.apps.common.description import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import FORMAT
 from forecast.config.trust import as_typed
-from forecast.evaluation.scored_intervals import name_of
 from forecast.run_folder import read_run, run_of
 from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import typed
-from forecast.text.terminal import label, listed, say
+from forecast.text.terminal import label, say
 
 WIDTH = 120
-SHOWN = 8  # columns that are named, and rows of the scaler's table
+SHOWN = 20  # items of a list or a mapping
 SPLIT_NAMES = {"val": "validation", "test": "test"}
 CheckpointCard = dict[
     str, Any
@@ -87,80 +86,28 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
 
 
 def lines(card: CheckpointCard) -> Iterator[str]:
-    """The card in at most about forty lines."""
-    data = card["data"]
-    yield f"{card['file']}: format {card['format']}, {card['bytes'] / 1e6:.1f} MB"
-    yield row("model", f"{label(card['model'])}, {number(card['parameters'])} parameters")
-    yield row("sizes", words(card["sizes"]))
-    yield row("attention", words(card["attention"]) or "none")
-    yield row(
-        "lengths", words({key: card[key] for key in ("seq_len", "label_len", "pred_len") if card[key] is not None})
-    )
-    yield row("trained", f"{words({key: card[key] for key in ('epoch', 'step', 'seed')})}; {best(card)}")
-    path = f", {data['path']}" if data["path"] else ""
-    yield row("data", f"{label(data['name'])}, checksum {label(data['checksum'])}{path}")
-    yield row("columns", f"{named(data['columns'])}; every {data['freq']}")
-    yield row("targets", f"{named(data['targets'])}; features {data['features']}")
-    yield row("known", named(data["known"]))
-    splits = {name: f"{start} to {stop - 1}" for name, (start, stop) in data["splits"].items()}
-    if data["series"]["count"] > 1:
-        yield row("series", words({key: value for key, value in data["series"].items() if key != "left_out"}))
-        yield row("windows", f"{words(data['windows'])}; trained until {data['trained_until']}")
-    else:
-        yield row("rows", f"{words(splits)}; trained until {data['trained_until']}")
-    if refit := card["refit"]:
-        more = f"trained once more on {listed(refit['rows'])}, until {refit['trained_until']}"
-        yield row("refit", f"{more}; the errors below are those of the held-out model, best.ckpt")
-    if card["gaps"]:
-        yield row("gaps", words({key: value for key, value in card["gaps"].items() if not isinstance(value, dict)}))
-    if intervals := card["intervals"]:
-        crossed = ", each half by the epoch that the other chose" if intervals["parts"] > 1 else ""
-        of = (
-            f"{number(intervals['windows'])} validation windows, {number(intervals['blocks'])} without overlap{crossed}"
-        )
-        yield row("intervals", f"{', '.join(map(name_of, intervals['levels']))} %, calibrated on {of}")
-    for split, errors in card["metrics"].items():
-        scores = f"MSE {errors['mse']:.4f}, MAE {errors['mae']:.4f}, scaled, {number(errors['windows'])} windows"
-        yield row(SPLIT_NAMES[split], f"{scores}; of best.ckpt")
-    yield row("versions", words(card["versions"]))
-    yield row("scaler", f"{'column':24} {'mean':>12} {'std':>12}")
-    for name, values in list(card["scaler"].items())[:SHOWN]:
-        yield row("", f"{label(name):24} {values['mean']:12.5g} {values['std']:12.5g}")
-    if len(card["scaler"]) > SHOWN:
-        yield row("", f"and {len(card['scaler']) - SHOWN} more; --json shows all")
+    """A line or a few for each entry that is not empty, then the commands."""
+    whole = textwrap.TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False, subsequent_indent=" " * 14)
+    for key, value in card.items():
+        if key != "next" and value not in (None, {}, []):
+            whole.initial_indent = f"  {key:11} "
+            yield whole.fill(words(value))
     yield from (f"  {'' if position else 'next':11} {command}" for position, command in enumerate(card["next"]))
 
 
-def row(name: str, text: str) -> str:
-    """One line of the card, or more where it is long; names of files stay whole, to be copied."""
-    whole = textwrap.TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
-    whole.initial_indent, whole.subsequent_indent = f"  {name:11} ", " " * 14
-    return whole.fill(text)
+def words(value: object) -> str:
+    """A value of the card: of a mapping names and values, of many items the first."""
+    if isinstance(value, Mapping):
+        filled = {key: part for key, part in value.items() if part not in (None, {}, [])}
+        parts = [f"{label(key)} {inner(part)}" for key, part in filled.items()]
+    elif isinstance(value, list):
+        parts = [inner(part) for part in value]
+    else:
+        return f"{value:.6g}" if isinstance(value, float) else label(str(value))
+    more = [f"and {len(parts) - SHOWN} more: --json shows all"] if len(parts) > SHOWN else []
+    return ", ".join([*parts[:SHOWN], *more])
 
 
-def words(values: Mapping[str, object]) -> str:
-    """Names and values in one line."""
-    return listed(f"{name} {value}" for name, value in values.items())
-
-
-def named(names: list[str]) -> str:
-    """How many names, and the first of them."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)}: {listed(names[:SHOWN])}{more}" if names else "none"
-
-
-def number(value: float | None) -> str:
-    """A number with its thousands apart."""
-    return "?" if value is None else f"{value:,}"
-
-
-def best(card: CheckpointCard) -> str:
-    """Whether it is the best checkpoint of its run."""
-    if card["imported"]:
-        return f"imported from {label(card['imported']['file'])}"
-    if card["refit"]:
-        return "so far as the best of its run"
-    if card["is_best"]:
-        return "the best of its run so far"
-    step = card["best_step"]
-    return "no validation so far" if step is None else f"not the best of its run, which was at step {step}"
+def inner(value: object) -> str:
+    """A value within another one: several in brackets."""
+    return f"({words(value)})" if isinstance(value, Mapping | list) else words(value)

@@ -170,9 +170,8 @@ def test_it_is_inspected_and_exported(runs, tmp_path, capsys):
     path = refit_of(runs / "ridge")
     call("inspect-checkpoint", str(path))
     card = " ".join(capsys.readouterr().out.split())
-    assert f"trained once more on train, val, test, until {UNTIL}; the errors below are those of the held-out" in card
-    test = metrics_of(runs / "ridge")["test"]["scaled"]
-    assert f"test MSE {test['mse']:.4f}" in card
+    assert f"rows (train, val, test), trained_until {UNTIL}, held_out" in card
+    assert f"mse {metrics_of(runs / 'ridge')['test']['scaled']['mse']:.6g}" in card
     call("export", str(path), str(tmp_path / "exported"))
     assert json.loads((tmp_path / "exported/config.json").read_text())["refit"]["trained_until"] == UNTIL
 

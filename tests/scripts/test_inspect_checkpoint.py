@@ -40,7 +40,7 @@ def test_of_a_model_without_a_decoder_it_shows_no_label_len(tmp_path, capsys):
     """And it takes the path as other commands do."""
     path = write_untrained(tmp_path / "it, is.ckpt", *DEMO, *LENGTHS, "model=nlinear")
     printed = card(capsys, f"ckpt_path='{path}'")
-    assert "lengths     seq_len 22, pred_len 5\n" in printed and "label_len" not in printed
+    assert "  seq_len     22\n  pred_len    5\n" in printed and "label_len" not in printed
 
 
 def changed(path, target, change):
@@ -54,23 +54,17 @@ def test_the_card_says_what_the_checkpoint_is(run, capsys):
     printed = " ".join(card(capsys, run / "checkpoints/best.ckpt").split())
     metrics = json.loads((run / "metrics.json").read_text())
     for text in (
-        f"{run}/checkpoints/best.ckpt: format 4",
-        f"model informer, {metrics['parameters']:,} parameters",
-        "d_model 14, n_heads 2, d_ff 17",
-        "encoder_layers 2",
+        f"file {run}/checkpoints/best.ckpt format 4",
+        f"model informer parameters {metrics['parameters']}",
+        "sizes d_model 14, n_heads 2, d_ff 17",
         "attention cross full, decoder prob, encoder prob",
-        "lengths seq_len 19, label_len 7, pred_len 5",
-        "trained epoch 1, step 9, seed 1; the best of its run so far",
-        "columns 2: load, wind; every 15min",
-        "targets 2: load, wind; features M",
-        "known 5: minute_of_hour",
-        "rows train 0 to 279, val 280 to 319, test 320 to 399; trained until 2021-03-03 21:45:00",
+        "seq_len 19 label_len 7 pred_len 5 epoch 1 step 9 is_best True",
+        "columns (load, wind), targets (load, wind)",
+        "splits (train (0, 280), val (280, 320), test (320, 400))",
         f"{run.parent}/own.csv",
-        f"validation MSE {metrics['val']['scaled']['mse']:.4f}",
-        f"test MSE {metrics['test']['scaled']['mse']:.4f}",
-        f"MAE {metrics['test']['scaled']['mae']:.4f}, scaled, 76 windows; of best.ckpt",
+        f"test (windows 76, mse {metrics['test']['scaled']['mse']:.6g}, mae",
         f"torch {torch.__version__}",
-        "scaler column mean std load ",
+        "scaler load (mean ",
     ):
         assert text in printed, text
 
@@ -109,20 +103,14 @@ def test_a_checkpoint_without_its_run_has_no_figures(run, untrained, capsys, tmp
     shutil.copy(run / "checkpoints/best.ckpt", tmp_path / "best.ckpt")
     for path in (tmp_path / "best.ckpt", untrained):
         printed = card(capsys, path)
-        assert "MSE" not in printed and f"forecast train ckpt_path={path}" in printed
-
-
-def test_whether_it_is_the_best_is_said_in_words(run, untrained, capsys, tmp_path):
-    assert "seed 1; no validation so far" in card(capsys, untrained)
-    later = changed(run / "checkpoints/last.ckpt", tmp_path / "later.ckpt", lambda c: c.update(global_step=12))
-    assert "step 12, seed 1; not the best of its run, which was at step 9" in card(capsys, later)
+        assert "mse" not in printed and f"forecast train ckpt_path={path}" in printed
 
 
 def test_an_imported_checkpoint_says_so_and_is_not_trained_further(untrained, capsys, tmp_path):
     imported = {"file": "checkpoint.pth", "sha256": "0"}
     path = changed(untrained, tmp_path / "imported.ckpt", lambda content: content[RECORD].update(imported=imported))
     printed = card(capsys, path)
-    assert "imported from checkpoint.pth" in printed and "forecast train" not in printed
+    assert "imported    file checkpoint.pth" in printed and "forecast train" not in printed
 
 
 def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, capsys, tmp_path):
@@ -135,15 +123,8 @@ def test_many_columns_are_counted_and_a_path_with_a_space_is_quoted(untrained, c
         scale |= {"mean": ones / 2, "std": 2 * ones, "naive": {"period": 24, "absolute": ones, "squared": ones}}
 
     printed = card(capsys, changed(untrained, tmp_path / "many columns.ckpt", change))
-    assert "1000: c0, c1, c2, c3, c4, c5, c6, c7 and 992 more" in printed
-    assert "and 992 more; --json shows all" in printed and len(printed.splitlines()) <= 40
+    assert printed.count("and 980 more: --json shows all") == 3 and len(printed.splitlines()) <= 40
     assert f"forecast evaluate ckpt_path=\"'{tmp_path}/many columns.ckpt'\"" in printed
-
-
-def test_gaps_are_on_the_card(untrained, capsys, tmp_path):
-    gaps = {"policy": "mask", "rows_added": 3, "windows_left_out": {"train": 5}}
-    path = changed(untrained, tmp_path / "a.ckpt", lambda content: content[RECORD]["data"].update(gaps=gaps))
-    assert "gaps        policy mask, rows_added 3\n" in card(capsys, path)
 
 
 def test_a_file_that_is_no_checkpoint_is_one_message(tmp_path, capsys):
