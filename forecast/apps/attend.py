@@ -1,7 +1,6 @@
-"""What a checkpoint's attentions look at in one window: every weight as arrays, and a picture over time."""
+"""What a checkpoint's attentions look at in one window: every weight as arrays, and on the page of its run."""
 
 import argparse
-from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -12,30 +11,28 @@ import torch
 from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import remake
-from forecast.attention.maps import Maps, Place, attention_weights
+from forecast.attention.maps import Maps, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
 from forecast.documents import DocumentError, read_arrays
 from forecast.errors import UserError, closest
 from forecast.evaluation.evaluate import exact_float32, longest_look_back
-from forecast.files import save_arrays, together
+from forecast.files import replacing, save_arrays
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
 from forecast.report.drawn import time_names
-from forecast.report.figures import COLUMN_TICKS, Panel, maps_figure, save
 from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
 from forecast.text.terminal import label, listed, say
 from forecast.training.record import known_names
 
-PICTURE = "attention.png"
 ORIGIN = "known_until"  # an array of each attention.npz
 AXES = {"queries": "query_names", "keys": "key_names"}  # their times, or the columns that they are
 ITSELF = "itself"  # the target, in the map of a target that is a sequence of its own
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Writes the maps of one window and a picture of them. Raises UserError for what is not there."""
+    """Writes the maps of one window, and the page of a run with them. Raises UserError for what is not there."""
     checkpoint = load_checkpoint(arguments.checkpoint)
     folder = folder_of(checkpoint, arguments.to, overwrite=arguments.overwrite)
     device = find_device("auto")
@@ -55,12 +52,6 @@ def main(arguments: argparse.Namespace) -> None:
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
-    places = chosen_places([*maps], slot=arguments.slot, layer=arguments.layer)
-    least = min(maps[place].shape[1] for place in places)
-    if arguments.head is not None and arguments.head >= least:
-        raise UserError(
-            f"--head={arguments.head}: the heads are {numbers_below(least)}. Choose one, or leave it out for the mean."
-        )
     arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
         "split": np.array([arguments.split]),
         "window": np.array([shown]),
@@ -70,43 +61,18 @@ def main(arguments: argparse.Namespace) -> None:
         arrays["series"] = np.array([series])
     of = "" if series is None else f" of series '{label(series)}'"
     window = f"{arguments.split} window {shown}{of}, known until {time_names(arrays[ORIGIN])[0]}"
-    heads = "mean of the heads" if arguments.head is None else f"head {arguments.head}"
-    mean = ", mean of the columns" if any(maps[place].shape[0] > 1 for place in places) else ""
-    figure = maps_figure(
-        [panel_of(arrays, named([place]), arguments.head) for place in places],
-        title=f"{checkpoint.record.choices['model']}, {window}: {heads}{mean}",
-    )
     try:
-        with together(folder) as beside:
-            save_arrays(beside(ATTENTION), arrays)
-            save(figure, beside(PICTURE))
+        with replacing(folder / ATTENTION) as path:
+            save_arrays(path, arrays)
     except OSError as error:
         where = f"{error.filename}: {error.strerror}."
         raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
-    say(f"{folder / ATTENTION}: {window}; {named(maps)}")
-    say(f"{folder / PICTURE}: {named(places)}; {heads}{mean}")
+    say(f"{folder / ATTENTION}: {window}; {listed(f'{slot}/{layer}' for slot, layer in maps)}")
     if read_run(folder).metrics:
         try:
             remake(folder, overwrite=arguments.overwrite)
         except UserError as error:
             say(f"{folder / PAGE} is as it was: {error}")
-
-
-def panel_of(arrays: dict[str, np.ndarray], name: str, head: int | None) -> Panel:
-    """The map SLOT/LAYER of a head, or the mean of all, and of its columns, where each begins in time or its name."""
-    weights = arrays[name].mean(0)
-    drawn = weights.mean(0) if head is None else weights[head]
-    if f"{name}/{AXES['keys']}" in arrays:
-        queries, keys = ([str(column) for column in arrays[f"{name}/{names}"]] for names in AXES.values())
-        return Panel(name, drawn, queries, keys, COLUMN_TICKS)
-    spans = [arrays.get(f"{name}/{part}") for part in AXES]
-    first = [None if of_axis is None else time_names(of_axis[:, 0]) for of_axis in spans]
-    return Panel(name, drawn, first[0], first[1])
-
-
-def named(places: Iterable[Place]) -> str:
-    """Layers in words."""
-    return listed(f"{slot}/{layer}" for slot, layer in places)
 
 
 def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Path:
@@ -116,12 +82,11 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     folder = to or run_of(checkpoint.path)
     if not folder.is_dir():
         raise UserError(f"--to={folder}: there is no such folder. Make it, or choose another one: --to DIR")
-    outputs = [folder / ATTENTION, folder / PICTURE]
-    ours = False
+    ours = overwrite
     with suppress(DocumentError):
-        ours = bool(read_arrays(folder / ATTENTION, [ORIGIN]))
+        ours = ours or bool(read_arrays(folder / ATTENTION, [ORIGIN]))
     fix = "choose another folder with --to DIR, or say --overwrite"
-    keep_others(outputs, ours=ours or overwrite, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
+    keep_others([folder / ATTENTION], ours=ours, key=f"--to={folder}", like="a file of forecast attend", fix=fix)
     return folder
 
 
@@ -170,29 +135,8 @@ def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split
     if len(hits) == 0:
         raise UserError(f"--window={wanted}: {span}. Choose one of them, or a number from 0 to {count - 1}.")
     if len(hits) > 1:
-        first = listed(map(str, hits[:5])) + ", ..." * (len(hits) > 5)
-        either = f"Choose one by its number: {first}; or its series: --series ID"
-        raise UserError(f"--window={wanted}: several windows are known until then. {either}")
+        raise UserError(f"--window={wanted}: windows of several series are known until then. Choose one: --series ID")
     return int(hits[0])
-
-
-def chosen_places(places: list[Place], *, slot: str | None, layer: int | None) -> list[Place]:
-    """What is drawn: the named layer, or the last, of the named slot, or of each that has it. UserError for neither."""
-    counts = {name: sum(place[0] == name for place in places) for name, _ in places}
-    if slot is not None and slot not in counts:
-        raise UserError(f"--slot={slot}: this model has {listed(counts)}.{closest(slot, counts)}")
-    slots = [slot] if slot is not None else list(counts)
-    drawn = [(name, counts[name] - 1 if layer is None else layer) for name in slots]
-    drawn = [place for place in drawn if place in places]
-    if not drawn:
-        there = listed(f"{name} {numbers_below(counts[name])}" for name in slots)
-        raise UserError(f"--layer={layer}: the layers of this model are {there}. Choose one of them.")
-    return drawn
-
-
-def numbers_below(count: int) -> str:
-    """The numbers from 0 in words."""
-    return "0" if count == 1 else f"0 to {count - 1}"
 
 
 def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.ndarray:

@@ -11,26 +11,20 @@ CHECKPOINT = "RUN/checkpoints/best.ckpt"
 
 
 def attend(parser: argparse.ArgumentParser) -> None:
-    """A checkpoint, a window, and what of it is drawn."""
+    """A checkpoint, a window, and where to."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
 DIR/attention.npz   of the window every map: SLOT/LAYER (columns or 1, heads, queries, keys), whose rows sum to one,
                     and SLOT/LAYER/queries and keys, the first and the last time that each stands for
-DIR/attention.png   a panel for each slot: a row a query, a column a key
 DIR/report.html     of a run: the same with every layer and head to choose from
 
-  forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00' --slot cross --head 0"""
+  forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00'"""
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     window_help = "the number of a window, from 0, or the last time that it knows; default: the last window"
     parser.add_argument("--window", metavar="N|TIME", help=window_help)
     series_help = "of many series the one whose windows are counted; default: the windows of all"
     parser.add_argument("--series", metavar="ID", help=series_help)
     parser.add_argument("--split", default="test", help="whose windows are counted: train, val or test (default)")
-    slot_help = "which slot is drawn: encoder, decoder or cross; default: each that the model has"
-    parser.add_argument("--slot", metavar="SLOT", help=slot_help)
-    layer_help = "which layer of the slot is drawn, from 0; default: its last"
-    parser.add_argument("--layer", metavar="N", type=natural, help=layer_help)
-    parser.add_argument("--head", metavar="N", type=natural, help="which head is drawn, from 0; default: the mean")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write; default: RUN")
     parser.add_argument("--overwrite", action="store_true", help="replaces files there that are of another command")
@@ -205,5 +199,5 @@ def number(text: str, kind: type[int] | type[float], least: int) -> int | float:
     return value
 
 
-positive, natural = (partial(number, kind=int, least=least) for least in (1, 0))
+positive = partial(number, kind=int, least=1)
 minutes = partial(number, kind=float, least=0)

@@ -3,7 +3,6 @@
 Shape letters: W windows, L past steps, P future steps, T target columns, Q queries, K keys, U active rows.
 """
 
-import math
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from forecast.report.drawn import LEAST_PAST, STYLES, step_numbers
 from forecast.text.terminal import harmless, label
@@ -27,8 +26,6 @@ from forecast.text.terminal import harmless, label
 DPI = 120
 LONGEST_NAME, LONGEST_BESIDE = 40, 24  # characters of a name that a picture has room for; beside a panel
 MARKERS = {"truth": "o", "baseline": "s", "forecast": "D"}
-MOST_TICKS, MOST_COLUMNS = 6, 3
-COLUMN_TICKS = 30  # where queries and keys are columns
 
 
 class Band(NamedTuple):
@@ -97,11 +94,18 @@ def forecast_figure(
     return figure
 
 
-def draw_weights(figure: Figure, axes: Axes, weights: Float[np.ndarray, "Q K"]) -> None:
-    """The heat map itself, with its scale."""
+def map_figure(weights: Float[np.ndarray, "Q K"], title: str) -> Figure:
+    """A heat map, a row a query and a column a key, both counted from 0."""
+    figure = blank_figure(6.4, 5.6, title)
+    axes = figure.add_subplot()
     # Root scale: one weight near 1, as in the first rows of a causal layer, would pale all others.
     image = axes.imshow(weights, aspect="auto", cmap="Blues", norm=PowerNorm(0.5, vmin=0.0))
     figure.colorbar(image, ax=axes, label="weight (root scale)", pad=0.06)
+    axes.set_xlabel("key")
+    axes.set_ylabel("query")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    return figure
 
 
 def active_rows_figure(shares: Float[np.ndarray, " Q"], title: str) -> Figure:
@@ -196,39 +200,3 @@ def lighten(axes: Axes) -> None:
     axes.grid(True, color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-class Panel(NamedTuple):
-    """A map (Q, K) and where each query and key begins, in words, or its column; None: they are counted from 0.
-
-    ticks: how many of them are written at an axis, at most.
-    """
-
-    name: str
-    weights: Float[np.ndarray, "Q K"]
-    queries: Sequence[str] | None
-    keys: Sequence[str] | None
-    ticks: int = MOST_TICKS
-
-
-def maps_figure(panels: Sequence[Panel], *, title: str) -> Figure:
-    """A grid of heat maps, in each a row a query and a column a key."""
-    rows = math.ceil(len(panels) / MOST_COLUMNS)
-    columns = math.ceil(len(panels) / rows)  # four are two rows of two
-    figure = blank_figure(6.4 * columns, 5.6 * rows, title)
-    for place, panel in enumerate(panels, start=1):
-        axes = figure.add_subplot(rows, columns, place)
-        draw_weights(figure, axes, panel.weights)
-        axes.set_title(panel.name, fontsize="medium", parse_math=False)
-        axes.set_xlabel("key")
-        axes.set_ylabel("query")
-        for axis, names in ((axes.xaxis, panel.keys), (axes.yaxis, panel.queries)):
-            if names is None:
-                axis.set_major_locator(MaxNLocator(integer=True))
-                continue
-            places = np.unique(np.linspace(0, len(names) - 1, panel.ticks).round().astype(int)).tolist()
-            axis.set_major_locator(FixedLocator(places))
-            axis.set_ticklabels([names[place] for place in places])
-        for text in axes.get_xticklabels():
-            text.set(rotation=30, ha="right")
-    return figure

@@ -95,13 +95,13 @@ def draw_attention(logger: Logger, maps: Maps, step: int) -> None:
 
     Of an ensemble the slots of the first member, at most `MOST_SLOTS` pictures.
     """
-    from forecast.report.figures import Panel, active_rows_figure, maps_figure
+    from forecast.report.figures import active_rows_figure, map_figure
 
     last = {slot: (slot, layer) for slot, layer in maps}  # a later layer replaces an earlier one
     for slot, place in [*last.items()][:MOST_SLOTS]:
         weights = maps[place].float().mean((0, 1)).cpu().numpy()
         title = f"{slot}, layer {place[1]}, first window, mean of {maps[place].shape[1]} heads"
-        log_figure(logger, f"attention/{slot}", maps_figure([Panel("", weights, None, None)], title=title), step)
+        log_figure(logger, f"attention/{slot}", map_figure(weights, title), step)
         if place in maps.active:
             active = maps.active[place]  # (B, H, Q)
             log_histogram(logger, f"active_rows/{slot}", active.nonzero()[:, 2].cpu(), step)
