@@ -43,7 +43,7 @@ def imported(folder, content, *arguments):
     """The checkpoint that the script writes for a state dict; content None: for the checkpoint.pth in the folder."""
     if content is not None:
         torch.save(content, folder / "checkpoint.pth")
-    places = [folder / "checkpoint.pth", folder / "out.ckpt"]
+    places = [folder / "checkpoint.pth", folder / "out.ckpt", "--overwrite"]
     script.main(make_parser().parse_args([*map(str, [*places, *arguments])]))
     return folder / "out.ckpt"
 

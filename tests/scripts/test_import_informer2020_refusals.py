@@ -4,7 +4,6 @@ import os
 
 import pytest
 import torch
-from checkpoints import DEMO, LENGTHS, write_untrained
 from informer2020 import config_of
 from scripts.imports import (
     columns_of,
@@ -18,7 +17,6 @@ from scripts.imports import (
     write_csv,
 )
 
-from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 
 
@@ -137,21 +135,11 @@ def test_a_refusal_leaves_the_file_of_before_and_names_an_impossible_place(prob,
     (tmp_path / f".out.ckpt.{os.getpid()}.part").mkdir()  # in the way of what is written beside the place
     with pytest.raises(UserError, match=r"out\.ckpt cannot be written: Is a directory\. Make room"):
         imported(tmp_path, weights(prob), *arguments)
-    with pytest.raises(UserError, match="is there and is not an imported checkpoint"):
-        script.main(make_parser().parse_args([*map(str, [tmp_path / "checkpoint.pth"] * 2), *map(str, arguments)]))
 
 
-def test_no_file_of_somebody_elses_is_written_over(prob, tmp_path):
-    arguments = command(tmp_path, prob)
-    torch.save(weights(prob), tmp_path / "checkpoint.pth")
-
-    def run(output, *more):
-        script.main(make_parser().parse_args([*map(str, [tmp_path / "checkpoint.pth", output, *arguments]), *more]))
-
-    mine = write_untrained(tmp_path / "best.ckpt", *DEMO, *LENGTHS, "model=nlinear")
-    content = mine.read_bytes()
-    with pytest.raises(UserError, match=r"best\.ckpt is there and is not an imported checkpoint.*or say --overwrite$"):
-        run(mine)
-    assert mine.read_bytes() == content
-    run(mine, "--overwrite")
-    assert load_checkpoint(mine).record.imported is not None
+def test_a_file_is_written_over_only_on_request(prob, tmp_path):
+    (tmp_path / "best.ckpt").write_text("mine")
+    words = [str(word) for word in ("checkpoint.pth", tmp_path / "best.ckpt", *command(tmp_path, prob))]
+    with pytest.raises(UserError, match=r"best\.ckpt is there\. Nothing is overwritten: .*, or say --overwrite$"):
+        script.main(make_parser().parse_args(words))
+    assert (tmp_path / "best.ckpt").read_text() == "mine"

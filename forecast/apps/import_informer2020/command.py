@@ -12,11 +12,10 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.training_data import read_data
 from forecast.apps.import_informer2020.options import UNSEEN, as_option, overrides
 from forecast.checkpoint.archive import read_torch_file
-from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.load import build_model
 from forecast.checkpoint.record import Record
 from forecast.config import resolvers
 from forecast.config.check import check_config
@@ -58,13 +57,8 @@ EMBEDDINGS = ("enc_embedding", "dec_embedding")
 
 def main(arguments: argparse.Namespace) -> None:
     """From their file to ours. Raises UserError for what the user can mend; then nothing is written."""
-    keep_others(
-        [arguments.output],
-        ours=arguments.overwrite or is_imported(arguments.output),
-        key="OUTPUT",
-        like="an imported checkpoint",
-        fix="choose another name, or say --overwrite",
-    )
+    if arguments.output.exists() and not arguments.overwrite:
+        raise UserError(f"{arguments.output} is there. Nothing is overwritten: choose another name, or say --overwrite")
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
     source = config.data.build(FileSource)
@@ -87,14 +81,6 @@ def main(arguments: argparse.Namespace) -> None:
     record = complete_record(replace(record, imported=imported), model)
     write_checkpoint(arguments.output, weights_only_content(model, record))
     print_summary(arguments, record, n_names=len(weights), added=added)
-
-
-def is_imported(path: Path) -> bool:
-    """Whether a file is a checkpoint that this command has written."""
-    try:
-        return load_checkpoint(path).record.imported is not None
-    except UserError:
-        return False
 
 
 def make_config(arguments: argparse.Namespace) -> tuple[RunConfig, dict[str, str | None]]:

@@ -1,11 +1,9 @@
 """The options of the authors' training command, and what they are in our config."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 DATA = ("ETTh1", "ETTh2", "ETTm1", "ETTm2", "custom")
-FEATURES = ("M", "S", "MS")
 # Which key of our config an option decides.
 KEYS = {
     **{name: name for name in ("seq_len", "label_len", "pred_len")},
@@ -27,14 +25,54 @@ UNUSED = (
 UNUSED_FLAGS = ("output_attention", "do_predict", "inverse", "use_amp", "use_multi_gpu")
 
 
+# Their options by their defaults (main_informer.py at 29f2a73); of those with a choice what ours can take of it.
+DEFAULTS: dict[str, str | int | float] = {
+    "model": "informer",
+    "features": "M",
+    "target": "OT",
+    "seq_len": 96,
+    "label_len": 48,
+    "pred_len": 24,
+    "batch_size": 32,
+    "d_model": 512,
+    "n_heads": 8,
+    "e_layers": 2,
+    "d_layers": 1,
+    "d_ff": 2048,
+    "factor": 5,
+    "padding": 0,
+    "dropout": 0.05,
+    "attn": "prob",
+    "embed": "timeF",
+    "activation": "gelu",
+}
+CHOICES: dict[str, tuple[str | int, ...]] = {
+    "model": ("informer", "informerstack"),
+    "features": ("M", "S", "MS"),
+    "padding": (0,),
+    "attn": ("prob", "full"),
+    "embed": ("timeF", "fixed"),
+    "activation": ("gelu", "relu"),
+}
+
+
 def add_import_options(parser: argparse.ArgumentParser) -> None:
-    """Two files, then the authors' options with their defaults (main_informer.py at 29f2a73)."""
+    """Two files, then the authors' options with their defaults."""
     parser.add_argument("checkpoint", type=Path, help="their checkpoint.pth: a state dict")
     parser.add_argument("output", type=Path, help="our checkpoint, written anew")
-    overwrite = "replaces a file of this name that is no imported checkpoint"
-    parser.add_argument("--overwrite", action="store_true", help=overwrite)
-    add_data_options(parser.add_argument_group("the data and the windows"))
-    add_model_options(parser.add_argument_group("the model, as it was trained"))
+    parser.add_argument("--overwrite", action="store_true", help="replaces a file of this name")
+    group = parser.add_argument_group("as in their command, with which the model was trained")
+    group.add_argument("--data", required=True, choices=DATA, help="custom: any other file, also WTH and ECL")
+    group.add_argument("--root_path", type=Path, help="the folder of the file (default: FORECAST_DATA; custom: here)")
+    group.add_argument("--data_path", type=Path, help="the file in it (default: DATA.csv)")
+    for name, default in DEFAULTS.items():
+        unseen = ", which the weights do not show" * (name in UNSEEN)
+        text = f"{KEYS.get(name, name)} (default {default}){unseen}"
+        group.add_argument(f"--{name}", default=default, type=type(default), choices=CHOICES.get(name), help=text)
+    stack_help = "layers of each encoder of an informerstack (default 3,2,1)"
+    group.add_argument("--s_layers", type=layer_numbers, default=[3, 2, 1], metavar="N,N", help=stack_help)
+    group.add_argument("--distil", action="store_false", help="switches distilling OFF, as in their command")
+    group.add_argument("--mix", action="store_false", help="given, heads are NOT mixed, as in their command")
     unused = parser.add_argument_group(
         "taken, so that their command can be pasted, and not used",
         ", ".join(f"--{name}" for name in UNUSED + UNUSED_FLAGS),
@@ -43,47 +81,6 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
     for name in UNUSED_FLAGS:
         unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS, action="store_true")
-
-
-def add_option(
-    group: argparse._ArgumentGroup, name: str, default: object, text: str, choices: Sequence[object] | None = None
-) -> None:
-    """An option of the type of its default."""
-    help_text = f"{text} (default {default})".replace("%", "%%")
-    group.add_argument(f"--{name}", default=default, type=type(default), choices=choices, help=help_text)
-
-
-def add_data_options(group: argparse._ArgumentGroup) -> None:
-    """Which file, which columns, which windows."""
-    group.add_argument("--data", required=True, choices=DATA, help="custom: any other file, also WTH and ECL")
-    group.add_argument("--root_path", type=Path, help="the folder of the file (default: FORECAST_DATA; custom: here)")
-    group.add_argument("--data_path", type=Path, help="the file in it (default: DATA.csv)")
-    add_option(group, "features", "M", "M: all from all columns; S: the target from itself; MS: it from all", FEATURES)
-    add_option(group, "target", "OT", "the column that S and MS forecast; a custom file needs it always")
-    add_option(group, "seq_len", 96, "steps the encoder reads")
-    add_option(group, "label_len", 48, "steps of them the decoder begins with")
-    add_option(group, "pred_len", 24, "steps to forecast")
-    add_option(group, "batch_size", 32, "windows that evaluate gathers at a time")
-
-
-def add_model_options(group: argparse._ArgumentGroup) -> None:
-    """What their command says of the model."""
-    add_option(group, "model", "informer", "informerstack: encoders side by side", ("informer", "informerstack"))
-    add_option(group, "d_model", 512, "width")
-    add_option(group, "n_heads", 8, "heads, which the weights do not show")
-    add_option(group, "e_layers", 2, "layers of the encoder of an informer")
-    text = "layers of each encoder of an informerstack (default 3,2,1)"
-    group.add_argument("--s_layers", type=layer_numbers, default=[3, 2, 1], metavar="N,N", help=text)
-    add_option(group, "d_layers", 1, "layers of the decoder")
-    add_option(group, "d_ff", 2048, "width inside the feed-forward network")
-    add_option(group, "factor", 5, "of --attn prob: how many keys and queries, which the weights do not show")
-    add_option(group, "padding", 0, "what the decoder reads in place of the future; ones cannot be imported", (0,))
-    group.add_argument("--distil", action="store_false", help="switches distilling OFF, as in their command")
-    add_option(group, "dropout", 0.05, "only matters in training")
-    add_option(group, "attn", "prob", "the attention, which the weights do not show", ("prob", "full"))
-    add_option(group, "embed", "timeF", "the calendar; learned cannot be imported", ("timeF", "fixed"))
-    add_option(group, "activation", "gelu", "which the weights do not show", ("gelu", "relu"))
-    group.add_argument("--mix", action="store_false", help="given, heads are NOT mixed, as in their command")
 
 
 def layer_numbers(text: str) -> list[int]:
