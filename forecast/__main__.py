@@ -43,13 +43,12 @@ PLAIN = {
     "inspect-checkpoint": "a checkpoint on one page",
     "merge": "join the parts of a forecast of many series",
     "report": "compare the runs of a sweep",
-    "split-table": "a panel as Parquet files of whole series, which a Ray cluster forecasts",
 }
 # What they run lies beside the package, in a checkout alone.
 STUDIES = {"reproduce": "run published tables, and set ours beside theirs (in a checkout)"}
 COMMANDS = CONFIGURED | PLAIN | STUDIES
 # They build what a config or a checkpoint names.
-WITH_TRUST = (*CONFIGURED, "attend", "export", "inspect-checkpoint", "split-table")
+WITH_TRUST = (*CONFIGURED, "attend", "export", "inspect-checkpoint")
 WITH_JSON = (
     *("evaluate", "backtest", "tune", "predict", "update", "auto", "merge"),
     *("check-data", "inspect-checkpoint", "report"),

@@ -137,16 +137,6 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output-safe", action="store_true", help=safe)
 
 
-def split_table(parser: argparse.ArgumentParser) -> None:
-    """A checkpoint, a panel, and the folder to write."""
-    parser.epilog = "`forecast predict engine=ray data.path=DIR` forecasts the folder, with a Ray task for each file."
-    parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
-    settings_help = "data.path=FILE, else the data trained on; keys of the data group, as forecast predict takes them"
-    parser.add_argument("settings", metavar="data.KEY=VALUE", nargs="*", help=settings_help)
-    parser.add_argument("--output", required=True, metavar="DIR", type=Path, help="a new folder")
-    parser.add_argument("--files", metavar="N", type=positive, default=16, help="how many files at most (default 16)")
-
-
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "attend": attend,
     "auto": auto,
@@ -156,7 +146,6 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "inspect-checkpoint": inspect_checkpoint,
     "merge": merge,
     "report": report,
-    "split-table": split_table,
 }
 
 

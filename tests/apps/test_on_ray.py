@@ -50,7 +50,7 @@ def wait_until(reached, process):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A checkpoint, its panel in ten files, some of whose series are short, new or far, and one process's forecast."""
+    """A checkpoint, its panel in four files, some of whose series are short, new or far, and one process's forecast."""
     folder = tmp_path_factory.mktemp("panel")
     table = long_table([40, 45, 10, 50] * 250)
     table.to_csv(folder / "p.csv", index=False)
@@ -60,7 +60,9 @@ def folder(tmp_path_factory):
     late = table.groupby("shop").cumcount(ascending=False) < 22
     table["sold"] = table["sold"].where(~(table["shop"].isin(["s400", "s900"]) & late), 1e6)
     table.to_parquet(folder / "p.parquet")
-    ended(started(folder, "split-table", "c.ckpt", "data.path=p.parquet", "--output", "files", "--files", "10"))
+    (folder / "files").mkdir()
+    for number, rows in table.groupby(table.groupby("shop", sort=False).ngroup() // 256):  # of which 192 are long
+        rows.to_parquet(folder / f"files/{number}.parquet")
     ended(started(folder, "predict", "ckpt_path=c.ckpt", "data.path='files/*.parquet'", "output=whole.parquet"))
     return folder
 
@@ -118,7 +120,7 @@ def test_what_keeps_a_task_from_its_work_is_said_in_one_sentence(folder, tmp_pat
     table[:3980].to_parquet(torn / "a.parquet")  # in the middle of a series
     table[3980:9000].to_parquet(torn / "b.parquet")
     for words, path, message in (
-        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. .* with forecast split-table"),
+        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. engine=ray forecasts a folder"),
         (("ray.threads=512",), "files", r"ray\.threads=512: no machine of the cluster has so many, the largest has"),
         (("ray.address=127.0.0.1:9",), "files", "ray.address=127.0.0.1:9: no cluster can be used there: .* refused"),
     ):

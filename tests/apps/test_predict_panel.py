@@ -412,13 +412,14 @@ def test_engine_ray_names_what_is_missing_before_it_looks_for_a_cluster(folder, 
     for path in (empty, text):
         path.mkdir()
     (text / "a.parquet").write_text("shop,day,sold\n")
-    call("split-table", folder / "c.ckpt", "--output", files)
+    files.mkdir()
+    pd.read_csv(folder / "p.csv", parse_dates=["day"]).to_parquet(files / "a.parquet")
     panel = f"{folder}/p.csv"
-    whole = "engine=ray forecasts a folder of Parquet files that each hold whole series, data.path=FOLDER; write one"
+    whole = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
     for path, words, message in (
-        (panel, (), f"p.csv is no Parquet file of many series. {whole}: forecast split-table ckpt_path="),
+        (panel, (), f"p.csv is no Parquet file of many series. {whole}"),
         (text, (), "a.parquet is no Parquet file of many series."),
-        (empty, (), f"empty: the folder holds no Parquet file. {whole} with forecast split-table"),
+        (empty, (), f"empty: the folder holds no Parquet file. {whole}"),
         (files, ("shard=1/2",), "shard=1/2 engine=ray: Ray's tasks forecast all files"),
         (files, (), "the package ray is not installed. Install it: pip install -e"),
     ):

@@ -33,13 +33,12 @@ from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, Continuation, split_ends
 from forecast.files import together
-from forecast.text.overrides import typed
 from forecast.text.terminal import label
 
 log = logging.getLogger(__name__)
 
 REPORTED = 320 * BATCH  # series between two lines of how far a forecast is
-SPLIT = "engine=ray forecasts a folder of Parquet files that each hold whole series, data.path=FOLDER; write one"
+WHOLE = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +91,7 @@ def with_pattern(settings: PredictSettings) -> PredictSettings:
     if path is None or not Path(path).is_dir():
         return settings
     if not any(Path(path).glob("*.parquet")):
-        raise UserError(f"data.path={path}: the folder holds no Parquet file. {SPLIT} with forecast split-table")
+        raise UserError(f"data.path={path}: the folder holds no Parquet file. {WHOLE}")
     pattern = str(Path(glob.escape(path)) / "*.parquet")
     return replace(settings, data=replace(settings.data, path=pattern))
 
@@ -134,10 +133,7 @@ def parquet_files(settings: PredictSettings, checkpoint: Checkpoint) -> list[Pat
     files = files_of(sources(settings, checkpoint)[0])
     one_series = checkpoint.record.series.id_column is None
     if wrong := [path for path in files if one_series or columnar_kind(path) != PARQUET]:
-        raise UserError(
-            f"engine=ray: {wrong[0]} is no Parquet file of many series. {SPLIT}: forecast split-table "
-            f"{typed('ckpt_path', str(checkpoint.path))} {typed('data.path', str(wrong[0]))} --output FOLDER"
-        )
+        raise UserError(f"{wrong[0]} is no Parquet file of many series. {WHOLE}")
     return files
 
 
@@ -154,10 +150,7 @@ def check_whole_series(files: Sequence[Path], ids: Sequence[Sequence[str]]) -> N
     for path, names in zip(files, ids, strict=True):
         for name in names:
             if (owner := owners.setdefault(name, path)) is not path:
-                raise UserError(
-                    f"{owner} and {path} both hold rows of the series '{label(name)}'. {SPLIT} with "
-                    "forecast split-table"
-                )
+                raise UserError(f"{owner} and {path} both hold rows of the series '{label(name)}'. {WHOLE}")
 
 
 def as_shards(answers: Sequence[tuple[ForecastPart, Sequence[str]]]) -> list[ForecastPart]:
