@@ -165,20 +165,12 @@ class PredictSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateChecks(Settings):
-    """What an update makes sure of beside whether rows continue."""
-
-    scale: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class UpdateSettings(Settings):
     """The keys of update.yaml."""
 
     ckpt_path: str
     level: Sequence[Level] | None
     future: str | None
-    checks: UpdateChecks
     device: str
     data: OtherFile
 

@@ -144,11 +144,6 @@ def other_past(rows, *, shop):
     return rows
 
 
-def other_units(rows, *, shop):
-    rows.loc[(rows["shop"] == shop) & (rows["date"] >= "2025-03-03"), "load"] *= 1000
-    return rows
-
-
 def without(rows, *, shop):
     return rows[rows["shop"] != shop]
 
@@ -172,7 +167,6 @@ REFUSED = {
         other_past,
         r"series 'b' overlaps with rows seen before and holds other values: column 'load' is",
     ),
-    "other units": (other_units, "series 'b': another scale: of the 24 new rows 24 of column 'load' have the median"),
     "a series that has vanished": (without, "series 'b' is not there. Give a file that holds it too"),
     "earlier rows": (
         functools.partial(until, time="2025-03-02 12:00"),

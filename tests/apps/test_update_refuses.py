@@ -79,15 +79,6 @@ REFUSED = {
         days(0, NOW + 1, partial(times, factor=1000)),
         r"holds other values: .* in (\d+) of \1 rows\. Restore",
     ),
-    "new rows in other units": (
-        days(NOW, NOW + 1, partial(times, factor=1000)),
-        "another scale: of the 24 new rows 24 of column 'load' have the median .*, and stretches of 24 rows before "
-        "them had .* Give them in the units of before; if they are right: checks.scale=false",
-    ),
-    "new rows in smaller units": (
-        days(0, NOW + 1, partial(times, factor=0.001, rows=slice(-24, None))),
-        "another scale",
-    ),
     "another clock": (
         days(NOW, NOW + 1, partial(later, by="20min")),
         f"has a row at 2025-03-04 00:20:00, which no step of 'h' after {LAST}, the last row seen, reaches",
@@ -110,17 +101,11 @@ def test_rows_that_do_not_continue(case, run, folder, tmp_path, capsys):
     updated(run, write(tmp_path / "h.csv", TABLE, last=NOW + 1), folder)  # the right file goes on
 
 
-@pytest.mark.parametrize("factor", [1.3, 1.5, 3.0, 0.5])
-def test_a_sceptic_is_not_over_eager(factor, run, folder, tmp_path):
-    """A level or a swing that grows is for the watch; nights without sun are no other unit."""
-    table = days(0, NOW + 1, partial(times, factor=factor, rows=slice(-24, None)))
-    table.to_csv(tmp_path / "h.csv", index=False)
-    updated(run, tmp_path / "h.csv", folder)
-
-
-def test_another_scale_is_taken_where_the_user_says_that_it_is_right(run, folder, tmp_path):
+def test_new_rows_in_other_units_show_in_the_error_that_is_printed(run, folder, tmp_path):
     days(NOW, NOW + 1, partial(times, factor=1000)).to_csv(tmp_path / "h.csv", index=False)
-    assert updated(run, tmp_path / "h.csv", folder, "checks.scale=false")["last"]["mae"] > 1000
+    document = updated(run, tmp_path / "h.csv", folder)
+    assert document["last"]["mae"] > 1000
+    assert any(f"MAE {document['last']['mae']:.4f} standard deviations" in text for text in document["sentences"])
 
 
 FIRST = {
@@ -131,10 +116,6 @@ FIRST = {
     "one value of the train rows": (
         days(0, TRAINED, partial(one_value, row=7)),
         "holds other values than those trained on",
-    ),
-    "the rows after training in other units": (
-        days(0, TRAINED, partial(times, factor=1000, rows=slice(-48, None))),
-        "another scale: of the 144 new rows 24 of column 'load'",
     ),
     "a file that ends in the train rows": (
         days(0, 20),

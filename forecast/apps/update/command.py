@@ -21,7 +21,7 @@ from forecast.apps.common.intervals import levels_of, wanted, written
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.seen_rows import train_again
-from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows, of_other_scale
+from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows
 from forecast.apps.update.errors import first_line, first_row, next_line
 from forecast.apps.update.state import LATEST, LOG, STATE, Issued, State, figures, read_state, save_state, so_far
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -109,9 +109,6 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     intervals = intervals_of(checkpoint, settings, state)
     frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
     continued = next_rows(checkpoint, state.seen, frame) if state else first_rows(checkpoint, source, frame)
-    if settings.checks.scale:
-        n_columns = len(frame.columns) - len(checkpoint.covariates)
-        continued = continued.without(of_other_scale(continued, checkpoint.scales_of(continued.whole).std, n_columns))
     return Given(
         loaded=loaded,
         source=source,

@@ -1,4 +1,4 @@
-"""Whether the rows of a file continue those that were seen before: no hole, no other values, no other scale."""
+"""Whether the rows of a file continue those that were seen before: no hole, no other values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +18,6 @@ from forecast.text.terminal import label
 
 SAME = 1e-6  # standard deviations, by which values of the same row may differ
 ANEW = "if it is right, begin anew in another folder: hydra.run.dir=FOLDER"
-# A stretch of new rows is of another scale where its median lies so many standard deviations outside of all medians of
-# stretches before, and its size, the mean of absolute values, is so many times that of the largest or under such a part
-# of the smallest; or where it is under a part of TINY of the smallest. Units were changed then, and not the world.
-FAR, TIMES, TINY = 10.0, 5.0, 0.02
-STRETCHES = 8  # at least so many are wanted before
-LEAST_ROWS = 7  # of a stretch, where there are fewer rows a day and more are new
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -280,40 +274,3 @@ def rows_a_day(freq: str) -> int:
     """Rows of one day, at least one."""
     first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
     return max(1, int(pd.Timedelta(days=1) / (second - first)))
-
-
-def of_other_scale(continued: Continued, std: FloatArray, columns: int) -> dict[str, str]:
-    """Why the new rows of some series, by their ids, are of another scale than those before them.
-
-    A sceptic's check, and no eager one: a level that moves by some standard deviations, or twice the swing, is what the
-    watch is for. Stretches of a day are compared, or of what is new. std (S, C): of the training. columns: the first so
-    many, which are measured.
-    """
-    whole, day, reasons = continued.whole, max(rows_a_day(continued.whole.freq), LEAST_ROWS), {}
-    numbers = np.array([name not in whole.categories for name in whole.columns[:columns]])
-    length = np.minimum(np.minimum(continued.new, (whole.lengths - continued.new) // STRETCHES), day)
-    for s in np.flatnonzero(length).tolist():
-        new, rows = int(continued.new[s]), whole.rows(s)[:, :columns]
-        before, after = rows[:-new], rows[-new:]
-        (medians, sizes), (median, size) = (_stretches(part, int(length[s])) for part in (before, after))
-        room = FAR * np.maximum(std[s, :columns], before.std(axis=0))
-        low, high, smallest = medians.min(axis=0), medians.max(axis=0), sizes.min(axis=0)
-        larger = (median > high + room) | (median < low - room)
-        larger &= (size > TIMES * sizes.max(axis=0)) | (size < smallest / TIMES)
-        far = (larger | ((size > 0) & (size < TINY * smallest))) & numbers
-        if far.any():
-            stretch, c = np.argwhere(far)[0]
-            which = f"of the {new} new rows {length[s]} of column '{label(whole.columns[c])}'"
-            had = f"stretches of {length[s]} rows before them had {low[c]:.4g} to {high[c]:.4g}"
-            reasons[str(whole.ids[s])] = (
-                f"{whole.named(s)}: another scale: {which} have the median {median[stretch, c]:.4g}, and {had}. "
-                "Give them in the units of before; if they are right: checks.scale=false"
-            )
-    return reasons
-
-
-def _stretches(values: FloatArray, length: int) -> tuple[FloatArray, FloatArray]:
-    """Medians and means of absolute values (n, C) of the last n stretches of so many rows."""
-    count = len(values) // length
-    stretches = values[len(values) - count * length :].reshape(count, length, -1)
-    return np.median(stretches, axis=1), np.abs(stretches).mean(axis=1)
