@@ -1,12 +1,11 @@
 """The pages of a backtest, a comparison and a study as a browser shows them, with names that would act."""
 
 import json
-import math
 
 import pytest
 from browser import CHROMIUM, browser
 from comparison.folders import make_run, wave
-from comparison.pages import made_backtest_page, made_study, made_study_page
+from comparison.pages import made_backtest_page, made_study_page
 from report.pages import HOSTILE
 from shown_pages import shown as in_a_tab
 
@@ -108,32 +107,6 @@ def test_an_interval_is_drawn_where_its_numbers_are(shown):
     zero, *points = seen
     scale = (points[0] - points[1]) / (rows[0]["value"] - rows[1]["value"])
     assert points[0] - zero == pytest.approx(scale * rows[0]["value"], abs=0.2)
-
-
-def test_another_key_of_a_study_moves_every_point_to_the_value_that_its_trial_has(shown):
-    """Places on the axis of the logarithm, and on that of names, by an independent reading of the table of trials."""
-    page = shown(made_study_page(13))
-    points = "document.querySelectorAll('#values svg[role=img] circle.dot.other1')"
-
-    def choose(number):
-        page.evaluate(f"""(() => {{
-          const select = document.querySelector('#values select');
-          select.selectedIndex = {number};
-          select.dispatchEvent(new Event('change'));
-        }})()""")
-        return page.evaluate(f"[...{points}].map((node) => [node.cx, node.cy].map((one) => one.baseVal.value))")
-
-    finished = [trial for trial in made_study(13)["trials"] if trial["state"] == "finished"]
-    by_rate = sorted(finished, key=lambda trial: trial["config"]["optim.lr"])
-    seen = choose(0)
-    rates, errors = ([math.log10(t["config"]["optim.lr"]) for t in by_rate], [t["error"] for t in by_rate])
-    for values, places in ((rates, [x for x, _ in seen]), (errors, [y for _, y in seen])):
-        scale = (places[-1] - places[0]) / (values[-1] - values[0])
-        assert places == pytest.approx([places[0] + scale * (value - values[0]) for value in values], abs=0.3)
-    words = "[...document.querySelectorAll('#values svg[role=img] text')].map((node) => node.textContent)"
-    assert {"0.0001", "0.001", "0.01", "0.1"} <= set(page.evaluate(words))
-    choose(3)
-    assert {"mse", "mae", "null"} <= set(page.evaluate(words))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,7 +33,7 @@ def test_every_trial_is_in_the_table_by_its_error_with_its_state_values_and_the_
 def test_the_verdict_comes_first_then_the_sections_with_budget_asked_and_taken():
     page = made_study_page()
     assert re.findall(r'<(?:div|section)[^>]* id="([a-z]+)"', page) == [
-        "verdict", "errors", "values", "best", "trials", "study",
+        "verdict", "errors", "best", "trials", "study",
     ]  # fmt: skip
     words = " ".join(words_of(page).split())
     assert "asked for 10 minutes, 40 trials at most taken 9.7 minutes, 12 trials" in words
@@ -60,33 +60,12 @@ def test_the_lowest_so_far_falls_and_heeds_no_pruned_trial():
     assert counted == sum(trial["error"] is not None for trial in found["trials"])
 
 
-def test_each_key_has_a_panel_whose_points_stand_at_their_values_between_the_ends_of_the_space():
-    found = made_study(14)
-    chart = charts_of(made_study_page(14))["Error by what was drawn"]
-    assert chart["picks"] == [{"label": "Key", "names": list(found["space"])}]
-    known = [trial for trial in found["trials"] if trial["error"] is not None]
-    for number, key in enumerate(found["space"]):
-        panel = chart["panels"][number]
-        assert panel["x"] == sorted(panel["x"]) and len(panel["x"]) == len(known) + 2
-        of = {int(note.split()[1]): x for note, x in zip(panel["notes"], panel["x"], strict=True) if note}
-        for trial in known:
-            value = trial["config"][key]
-            if key == "loss":
-                assert panel["axis"]["names"][round(of[trial["trial"]])] == ("null" if value is None else value)
-            else:
-                place = of[trial["trial"]]
-                assert (10**place if key == "optim.lr" else place) == pytest.approx(value, rel=1e-4)
-    low, *between, high = chart["panels"][0]["x"]
-    assert (low, high) == pytest.approx((-4.09, -0.91)) and low < min(between) and max(between) < high
-
-
-def test_an_error_far_above_the_others_is_drawn_on_request():
+def test_an_error_far_above_the_others_is_in_the_table_alone():
     found = made_study(12)
     found["trials"][2]["error"] = 1e4
-    for chart in charts_of(study_page(found)).values():
-        (far,) = [line["name"] for line in chart["lines"] if line.get("far")]
-        drawn = points(chart)
-        assert drawn.pop(far)[0][1] == 1e4 and max(y for places in drawn.values() for _, y in places) < 1
+    page = study_page(found)
+    drawn = points(charts_of(page)["Error by trial"])
+    assert (max(y for places in drawn.values() for _, y in places) < 1 and "1.0000e+04" in page) or "10000.0000" in page
 
 
 def test_thousands_of_trials_leave_a_page_that_opens():

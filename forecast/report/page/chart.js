@@ -33,8 +33,7 @@ function panelOf(spec, raw) {
   const xs = placesOf(raw.x);
   const lines = raw.lines.map((line) => (line === null ? null : valuesOf(line, xs.length)));
   const bands = (raw.bands || []).map((band) => band.map((end) => valuesOf(end, xs.length)));
-  const { mark, axis = spec.x, notes = [] } = raw;
-  return { xs, lines, bands, mark, axis, notes, label: raw.label || spec.y.label };
+  return { xs, lines, bands, mark: raw.mark, axis: spec.x, label: raw.label || spec.y.label };
 }
 
 // "M x y L x y ..." with a new beginning after each hole; single points get a circle each. apart: all points do.

@@ -70,8 +70,7 @@ function nearest(chart, place) {
 function readOut(chart, i) {
   const { spec, panel, hidden } = chart, { box, x } = chart.geometry;
   const at = panel.xs[i], unit = spec.y.percent ? " %" : "";
-  const words = [panel.axis.kind === "time" ? moment(at) : `${panel.axis.label || ""} ${placeName(panel.axis, at)}`.trim()];
-  if (panel.notes[i]) words.push(panel.notes[i]);
+  const words = [panel.axis.kind === "time" ? moment(at) : `${panel.axis.label || ""} ${number(at)}`.trim()];
   panel.lines.forEach((line, k) => {
     if (line && line[i] !== null && !hidden.has(`l${k}`)) words.push(`${spec.lines[k].name} ${number(line[i])}${unit}`);
   });

@@ -71,21 +71,8 @@ function timeTicks(low, high, most) {
   return ticks;
 }
 
-// Numbers along x are steps, folds, series or per cent: nothing lies between two of them. Of kind "real" all may be
-// there, of "log" they are logarithms to base 10, of "names" the n-th name stands around n.
+// Numbers along x are steps, folds, series or per cent: nothing lies between two of them.
 function ticksOf(axis, low, high, most) {
-  const { kind, names } = axis;
-  if (kind === "time") return timeTicks(low, high, most);
-  if (kind === "names") {
-    return names.map((label, at) => ({ at, label: label.slice(0, 20) })).filter((tick) => tick.at >= low && tick.at <= high);
-  }
-  const between = kind === "real" || (kind === "log" && high - low < 2);
-  const ticks = numberTicks(low, high, between ? most : Math.min(most, Math.max(1, high - low)));
-  return kind === "log" ? ticks.map((tick) => ({ at: tick.at, label: String(Number((10 ** tick.at).toPrecision(2))) })) : ticks;
-}
-
-// What stands at a place of an axis.
-function placeName(axis, at) {
-  if (axis.kind === "names") return axis.names[Math.round(at)] || "";
-  return number(axis.kind === "log" ? 10 ** at : at);
+  if (axis.kind === "time") return timeTicks(low, high, most);
+  return numberTicks(low, high, Math.min(most, Math.max(1, high - low)));
 }
