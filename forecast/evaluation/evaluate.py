@@ -20,7 +20,6 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
 from forecast.evaluation.metrics import ErrorSums, row_means
 from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_errors
-from forecast.evaluation.residuals import Residuals
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 from forecast.ops.autocast import float32_products
@@ -191,8 +190,7 @@ class Evaluation:
     two series and more the numbers of those with the largest and the least MASE, NAMED_SERIES at most, the utmost
     first; by MSE where no series has a MASE. shown, origins (W,): the series of windows whose forecasts (W, P, T),
     scaled units, are kept, and the rows at which these begin: of one series evenly spaced, of several the last of the
-    worst, of the best, and of BETWEEN_SERIES others at most. residuals: the model's mean error in each window;
-    residual_times (R,): when the forecasts of these begin. intervals: those of the model, where it has any.
+    worst, of the best, and of BETWEEN_SERIES others at most. intervals: those of the model, where it has any.
     """
 
     errors: ErrorSums
@@ -205,8 +203,6 @@ class Evaluation:
     shown: IntArray
     origins: IntArray
     forecasts: dict[str, npt.NDArray[np.float32]]
-    residuals: Residuals
-    residual_times: npt.NDArray[np.datetime64]
     intervals: ScoredIntervals | None = None
 
 
@@ -267,7 +263,6 @@ def evaluate(
     if intervals is not None:
         scale = dict(zip(("mean", "std"), data.target_scale, strict=True))
         scored_intervals = ScoredIntervals(intervals, pred_len=data.pred_len, stride=protocol.stride, **scale)
-    residuals = Residuals(count, n_targets)
     few = count * n_targets <= MOST_ERRORS
     by_window = WindowErrors(one_pass) if few else None
     each = BeforeEachWindow(data) if protocol.mase_scale == "window" else None
@@ -277,7 +272,6 @@ def evaluate(
         each=each,
         examples=examples,
         intervals=scored_intervals,
-        residuals=residuals,
         by_window=by_window,
     )
     errors = scored[MODEL].errors
@@ -297,7 +291,6 @@ def evaluate(
         shown = numbers[places - 1]
         forecasts = shown_forecasts(one_pass, shown, scored_intervals)
     series, rows = windows.series_of(shown).numpy(), windows.origins_of(shown).numpy()
-    some = numbers[residuals.numbers]
     return Evaluation(
         errors=errors,
         baselines={name: entry.errors for name, entry in scored.items() if name != MODEL},
@@ -309,8 +302,6 @@ def evaluate(
         shown=series,
         origins=rows,
         forecasts=forecasts,
-        residuals=residuals,
-        residual_times=data.times_of(windows.origins_of(some).numpy(), windows.series_of(some).numpy()).to_numpy(),
         intervals=scored_intervals,
     )
 
@@ -363,13 +354,12 @@ def score(
     each: BeforeEachWindow | None = None,
     examples: Sequence[int] = (),
     intervals: ScoredIntervals | None = None,
-    residuals: Residuals | None = None,
     by_window: WindowErrors | None = None,
 ) -> dict[str, Scored]:
     """Forecasts all windows of a pass, in order, in float32.
 
     each: by what the errors of a window are scaled, where each has a scale of its own. examples: the windows, by their
-    places, whose forecasts are kept. intervals, residuals, by_window: of the model, to which its windows are added.
+    places, whose forecasts are kept. intervals, by_window: of the model, to which its windows are added.
     """
     data, forecasters, look_backs = one_pass.data, one_pass.forecasters, one_pass.look_backs
     count = len(one_pass.numbers) if by_window is not None else 0
@@ -401,8 +391,6 @@ def score(
                     own.forecasts.append(forecast[rows].cpu().numpy())
                 if name == MODEL and by_window is not None:
                     by_window.add(done, squared, absolute, batch.measured)
-                if name == MODEL and residuals is not None:
-                    residuals.add(forecast, batch)
             done = now.stop
     return scored
 

@@ -34,9 +34,9 @@ ATTENTION = "attention.npz"  # of forecast attend: what the attentions look at i
 PICTURE, OUTPUT, TRAINING_TABLE = "forecast.png", "output.txt", "data.parquet"
 SERIES_ERRORS = "errors_by_series.csv"
 # Errors by time; the page for a person.
-RESIDUALS, PAGE = "residuals.csv", "report.html"
+PAGE = "report.html"
 # What an evaluation writes, all at once; metrics.json last.
-RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, RESIDUALS, PAGE, METRICS)
+RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, PAGE, METRICS)
 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
@@ -139,7 +139,7 @@ def torn(folder: Path, metrics: Metrics) -> str | None:
     None: they belong together, as far as metrics.json names them.
     """
     files = metrics.get(FILES, {})
-    checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, RESIDUALS)
+    checked = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS)
     there = (name for name in checked if name in files and (folder / name).is_file())
     return next((name for name in there if sha256(folder / name) != files[name]), None)
 

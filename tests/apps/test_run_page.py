@@ -4,9 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
-import torch
 from program import call
 from script import call_script
 
@@ -33,24 +31,10 @@ def report(capsys):
 def test_a_training_leaves_a_page_with_its_own_figures(csv_run, trained):
     page = (csv_run / "report.html").read_text(encoding="utf-8")
     assert trained["files"]["report.html"] == sha256(csv_run / "report.html")
-    assert trained["files"]["residuals.csv"] == sha256(csv_run / "residuals.csv")
+    assert trained["files"]["metrics_by_step.csv"] == sha256(csv_run / "metrics_by_step.csv")
     assert f"<dd>{trained['test']['scaled']['mse']:.4f}</dd>" in page and "informer on own.csv" in page
     assert "own.csv, checksum" in page and str(csv_run) not in page.split('id="run"')[1]
     assert len(page) < 1_000_000
-
-
-def test_the_errors_over_time_average_to_the_bias(csv_run, trained):
-    rows = pd.read_csv(csv_run / "residuals.csv", keep_default_na=False)
-    assert set(rows["column"]) == {"", *trained["test"]["columns"]}
-    checkpoint = torch.load(csv_run / "checkpoints" / "best.ckpt", weights_only=True)
-    std = checkpoint["forecast"]["series"]["scale"]["std"][0].tolist()
-    biases = {name: block["original"]["bias"] for name, block in trained["test"]["columns"].items()}
-    expected = {"": trained["test"]["scaled"]["bias"]}
-    expected |= {name: bias / one for (name, bias), one in zip(biases.items(), std, strict=True)}
-    for name, part in rows.groupby("column"):
-        assert part["windows"].sum() == trained["test"]["windows"]
-        mean = (part["mean"] * part["windows"]).sum() / part["windows"].sum()
-        assert mean == pytest.approx(expected[name], abs=1e-5)
 
 
 def test_the_page_made_anew_is_the_same_to_the_byte(run, report):
@@ -80,7 +64,7 @@ REFUSED = {
     "killed": (lambda run: edit(run / "run.json", status="running"), "results to report: it is running, or was killed"),
     "failed": (lambda run: edit(run / "run.json", status="failed", error="no room"), "no results to report: no room"),
     "no metrics": (lambda run: (run / "metrics.json").unlink(), "has no results to report: there is no metrics.json"),
-    "torn": (lambda run: (run / "residuals.csv").write_text("x"), "residuals.csv is not the one that metrics.json"),
+    "torn": (lambda run: (run / "metrics_by_step.csv").write_text("x"), "by_step.csv is not the one that metrics"),
     "cut metrics": (lambda run: (run / "metrics.json").write_text('{"test": '), "metrics.json is damaged or was"),
     "no folder": (shutil.rmtree, "there is no such folder"),
 }  # fmt: skip

@@ -194,9 +194,8 @@ def test_margins_with_a_gap(policy, trained):
 # Files.
 
 
-@pytest.mark.parametrize("name", ["metrics_by_step.csv", "residuals.csv"])
-def test_tables_without_gaps(name, trained):
-    same(*(cells(folder / name) for folder in trained(WHOLE)), within=ROUNDED)
+def test_tables_without_gaps(trained):
+    same(*(cells(folder / "metrics_by_step.csv") for folder in trained(WHOLE)), within=ROUNDED)
 
 
 @pytest.mark.parametrize("level", [(), ("level=[80]",)], ids=["forecast", "intervals"])
@@ -307,8 +306,3 @@ def test_evaluations_of_new_rows(trained):
         blocks = metrics(home / "new")
         made.append({key: value for key, value in leaves(blocks["new"]).items() if isinstance(value, int | float)})
     same(made[0], {key: made[1][key] for key in made[0]}, within=ROUNDED)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_residuals_with_a_gap(policy, trained):
-    same(*(cells(folder / "residuals.csv") for folder in trained(CELL.with_keys(gaps=policy))), within=ROUNDED)

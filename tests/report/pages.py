@@ -70,14 +70,6 @@ def made_steps(pred_len):
     return steps | {**coverage, "width_80_scaled": curve.tolist()}
 
 
-def made_residuals(columns, rows=50):
-    at = [str(one) for one in pd.date_range("2020-01-30", periods=rows, freq="D")]
-    fixed = {"begins": at, "windows": 20, "low": -1.5, "high": 1.5}
-    curves = {name: np.sin(np.arange(rows) / 9 + i) for i, name in enumerate(columns)}
-    parts = [pd.DataFrame({"column": name, **fixed, "mean": mean}) for name, mean in curves.items()]
-    return pd.concat(parts, ignore_index=True)
-
-
 def made_record(columns):
     scaler = {"columns": list(columns), "mean": [20.0] * len(columns), "std": [3.0] * len(columns)}
     gaps = {"policy": "interpolate", "rows_added": 7, "cells_filled": 3, "longest_run": 4}
@@ -129,7 +121,6 @@ def made_page(columns=("load", "wind"), *, series=None, covariates=(), attention
         by_step=made_steps(made["truth"].shape[1]),
         windows=made,
         attention=attention,
-        residuals=made_residuals(["", *columns][:9]),
         series=errors,
         origin=made_record(columns),
     )

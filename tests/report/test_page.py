@@ -28,7 +28,7 @@ def words_of(page):
 def test_the_verdict_comes_first_and_every_section_follows():
     page = made_page(covariates=("price",), series=[f"s{i}" for i in range(30)], columns=("load",))
     anchors = re.findall(r'<(?:div|section)[^>]* id="([a-z]+)"', page)
-    sections = ["forecasts", "errors", "steps", "reliability", "residuals", "series", "covariates", "data", "run"]
+    sections = ["forecasts", "errors", "steps", "reliability", "series", "covariates", "data", "run"]
     assert anchors == ["verdict", *sections]
     assert re.findall(r'<a href="#(\w+)"', page) == sections
     words = words_of(page)

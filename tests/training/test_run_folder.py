@@ -15,7 +15,7 @@ from forecast.config.commit import commit
 FILES = [
     *(".hydra/config.yaml", ".hydra/overrides.yaml", "train.log", "run.json", "checkpoints/best.ckpt"),
     *("checkpoints/last.ckpt", "metrics.json", "metrics_by_step.csv", "errors_by_window.npz", "forecasts.npz"),
-    *("forecast.png", "residuals.csv", "report.html"),
+    *("forecast.png", "report.html"),
 ]
 WINDOWS, P, T = 136, 5, 7  # 20 % of 700 rows, less pred_len - 1
 

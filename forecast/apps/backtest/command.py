@@ -66,7 +66,6 @@ OWN = {
 TABLE, DOCUMENT, OF = "backtest.parquet", "backtest.json", "backtest_of.json"
 PARTS, SCALES = "parts", "scales.npz"
 RUNS = "folds"  # of the trainings
-TIMES = ["cutoff", "time"]
 Fold = int | None  # None: one training for all folds
 
 

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from omegaconf import OmegaConf
 
@@ -14,8 +12,7 @@ from forecast.apps.common.outputs import keep_others
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.documents import read_arrays
 from forecast.errors import UserError
-from forecast.evaluation.residuals import residual_rows, residuals_csv
-from forecast.files import DECIMALS, json_text, together
+from forecast.files import json_text, together
 from forecast.report.page.run import run_page
 from forecast.run_folder import (
     AHEAD,
@@ -25,7 +22,6 @@ from forecast.run_folder import (
     METRICS,
     NOT_IDENTITY,
     PAGE,
-    RESIDUALS,
     RUN_INFO,
     SERIES_ERRORS,
     STEP_ERRORS,
@@ -65,13 +61,6 @@ def _less(node: Mapping[str, object], paths: Sequence[str]) -> dict[str, object]
     return kept
 
 
-def write_residuals(
-    path: Path, times: npt.NDArray[np.datetime64], signed: npt.NDArray[np.float32], names: list[str], first: str
-) -> None:
-    """Writes residuals.csv: signed errors (R, T) by the times (R,) at which forecasts begin; column `first` leads."""
-    path.write_text(residuals_csv(residual_rows(times, signed, names, first), DECIMALS), encoding="utf-8")
-
-
 def page_of(
     place: Callable[[str], Path],
     metrics: Metrics,
@@ -88,7 +77,6 @@ def page_of(
     """
     by_step = pd.read_csv(place(STEP_ERRORS)).drop(columns="step")
     windows = read_windows(place(FORECASTS))
-    residuals = pd.read_csv(place(RESIDUALS), dtype={"column": str}, keep_default_na=False)
     series = None
     if "series" in windows:
         blank = {key: [""] for key in SERIES_COLUMNS[1:]}  # not of the ids, which are text: NA may be one
@@ -107,7 +95,6 @@ def page_of(
         windows=windows,
         ahead=None if ahead is None else read_windows(ahead),
         attention=None if attention is None else read_arrays(attention, ["places"]),
-        residuals=residuals,
         series=series,
         origin=json.loads(json_text(origin)),
     )

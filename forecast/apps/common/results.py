@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from forecast.apps.common.description import description
-from forecast.apps.common.page import origin_of, page_of, write_residuals
+from forecast.apps.common.page import origin_of, page_of
 from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
 from forecast.data.differences import SeasonalDifferences
@@ -41,7 +41,6 @@ from forecast.run_folder import (
     METRICS,
     PAGE,
     PICTURE,
-    RESIDUALS,
     SERIES_ERRORS,
     STEP_ERRORS,
     WINDOW_ERRORS,
@@ -203,7 +202,7 @@ def write_results(folder: Path, result: Result) -> None:
     `run_folder.torn` tells from a whole result.
     """
     metrics, evaluation, data = result.metrics, result.evaluation, result.data
-    names = [SERIES_ERRORS, FORECASTS, PICTURE, STEP_ERRORS, RESIDUALS, PAGE]
+    names = [SERIES_ERRORS, FORECASTS, PICTURE, STEP_ERRORS, PAGE]
     with together(folder) as beside:
         if evaluation.windows is not None:
             names = [WINDOW_ERRORS, *names]
@@ -213,8 +212,6 @@ def write_results(folder: Path, result: Result) -> None:
         save_arrays(beside(FORECASTS), windows)
         draw_windows(beside(PICTURE), windows, metrics, worst=len(evaluation.worst))
         beside(STEP_ERRORS).write_text(steps_csv(result.by_step), encoding="utf-8")
-        times, signed = evaluation.residual_times, evaluation.residuals.signed
-        write_residuals(beside(RESIDUALS), times, signed, data.target_names, metrics["target"] or "")
         page = page_of(beside, metrics, result.split, result.origin)  # reads what was written so far
         beside(PAGE).write_text(page, encoding="utf-8")
         metrics[FILES] = {name: sha256(beside(name)) for name in names}

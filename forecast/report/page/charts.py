@@ -130,31 +130,6 @@ def reliability_chart(shares: Mapping[str, float | None], split: str) -> Chart |
     }
 
 
-def residuals_chart(table: pd.DataFrame, *, counted: bool) -> Chart | None:
-    """The mean error of windows over time, with the quantiles of residuals.csv; None without rows.
-
-    counted: whether rows have numbers in place of times.
-    """
-    groups = [(str(name), rows) for name, rows in table.groupby("column", sort=False)]
-    if not groups:
-        return None
-    panels = []
-    for _, rows in groups:
-        mean, low, high = rounded([rows[key].to_numpy() for key in ("mean", "low", "high")])
-        x = milliseconds(pd.DatetimeIndex(rows["begins"]), counted)
-        panels.append({"x": x, "lines": [mean], "bands": [[low, high]]})
-    return {
-        "kind": "lines",
-        "title": "Error over time",
-        "x": time_axis(counted, "step at which forecasts begin" if counted else "when forecasts begin"),
-        "y": {"label": "forecast less truth, scaled", "zero": True},
-        "lines": [{"name": "mean error", "style": "mean"}],
-        "bands": [{"name": "80 % of windows", "style": "band1"}],
-        "picks": [column_names([name for name, _ in groups])],
-        "panels": panels,
-    }
-
-
 def bars_chart(title: str, rows: Sequence[tuple[str, float, float | None]], *, span: float = 0.0) -> Chart:
     """A bar for each name, with its error where it has one. span: the longest bar is at least this value."""
     bars = [

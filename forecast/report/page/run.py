@@ -13,9 +13,7 @@ from forecast.report.page.charts import (
     bars_chart,
     coverage_chart,
     forecasts_chart,
-    is_counted,
     reliability_chart,
-    residuals_chart,
     steps_chart,
 )
 from forecast.report.page.document import Card, Cards, Drawn, Piece, Section, Text, chart, render
@@ -37,10 +35,6 @@ from forecast.report.verdict import verdict as sentences
 from forecast.run_folder.shapes import Block, Metrics, Origin, is_many
 from forecast.text.terminal import label
 
-OVER_TIME = (
-    "Each point is the mean of forecast less truth over successive windows, scaled; the area holds the middle 80 % of "
-    "them. Above 0 forecasts are too high. A line that leaves 0 and stays away is a drift."
-)
 NAMED = 3  # columns with a card of their own, where no target is named
 SMALL = 0.01  # of the MAE: a column that is worth less has no long bar
 
@@ -53,14 +47,13 @@ def run_page(
     windows: Mapping[str, npt.NDArray[Any]],
     ahead: Mapping[str, npt.NDArray[Any]] | None = None,
     attention: Mapping[str, npt.NDArray[np.generic]] | None = None,
-    residuals: pd.DataFrame,
     series: pd.DataFrame | None,
     origin: Origin,
 ) -> str:
     """The page of a run, from what its files hold.
 
     by_step: the columns of metrics_by_step.csv. windows: forecasts.npz. ahead: what is forecast after the data, in the
-    same form, which the page then shows first. attention: attention.npz, where there is one. residuals: residuals.csv.
+    same form, which the page then shows first. attention: attention.npz, where there is one.
     series: errors_by_series.csv of a panel, whose first column is the id. origin: `config`, `choices`, `data` and
     `versions` of the checkpoint. Costs and times have no part in it: the same figures are the same page.
     """
@@ -70,7 +63,6 @@ def run_page(
     scaling, units = metrics.get("scaling") or "series", "in standard deviations of the train rows"
     if is_many(metrics, split) or scaling != "series":
         units = UNITS.get(scaling, units)
-    over_time = residuals_chart(residuals, counted=is_counted(windows))
     return render(
         title=f"{label(str(metrics['model']))} on {label(str(data))}",
         subtitle=[line for line in str(scores_table(metrics, split).title).split("\n") if line],
@@ -91,7 +83,6 @@ def run_page(
                 [Drawn(steps_chart(by_step, best.key if best else "")), table(steps_table(by_step)), table(offsets)],
             ),
             Section("reliability", "Reliability of the intervals", _reliability(metrics, split, by_step)),
-            Section("residuals", "Error over time", [chart(over_time, OVER_TIME)]),
             Section("series", "Series", _series(metrics, split, series)),
             Section("covariates", "What the other columns are worth", _covariates(metrics, split)),
             Section("rests_on", "What the forecasts rest on", list(map(table, rests_on_tables(metrics)))),
