@@ -22,8 +22,8 @@ HEADING = (
     *("row", "look-back", "windows", "model", "published MSE", "ours", "difference"),
     *("published MAE", "ours", "difference", "verdict", "code"),
 )
-CODE = """*Code* is the commit that a row was made at, with `-dirty` where its code had been changed.
-A later commit may give another figure."""
+CODE = """*Code* is the commit that a row was made at, with `-dirty` where its code had been changed, and whether a GPU
+made it. A later commit may give another figure."""
 Line = Mapping[str, Any]  # of results/runs.jsonl
 
 
@@ -116,7 +116,9 @@ def _row_results(
 
 def codes_of(lines: Iterable[Line]) -> str:
     """The commits that made the lines, as CODE has it."""
-    return ", ".join(dict.fromkeys(line.get("commit") or "not recorded" for line in lines))
+    devices = {"cpu": "", None: "", "cuda": " on a GPU"}
+    codes = [(line.get("commit") or "not recorded") + devices[line.get("device")] for line in lines]
+    return ", ".join(dict.fromkeys(codes))
 
 
 def added_overrides(line: Line) -> str:
