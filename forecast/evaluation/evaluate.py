@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ EXAMPLE_WINDOWS, MOST_EXAMPLES, EXAMPLE_NUMBERS = 5, 25, 30_000
 NAMED_SERIES = 5  # of the worst, and of the best
 BETWEEN_SERIES = 15  # whose forecasts are kept beside theirs
 MOST_ERRORS = 10_000_000  # windows times targets whose own errors are kept
+MOST_SHARED = 100_000  # windows, the errors of baselines in which other trainings share
 MODEL = "model"
 FAR = 1e6  # standard deviations from the train rows: a history that holds more is no test of a training
 # A model is called on so many windows, whatever data.batch_size is: matrix products of other shapes round differently,
@@ -243,13 +244,14 @@ def evaluate(
     device: torch.device,
     intervals: Intervals | None = None,
     naive: SeasonalDifferences | None = None,
+    known: dict[str, "Scored"] | None = None,
 ) -> Evaluation:
     """Runs a model and the baselines over the windows of a split, in order, in float32.
 
     The model must be in evaluation mode and on the device. fitted: the weights of the fitted baselines by
     their names; None leaves all baselines out. intervals: which of the model's are wanted. naive: by what MASE is
-    scaled, where the data do not tell: their train rows are others'. Raises UserError when no window counts, no cell of
-    them was measured, or a forecast is not finite.
+    scaled, where the data do not tell. known: the scores of baselines in such a pass before; an empty one is filled.
+    Raises UserError when no window counts, no cell of them was measured, or a forecast is not finite.
     """
     one_pass = window_pass(
         with_baselines(model, data, fitted, device), data, split=split, protocol=protocol, device=device
@@ -266,14 +268,18 @@ def evaluate(
     few = count * n_targets <= MOST_ERRORS
     by_window = WindowErrors(one_pass) if few else None
     each = BeforeEachWindow(data) if protocol.mase_scale == "window" else None
+    called = {name: forecaster for name, forecaster in one_pass.forecasters.items() if name not in (known or {})}
     scored = score(
-        one_pass,
+        replace(one_pass, forecasters=called),
         batch_size=batch_size,
         each=each,
         examples=examples,
         intervals=scored_intervals,
         by_window=by_window,
     )
+    scored |= known or {}
+    if known is not None and count <= MOST_SHARED:
+        known |= {name: entry for name, entry in scored.items() if name != MODEL}
     errors = scored[MODEL].errors
     if not errors.evaluated().any():
         raise UserError(f"{data.frame.name}: no value of the split {split} was measured. Choose another data.split.")

@@ -87,7 +87,7 @@ def forecast_figure(
         of = f"{drawn_name(names[window])}\n" if names else ""
         axes[0, window].set_title(f"{of}known until {known}", fontsize="medium", parse_math=False)
         axes[-1, window].set_xlabel("" if steps is None else "step")
-    figure.align_ylabels()
+    figure.align_ylabels(axes[:, 0])  # the others have none, and each is measured by all that it is aligned with
     handles, labels = axes[0, 0].get_legend_handles_labels()  # one legend below all panels
     labels = [baseline_name if label == "baseline" and baseline_name else label for label in labels]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

@@ -33,6 +33,7 @@ from forecast.training.fit import (
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record
+from forecast.training.shared_data import MOST_BYTES, DataCache, Reader
 from forecast.training.throughput import Throughput
 
 Ended = Literal["finished", "pruned", "cut"]
@@ -40,7 +41,6 @@ Report = Callable[[int, float], bool]
 Clock = Callable[[], float]
 # What a training has and a trial does without.
 NO_CALLBACKS = ("checkpoint", "figures", "progress")
-MOST_DATA = 3  # as read and scaled for look-backs, kept for the next trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +100,11 @@ class Watched(CheckpointFiles):
 
 
 class Trials:
-    """Runs trials in this process, one after another; data and what is said of them are read once.
+    """Runs trials in this process, one after another, which share their data. read: gives those of a source."""
 
-    read: gives the data of a plan.
-    """
-
-    def __init__(self, read: Callable[[Plan], Prepared]) -> None:
+    def __init__(self, read: Reader) -> None:
         self.read = read
-        self.known: dict[str, tuple[Prepared, Record]] = {}
+        self.cache = DataCache(MOST_BYTES)
         self.has_begun = False
 
     def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
@@ -123,22 +120,11 @@ class Trials:
             check_initial_weights(config)
             dry_step(config)
             pl.seed_everything(config.seed, workers=True, verbose=False)
-            data, described = self._data(plan)
-            record = replace(described, config=config, choices=plan.choices)
+            data = self.cache.find(plan.source, config, self.read).data
+            counted_windows(data.windows("val"), "val", config.protocol.build(Protocol))
+            record = make_record(config, plan.choices, plan.source, data, {})
             ended = self._train(plan, data, record, watched)
         return Outcome(error=watched.error, epochs=watched.epochs, ended=ended)
-
-    def _data(self, plan: Plan) -> tuple[Prepared, Record]:
-        config = plan.config
-        counted = {key: value for key, value in config.data.node.items() if key != "batch_size"}
-        key = repr((counted, config.lengths, config.encoding))
-        if key not in self.known:
-            while len(self.known) >= MOST_DATA:
-                self.known.pop(next(iter(self.known)))
-            data = self.read(plan)
-            counted_windows(data.windows("val"), "val", config.protocol.build(Protocol))
-            self.known[key] = data, make_record(config, plan.choices, plan.source, data, {})
-        return self.known[key]
 
     def _train(self, plan: Plan, data: Prepared, record: Record, watched: Watched) -> Ended:
         at_once = as_fitted(plan, record.data)

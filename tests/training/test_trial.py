@@ -20,7 +20,7 @@ def plan_of(folder, *words):
 
 
 def trials(read=read_data):
-    return Trials(lambda plan: read(plan.source, plan.config))
+    return Trials(read)
 
 
 def go_on(epoch, error):

@@ -47,6 +47,7 @@ from forecast.run_folder import (
     sha256,
 )
 from forecast.run_folder.shapes import Block, Metrics, Origin
+from forecast.training.shared_data import SHARED
 
 # Windows in forecast.png.
 DRAWN_WINDOWS = 3
@@ -95,7 +96,9 @@ def evaluate_checkpoint(
         other = judged(split=name, fitted=None, naive=naive_of(checkpoint, data, name, protocol.mase_scale))
         blocks[name] = {"windows": other.errors.n_windows, **other.errors.overall(other.naive)}
     scale = naive_of(checkpoint, data, split, protocol.mase_scale)
-    evaluation = judged(split=split, fitted=fitted, intervals=intervals, naive=scale)
+    pass_settings = {"split": split, "batch_size": batch_size, **vars(protocol)}
+    known = SHARED.scores(model, data, fitted, device, **pass_settings)
+    evaluation = judged(split=split, fitted=fitted, intervals=intervals, naive=scale, known=known)
     naive, names = evaluation.naive, data.target_names
     baselines = baseline_metrics(evaluation.baselines, data, naive)
     for name, rows in baseline_look_backs(fitted).items():

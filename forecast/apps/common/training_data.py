@@ -30,7 +30,6 @@ from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import Source
 from forecast.data.split import panel_cuts
 from forecast.errors import UserError
-from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.fitting import train_season
@@ -39,6 +38,7 @@ from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan, check_initial_weights
 from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record, versions
+from forecast.training.shared_data import SHARED, SharedData, share_data
 
 log = logging.getLogger(__name__)
 NEW_RUN = "start a new run without ckpt_path"
@@ -59,7 +59,10 @@ def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     """
     config, source = plan.config, plan.source
     protocol = config.protocol.build(Protocol)
-    data = read_data(source, config)
+    if in_sweep():
+        share_data()
+    shared = SHARED.find(source, config, read_data)
+    data = shared.data
     if plan.start is not None:  # the file may have changed since the plan was made
         check_same_data(
             plan.start, source, source.checksum_of(data.frame), partial(rows_of, plan.start, source), otherwise=NEW_RUN
@@ -69,7 +72,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     check_offsets(data, "test", protocol)
     if rank() == 0:
         warn_of_known_targets(data, config.data.node)
-    fitted = baselines(plan, data, ridge=ridge)
+    fitted = baselines(plan, shared, ridge=ridge)
     return TrainingStart(data, protocol, make_record(config, plan.choices, source, data, fitted))
 
 
@@ -96,12 +99,13 @@ def names_in(keys: Plain, key: str) -> Sequence[str]:
     return names if isinstance(names, list | tuple) else ()
 
 
-def baselines(plan: Plan, data: Prepared, *, ridge: bool) -> Mapping[str, Tensor]:
+def baselines(plan: Plan, shared: SharedData, *, ridge: bool) -> Mapping[str, Tensor]:
     """The weights of the fitted baselines; for an ensemble those of a member with its windows, if there is one."""
     known: Mapping[str, Tensor] = {}
     if is_combined(plan.config.model):
+        data = shared.data
         known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
-    return known or fit_baselines(data, ridge=ridge)
+    return known or shared.baselines(ridge=ridge)
 
 
 def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prepared:

@@ -73,7 +73,7 @@ def tune(cfg: DictConfig) -> Answer:
 
 def run_trials(search: Search, study: SharedStudy) -> str:
     """Runs trials until time is up, there are enough or no point is left; says which."""
-    trials = Trials(lambda plan: read_data(plan.source, plan.config))
+    trials = Trials(read_data)
     minutes = search.settings.minutes or math.inf
     deadline = math.inf
     if minutes < math.inf:
