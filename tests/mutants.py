@@ -1382,7 +1382,7 @@ TRAINING = [
         "forecast/training/throughput.py",
         "        self._count()\n        return self.total",
         "        return self.total",
-        ("tests/training/test_throughput.py::test_the_bar_shows_the_rate_of_the_last_second_or_more",),
+        ("tests/training/test_throughput.py::test_the_rate_of_an_epoch_counts_its_steps_alone",),
     ),
     Mutant(
         "training-compiles-each-size",

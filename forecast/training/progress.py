@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import ProgressBar
 
 from forecast.text.terminal import is_quiet, redraw_line
 from forecast.training.checkpoint import best_by
+from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,8 @@ class Progress(ProgressBar):
         ]
         parts += [f"{name} {float(value):.3f}" for name, value in shown.items() if value is not None]
         parts[-1] += mark
-        if "samples/s" in metrics:
-            parts.append(f"{float(metrics['samples/s']):.0f} windows/s")
+        rates = [callback.epoch_rate() for callback in trainer.callbacks if isinstance(callback, Throughput)]
+        parts += [f"{rate:.0f} windows/s" for rate in rates if rate > 0]
         done, all_steps = trainer.global_step - self.first_step, trainer.estimated_stepping_batches - self.first_step
         left = (now - self.begun) / done * (all_steps - done) if done else math.inf
         parts.append(duration(now - self.epoch_begun) + (f", {duration(left)} left" if 0 < left < math.inf else ""))

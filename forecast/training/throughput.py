@@ -1,6 +1,5 @@
 """How fast a training is: windows a second, what held it up, and peak memory."""
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -13,11 +12,8 @@ from forecast.data.windows import Batch
 from forecast.evaluation.memory import PeakMemory
 from forecast.run_folder.shapes import Block
 
-log = logging.getLogger(__name__)
-
 Moment = float | torch.cuda.Event  # on a GPU one in its queue
 
-BAR_SECONDS = 1.0  # after which the progress bar gets a new rate
 WAITING_SHARE = 0.2  # of the time: a training that waits for data longer than that gets a hint
 
 
@@ -31,8 +27,6 @@ class Throughput(Callback):
 
     A GPU works long after the program has queued a step, so its steps lie between events in its own queue, which are
     read when it has passed them; only the end of the training waits for that.
-
-    While it trains the progress bar shows the rate; without one a line gives it once an epoch.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -44,7 +38,7 @@ class Throughput(Callback):
         self.counted_until: float | None = None  # no time is counted outside the fit
         self.step_begin: Moment = 0.0
         self.steps: deque[tuple[Moment, Moment]] = deque()  # begin and end of those that a GPU may not have passed yet
-        self.last_bar = self.last_epoch = (0.0, 0)  # seconds of training and samples when a rate was last given
+        self.at_epoch = (0.0, 0)  # seconds of training and samples when the epoch began
 
     @property
     def state_key(self) -> str:
@@ -55,7 +49,11 @@ class Throughput(Callback):
         """Starts the clock."""
         self.device = trainer.strategy.root_device
         self.counted_until = self.clock()
-        self.last_bar = self.last_epoch = self._so_far()
+        self.at_epoch = self._so_far()
+
+    def on_train_epoch_start(self, *_: object) -> None:
+        """Starts the rate of an epoch."""
+        self.at_epoch = self._so_far()
 
     def on_train_end(self, *_: object) -> None:
         """Stops the clock."""
@@ -75,22 +73,12 @@ class Throughput(Callback):
         self.step_begin = self.moment()
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, _outputs: object, batch: Batch, *_: object
+        self, trainer: pl.Trainer, _module: object, _outputs: object, batch: Batch, *_: object
     ) -> None:
         """Counts the windows; those of the processes differ by one at most."""
         self.steps.append((self.step_begin, self.moment()))
         self._read_steps()
         self.samples += len(batch.target) * trainer.world_size
-        if self._so_far()[0] - self.last_bar[0] >= BAR_SECONDS:
-            rate = torch.tensor(self._rate(self.last_bar))  # on the CPU: Lightning puts a plain number on the GPU
-            module.log("samples/s", rate, prog_bar=True, logger=False, rank_zero_only=True)
-            self.last_bar = self._so_far()
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, *_: object) -> None:
-        """Logs the rate where no bar shows it."""
-        if trainer.progress_bar_callback is None:
-            log.info("Epoch %d: %.0f samples/s", trainer.current_epoch + 1, self._rate(self.last_epoch))
-        self.last_epoch = self._so_far()
 
     def on_validation_start(self, *_: object) -> None:
         """The seconds until `on_validation_end` are a validation's."""
@@ -187,7 +175,7 @@ class Throughput(Callback):
         self._count()
         return self.total - self.validating, self.samples
 
-    def _rate(self, since: tuple[float, int]) -> float:
-        """Samples a second since then."""
+    def epoch_rate(self) -> float:
+        """Windows a second of this epoch."""
         seconds, samples = self._so_far()
-        return (samples - since[1]) / max(seconds - since[0], 1e-9)
+        return (samples - self.at_epoch[1]) / max(seconds - self.at_epoch[0], 1e-9)

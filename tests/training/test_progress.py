@@ -13,14 +13,18 @@ from report.test_verdict import make
 from forecast.report.verdict import print_report
 from forecast.text.terminal import quiet_output
 from forecast.training.progress import Progress, duration
+from forecast.training.throughput import Throughput
 
 
 @pytest.fixture
 def trainer():
     """Of six epochs of ten steps, in the second."""
+    throughput = Throughput(clock=lambda: 0.0)
+    throughput.samples, throughput.total = 1587, 10.0
     metrics = {"train/mse_scaled": torch.tensor(0.3521), "val/mse_scaled": torch.tensor(0.9216)}
     return SimpleNamespace(
-        callback_metrics=metrics | {"samples/s": torch.tensor(158.7)},
+        callback_metrics=metrics,
+        callbacks=[SimpleNamespace(), throughput],
         checkpoint_callbacks=[],
         is_global_zero=True,
         max_epochs=6,

@@ -32,7 +32,6 @@ class Training:
     def __init__(self, *, world=1, device="cpu"):
         self.clock = Clock()
         self.throughput = Throughput(clock=self.clock)
-        self.bar = []
         self.trainer = SimpleNamespace(
             strategy=SimpleNamespace(root_device=torch.device(device)),
             world_size=world,
@@ -40,10 +39,9 @@ class Training:
             precision="32-true",
             current_epoch=0,
         )
-        self.module = SimpleNamespace(log=lambda name, value, **options: self.bar.append((name, value, options)))
 
     def start(self):
-        self.throughput.on_train_start(self.trainer, self.module)
+        self.throughput.on_train_start(self.trainer)
         return self
 
     def step(self, *, fetching=0.0, inside=0.0, after=0.0, windows=13, on_gpu=(0.0, 0.0)):
@@ -51,11 +49,11 @@ class Training:
         self.clock.advance(fetching)
         self.trainer.train_dataloader.waited = fetching
         Event.queued = on_gpu[0]
-        self.throughput.on_train_batch_start(self.trainer, self.module)
+        self.throughput.on_train_batch_start(self.trainer)
         self.clock.advance(inside)
         Event.queued = on_gpu[1]
         batch = SimpleNamespace(target=torch.zeros(windows, 3, 2))
-        self.throughput.on_train_batch_end(self.trainer, self.module, None, batch, 0)
+        self.throughput.on_train_batch_end(self.trainer, None, None, batch, 0)
         self.clock.advance(after)
 
     def validate(self, seconds):
@@ -64,7 +62,7 @@ class Training:
         self.throughput.on_validation_end()
 
     def end(self):
-        self.throughput.on_train_end(self.trainer, self.module)
+        self.throughput.on_train_end(self.trainer)
         return self
 
     def metrics(self):
@@ -151,21 +149,21 @@ def test_the_sums_go_on_in_the_next_leg_and_the_pause_between_does_not_count():
 def test_the_clock_stops_when_the_training_is_interrupted_and_the_windows_of_all_processes_count():
     training = Training(world=3).start()
     training.step(fetching=1.0, inside=4.0, windows=13)
-    training.throughput.on_exception(training.trainer, training.module, KeyboardInterrupt())
+    training.throughput.on_exception(training.trainer, None, KeyboardInterrupt())
     training.clock.advance(500.0)  # evaluates best.ckpt
     assert training.metrics()["train_seconds"] == pytest.approx(5.0)
     assert training.metrics()["train_samples_per_second"] == pytest.approx(39 / 5)
 
 
-def test_the_bar_shows_the_rate_of_the_last_second_or_more():
+def test_the_rate_of_an_epoch_counts_its_steps_alone():
     training = Training().start()
-    for inside in (0.6, 0.6, 0.3, 0.9):
+    training.step(inside=0.5, windows=12)
+    training.throughput.on_train_epoch_start()
+    for inside in (0.5, 1.0):
         training.step(inside=inside, windows=12)
     training.validate(50.0)
-    training.step(inside=2.0, windows=12)
-    names, rates, options = zip(*training.bar, strict=True)
-    assert set(names) == {"samples/s"} and rates == pytest.approx([24 / 1.2, 24 / 1.2, 12 / 2.0])
-    assert all(option["prog_bar"] and not option["logger"] for option in options)
+    training.clock.advance(1.5)
+    assert training.throughput.epoch_rate() == 24 / 3.0
 
 
 @pytest.fixture
