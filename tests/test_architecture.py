@@ -153,8 +153,8 @@ def test_six_files_at_most_stand_outside_a_room():
 
 
 def test_whatever_is_printed_is_made_harmless():
-    """`say`, json_text and the verdict's console print; a bare print would show foreign text as it is."""
-    console = PACKAGE / "report" / "verdict.py"  # rich's tables, whose names are made harmless one by one
+    """`say` and json_text print; a bare print would show foreign text as it is."""
+    console = PACKAGE / "report" / "tables.py"  # rich's tables as text, which `say` prints
     wrong = []
     for file in {*PACKAGE.rglob("*.py")} - {PACKAGE / "text" / "terminal.py"}:
         for node in nodes(file):

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from rich.text import Text
 
 from forecast.comparison.bootstrap import LEAST_BLOCKS, LEVEL, paired_interval
 from forecast.report.forecasters import baseline_name, is_itself
-from forecast.report.tables import short_number
+from forecast.report.tables import short_number, table_lines, titled_table
 from forecast.report.verdict import percent
 from forecast.run_folder.shapes import Backtest, Block
 from forecast.text.terminal import label
@@ -173,40 +174,32 @@ def _sureness(difference: Block, name: str) -> str:
 
 def printed(document: Backtest) -> str:
     """The table by fold and the overall one as lines of text."""
-    names = [MODEL, *rivals(document)]
-    heads = [f"{label(str(document['model']))} (the model)", *(baseline_name(name) for name in names[1:])]
-    folds = document["by_fold"]
-    lines = [f"MSE by fold, in standard deviations of the train rows of the first model; {len(folds)} folds", ""]
-    shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[: SHOWN_FOLDS // 2], *folds[-(SHOWN_FOLDS // 2) :]]
-    body = [[fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names)] for fold in shown]
-    lines += aligned(["made from", *heads], body)
-    lines += ["", "", "Over all folds", ""]
+    overall, names = document["overall"], [MODEL, *rivals(document)]
+    heads = {name: label(baseline_name(name)) for name in names}
+    heads[MODEL] = f"{label(str(document['model']))} (the model)"
+    folds, half = document["by_fold"], SHOWN_FOLDS // 2
+    shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[:half], *folds[-half:]]
+    worst = [heads[name] for name in sorted(names[1:], key=lambda name: -(overall[name]["mse"] or 0.0))]
+    title = f"MSE by fold, in standard deviations of the train rows of the first model; {len(folds)} folds"
+    by_fold = titled_table(title, spare=worst)
+    for heading in ("made from", *heads.values()):
+        by_fold.add_column(Text(heading), justify="left" if heading == "made from" else "right", no_wrap=True)
+    for fold in shown:
+        by_fold.add_row(fold["cutoff"], *(short_number(fold[name]["mse"]) for name in names))
     levels = [level for level, share in document["coverage"].items() if share is not None]
-    rows = []
-    for name, head in zip(names, heads, strict=True):
-        errors, difference = document["overall"][name], document["differences"].get(name)
-        cells = [head, *(short_number(errors[key]) for key in METRICS)]
-        if difference is None:
-            cells += ["", ""]
-        else:
+    interval = f"{100 * LEVEL:.0f} % interval"
+    whole = titled_table("Over all folds", spare=("MAE", "MASE", interval))
+    for heading in ("", "MSE", "MAE", "MASE", "model less it", interval, *(f"in {level} %" for level in levels)):
+        whole.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for name, heading in heads.items():
+        errors, difference, cells = overall[name], document["differences"].get(name), ["", ""]
+        if difference is not None:
             low, high = difference["low"], difference["high"]
-            cells += [f"{difference['mse']:+.4f}", "-" if low is None else f"{low:+.4f} to {high:+.4f}"]
-        covered = [document["coverage"][level] for level in levels] if name == MODEL else [None] * len(levels)
-        rows.append([*cells, *("" if share is None else f"{100 * share:.1f}" for share in covered)])
-    coverage = [f"in {level} %" for level in levels]
-    lines += aligned(["", "MSE", "MAE", "MASE", "model less it", f"{100 * LEVEL:.0f} % interval", *coverage], rows)
-    return "\n".join(lines)
-
-
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, the first column set left and the others right."""
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *rest = zip(cells, widths, strict=True)
-        return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]).rstrip()
-
-    return [line(head), "─" * (sum(widths) + 2 * (len(widths) - 1)), *map(line, rows)]
+            cells = [f"{difference['mse']:+.4f}", "-" if low is None else f"{low:+.4f} to {high:+.4f}"]
+        if name == MODEL:
+            cells += [f"{100 * (document['coverage'][level] or 0.0):.1f}" for level in levels]
+        whole.add_row(Text(heading), *(short_number(errors[key]) for key in METRICS), *cells)
+    return f"{table_lines(by_fold)}\n{table_lines(whole)}"
 
 
 class FoldSums:

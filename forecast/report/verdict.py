@@ -3,18 +3,12 @@
 The input is the plain dict that becomes metrics.json; its layout is a contract that other programs read.
 """
 
-import errno
 import math
-import os
-import sys
 from collections.abc import Mapping, Sequence
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from forecast.report.forecasters import BOUND, ScoredForecaster, forecasters, is_itself
 from forecast.report.tables import (
+    ReportTable,
     columns_table,
     covariates_table,
     offsets_table,
@@ -22,12 +16,12 @@ from forecast.report.tables import (
     series_table,
     short_number,
     steps_table,
+    table_lines,
     titled_table,
 )
 from forecast.run_folder.shapes import Metrics, is_many
-from forecast.text.terminal import harmless, is_quiet, label, listed
+from forecast.text.terminal import is_quiet, label, listed, paragraph, say
 
-LOG_WIDTH = 100
 # Keys of roles that models refuse which may be advised: these, and the others.
 REFUSED = dict.fromkeys(("ridge", "boosted_trees"), ("data.past=",))
 REFUSED_ELSE = ("data.known=", "data.past=", "data.static", "data.holidays=")
@@ -84,40 +78,15 @@ def verdict(metrics: Metrics, split: str) -> list[str]:
     return sentences
 
 
-class _Stdout(Console):
-    """Without a terminal rich would assume 80 columns and squeeze the table in a log."""
-
-    def __init__(self) -> None:
-        super().__init__(width=None if sys.stdout.isatty() else LOG_WIDTH)
-
-    def on_broken_pipe(self) -> None:
-        """The command ends as it does when anything else cannot be printed; rich would exit with status 1."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
-def print_table(table: Table) -> None:
-    """A table of `report` on stdout, as `print_report` shows them."""
-    console = _Stdout()
-    console.print(table)
-
-
-def print_report(
-    metrics: Metrics,
-    split: str,
-    by_step: Mapping[str, Sequence[float]] | None = None,
-    console: Console | None = None,
-) -> None:
-    """Print the tables and the verdict; to stdout when no console is given. by_step: metrics_by_step.csv."""
-    if console is None:
-        console = _Stdout()
+def print_report(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]] | None = None) -> None:
+    """Print the tables and the verdict. by_step: metrics_by_step.csv."""
     for table in [] if is_quiet() else _tables(metrics, split, by_step):
-        console.print(table)
+        say(table_lines(table))
     for sentence in verdict(metrics, split):
-        # a Text: a column called "[bold]" or ":dog:" must come out as it is; a command in one line, to be copied
-        console.print(Text(harmless(sentence)), soft_wrap=TRAIN in sentence)
+        say(sentence if TRAIN in sentence else paragraph(sentence))  # a command in one line, to be copied
 
 
-def _tables(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]] | None) -> list[Table]:
+def _tables(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]] | None) -> list[ReportTable]:
     """All that there are, in their order."""
     tables = [
         of(metrics, split) for of in (scores_table, columns_table, series_table, covariates_table, intervals_table)
@@ -282,7 +251,7 @@ def _and(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def intervals_table(metrics: Metrics, split: str) -> Table | None:
+def intervals_table(metrics: Metrics, split: str) -> ReportTable | None:
     """Coverage, width and score at each level; None where there are no intervals."""
     intervals = metrics[split].get("intervals")
     if not intervals or not intervals["levels"]:
@@ -292,6 +261,7 @@ def intervals_table(metrics: Metrics, split: str) -> Table | None:
     result = titled_table(
         f"Intervals on {split}, {intervals['calibration']}",
         f"calibrated on {intervals['windows']} validation windows, {apart}",
+        spare=("MSIS\n", "pinball\nscaled"),
     )
     for heading in ("level\n%", "coverage\n%", "width\nscaled", "pinball\nscaled", "MSIS\n"):
         result.add_column(heading, justify="right", no_wrap=True)

@@ -6,6 +6,7 @@ import logging
 import re
 import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -35,8 +36,24 @@ def listed(names: Iterable[str]) -> str:
 
 
 def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
-    """Python's print, harmless: how this program prints; to stdout when no file is given."""
-    print(*(harmless(str(value)) for value in values), file=file, flush=flush)
+    """Python's print, harmless: how this program prints; to stdout, and the log file if any, when no file is given."""
+    text = " ".join(harmless(str(value)) for value in values)
+    print(text, file=file, flush=flush)
+    for handler in logging.getLogger().handlers if file is None else ():
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(logging.makeLogRecord({"name": "stdout", "levelname": "INFO", "msg": text}))
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None where it is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def paragraph(text: str) -> str:
+    """Text for stdout: broken between words where a terminal is narrower, else as it is."""
+    width = terminal_width()
+    lines = text.split("\n")
+    return "\n".join(lines if width is None else (textwrap.fill(line, width, break_on_hyphens=False) for line in lines))
 
 
 def redraw_line(text: str) -> None:
@@ -85,8 +102,17 @@ class HarmlessRecord(logging.LogRecord):
         return harmless(super().getMessage())
 
 
+class ConsoleLine(logging.Formatter):
+    """A line of the log as a terminal shows it; the log file has its time and module too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Its text, and above INFO the level."""
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.capitalize()}: "
+        return level + super().format(record)
+
+
 def guard() -> None:
-    """Makes the log lines and the last traceback of this process harmless, whoever writes them.
+    """Makes the log lines and the last traceback of this process harmless, whoever writes them; the log is on stderr.
 
     A terminal or file of another encoding than UTF-8 gets the number of a letter that it lacks, and no error. A line of
     the log whose reader has gone, as with `| head`, is left out: the log file has it.
@@ -97,6 +123,9 @@ def guard() -> None:
     logging.setLogRecordFactory(HarmlessRecord)
     sys.excepthook = _say_traceback
     for handler in logging.getLogger().handlers:
+        if type(handler) is logging.StreamHandler:  # Hydra's: lines with their time, on stdout
+            handler.setStream(sys.stderr)
+            handler.setFormatter(ConsoleLine())
         setattr(handler, "handleError", partial(_complain, handler))  # noqa: B010 - mypy refuses the plain assignment
 
 

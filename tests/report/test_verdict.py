@@ -3,11 +3,11 @@
 import io
 import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import pytest
-from rich.console import Console
 
-from forecast.report.tables import columns_table, offsets_table, steps_table
+from forecast.report.tables import columns_table, offsets_table, steps_table, table_lines
 from forecast.report.verdict import TRIAL, print_report, verdict
 from forecast.text.terminal import harmless
 
@@ -50,16 +50,13 @@ BOUND = {"best_reachable": {"scaled": {"mse": 0.4}}}
 
 
 def printed(*tables):
-    console = Console(width=100, file=io.StringIO())
-    for table in tables:
-        console.print(table)
-    return console.file.getvalue()
+    return "\n".join(map(table_lines, tables))
 
 
 def render(metrics, split="test"):
-    console = Console(width=100, file=io.StringIO())
-    print_report(metrics, split, console=console)
-    return console.file.getvalue()
+    with redirect_stdout(io.StringIO()) as text:
+        print_report(metrics, split)
+    return text.getvalue()
 
 
 def row(text, name):
@@ -151,10 +148,31 @@ def test_a_skill_without_reference_is_a_dash():
     assert row(text, "informer")[-1] == row(text, "last value")[-1] == "-"
 
 
-def test_nothing_is_wider_than_100_columns_and_nothing_is_cut():
-    text = render(make(1234567.0, model="m" * 60, test={"flat": ["a_long_name_of_a_column"] * 20}, baselines=NO_PERIOD))
-    assert max(map(len, text.splitlines())) <= 100
-    assert "…" not in text
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+LONG = make(1234567.0, model="m" * 60, test={"flat": ["a_long_name_of_a_column"] * 20}, baselines=NO_PERIOD)
+
+
+def test_a_pipe_gets_whole_names_all_columns_and_each_sentence_in_one_line():
+    text = render(LONG)
+    assert "…" not in text and len(row(text, "m" * 60)) == 4
+    assert "a_long_name_of_a_column and 12 more are nearly flat: they vary" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "headings"), [(80, "MSE MAE MASE skill"), (79, "MSE MASE skill"), (30, "MSE skill")]
+)
+def test_on_a_narrow_terminal_columns_give_way_and_names_do_not(monkeypatch, columns, headings):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with redirect_stdout(Terminal()) as stream:
+        print_report(make(), "test")
+    text = stream.getvalue()
+    assert next(line.split() for line in text.splitlines() if "MSE" in line) == headings.split()
+    assert "closed-form NLinear (look-back 96 = seq_len)  " in text and "…" not in text
+    assert max(map(len, text.splitlines())) <= max(columns, 63)
 
 
 def test_names_that_look_like_markup_are_printed_as_they_are():

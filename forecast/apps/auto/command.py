@@ -31,8 +31,8 @@ from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
 from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, run_step
-from forecast.report.tables import board_table
-from forecast.report.verdict import print_table, verdict
+from forecast.report.tables import board_table, table_lines
+from forecast.report.verdict import verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import hold, release
 from forecast.run_folder.shapes import Block, Metrics, is_many
@@ -139,7 +139,7 @@ class Auto:
             raise
         finally:
             release(self.members)
-        print_table(board_table(rows, error=self.error))
+        say(table_lines(board_table(rows, error=self.error)))
         say(why)
         if weighed is not None and weighed["few"]:
             say(f"{weighed['few'][:1].upper()}{weighed['few'][1:]}")

@@ -105,7 +105,6 @@ def backtest(cfg: DictConfig) -> Answer:
     timed = {**document, "seconds": rounded(time.perf_counter() - started)}
     write_json(folder / DOCUMENT, timed)
     say(printed(document))
-    say()
     for sentence in sentences(document):
         say(sentence)
     log.info("Everything about this backtest is in %s", folder)
