@@ -124,7 +124,7 @@ def trust_of(name: str) -> Iterator[None]:
 
 def print_json(document: object) -> None:
     """Prints one JSON document."""
-    say(json_text(document))
+    say(json_text(document), file=sys.stdout)  # not to the log of the last job
 
 
 @contextmanager

@@ -5,7 +5,6 @@ takes launchers from the package hydra_plugins alone.
 """
 
 import io
-import logging
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
-from hydra.core.utils import JobReturn, JobStatus, configure_log, filter_overrides, run_job, setup_globals
+from hydra.core.utils import JobReturn, JobStatus, configure_log, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
-
-log = logging.getLogger(__name__)
 
 KEY = "hydra.launcher"
 
@@ -56,11 +53,8 @@ class RayLauncher(Launcher):
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         check_numbers(self.where)
-        sweep = str(self.config.hydra.sweep.dir)
-        log.info("Launching %d jobs on a Ray cluster, sweep output dir: %s", len(job_overrides), sweep)
         jobs = []
         for number, overrides in enumerate(job_overrides, start=initial_job_idx):
-            log.info("\t#%d : %s", number, " ".join(filter_overrides(overrides)))
             cfg = self.context.config_loader.load_sweep_config(self.config, [*overrides])
             with open_dict(cfg):
                 cfg.hydra.job.id = cfg.hydra.job.num = number
@@ -68,7 +62,6 @@ class RayLauncher(Launcher):
         work = partial(run, self.context, self.task, Singleton.get_state())
         answers: dict[int, Ended] = {}
         for number, ended in run_tasks(Cluster(key=KEY, **self.where), work, jobs):
-            log.info("\t#%d has ended", initial_job_idx + number)
             say((ended.error or ended.value[1]).rstrip("\n"), flush=True)
             answers[number] = ended
         return [

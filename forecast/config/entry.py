@@ -163,12 +163,12 @@ def _task(main: Main, config_name: str) -> Main:
 
     A command of WRITING holds the lock of its folder until its end. Where another process holds it, a single command
     is refused, and a job of a sweep is left out: two sweeps with the same overrides share the work. A job that has
-    finished before is left out too, before torch is imported.
+    finished before is left out too, before torch is imported. Returns why it was left out.
     """
     modules = trusted()  # for the processes of a launcher, which get this function and nothing else
 
     @functools.wraps(main)
-    def task(cfg: DictConfig) -> None:
+    def task(cfg: DictConfig) -> str | None:
         guard()
         distributed.leave_console_to_first_process()
         folder = run_folder()
@@ -177,14 +177,14 @@ def _task(main: Main, config_name: str) -> Main:
                 hold(folder)
             _check_choices()
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
-                log.info("%s has finished before: it is not run again", folder)
-                return
+                return "finished before"
             with trusting(modules):
                 main(cfg)
+            return None
         except FolderHeld as held:
             if not in_sweep():
                 raise _Refused from held
-            say(f"Left out: {held}", flush=True)  # not logged: the log file is the other process's
+            return f"left out: {held}"
         except Exception as error:
             _end_failed(error, folder)
         finally:

@@ -4,8 +4,8 @@ import datetime
 import functools
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -21,8 +21,8 @@ from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
 from forecast.run_folder.lock import hold
-from forecast.text.terminal import say
 
+LONGEST_WORDS = 100  # characters of a folder's name
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
 UNNAMED = tuple(path for path in NOT_IDENTITY if path not in ("hydra", "data.path"))
 
@@ -38,6 +38,7 @@ def register() -> None:
     }
     # with what holds for this command: jobs in other processes get it too
     functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
+    functions["job_dir"] = functools.partial(job_dir, ())  # a sweep, whose keys are known then, puts its own here
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
 
@@ -244,14 +245,22 @@ def sweep_dir(first: list[str], parent: str, *, _root_: DictConfig) -> str:
 
 
 def unnamed_folder(parent: Path, root: DictConfig) -> Path:
-    """The folder in which a sweep of the same words began, on whatever day, else that of today; printed on stderr."""
+    """The folder in which a sweep of the same words began, on whatever day, else that of today."""
     folders = [source.path for source in root.hydra.runtime.config_sources if source.provider == "command-line"]
-    name = words_hash(_words(root), [str(root.hydra.job.config_name), *folders])
+    name = words_hash(sweep_words(root), [str(root.hydra.job.config_name), *folders])
     earlier = sorted(parent.glob(f"[0-9]*-[0-9]*-[0-9]*-{name}"))
-    folder = earlier[0] if earlier else parent / f"{datetime.date.today():%Y-%m-%d}-{name}"
-    if distributed.rank() == 0:
-        say(f"The folder of this sweep: {folder}", file=sys.stderr)
-    return folder
+    return earlier[0] if earlier else parent / f"{datetime.date.today():%Y-%m-%d}-{name}"
+
+
+def job_dir(keys: Collection[str], code: str, *, _root_: DictConfig) -> str:
+    """WORDS+CODE, such as `attention-prob+seed-2+0d4441884fc6-19714632`; the folder of that code, where there is one.
+
+    keys: those that vary in the sweep. code: of jobs that give the same figures, in whatever words.
+    """
+    folders = sorted(Path(str(_root_.hydra.sweep.dir)).glob(f"*{code}"))
+    words = sorted(word.lstrip("+") for word in _root_.hydra.overrides.task if word.partition("=")[0] in keys)
+    shown = "".join(f"{re.sub(r'[^A-Za-z0-9_.]+', '-', word)}+" for word in words)
+    return folders[0].name if folders else shown[-LONGEST_WORDS:] + code
 
 
 def words_hash(overrides: Sequence[str], others: Sequence[str] = ()) -> str:
@@ -279,7 +288,7 @@ def _values(override: Override) -> list[str]:
     return [override.get_value_string()]
 
 
-def _words(root: DictConfig) -> list[str]:
+def sweep_words(root: DictConfig) -> list[str]:
     """What varies by the config's own sweeper, then what was typed, which wins."""
     params = OmegaConf.select(root, "hydra.sweeper.params") or {}
     return [*(f"{key}={value}" for key, value in params.items()), *root.hydra.overrides.task]

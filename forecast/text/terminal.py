@@ -38,10 +38,20 @@ def listed(names: Iterable[str]) -> str:
 def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
     """Python's print, harmless: how this program prints; to stdout, and the log file if any, when no file is given."""
     text = " ".join(harmless(str(value)) for value in values)
-    print(text, file=file, flush=flush)
-    for handler in logging.getLogger().handlers if file is None else ():
-        if isinstance(handler, logging.FileHandler):
-            handler.handle(logging.makeLogRecord({"name": "stdout", "levelname": "INFO", "msg": text}))
+    if file is not None or all(handler.level <= logging.INFO for handler in _handlers(logging.StreamHandler)):
+        print(text, file=file, flush=flush)
+    for handler in _handlers(logging.FileHandler) if file is None else ():
+        handler.handle(logging.makeLogRecord({"name": "stdout", "levelname": "INFO", "msg": text}))
+
+
+def mute_console() -> None:
+    """What is logged, and said without a file, goes to the log file alone, until logging is set up again."""
+    for handler in _handlers(logging.StreamHandler) if _handlers(logging.FileHandler) else ():
+        handler.setLevel(logging.CRITICAL)
+
+
+def _handlers(kind: type[logging.Handler]) -> list[logging.Handler]:
+    return [handler for handler in logging.getLogger().handlers if type(handler) is kind]
 
 
 def terminal_width() -> int | None:
@@ -71,6 +81,14 @@ def quiet_output() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+def duration(seconds: float) -> str:
+    """41 s, 2 min 40 s, 1 h 20 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def is_quiet() -> bool:

@@ -8,7 +8,7 @@ import time
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import ProgressBar
 
-from forecast.text.terminal import is_quiet, redraw_line
+from forecast.text.terminal import duration, is_quiet, redraw_line
 from forecast.training.checkpoint import best_by
 from forecast.training.throughput import Throughput
 
@@ -72,11 +72,3 @@ class Progress(ProgressBar):
         left = (now - self.begun) / done * (all_steps - done) if done else math.inf
         parts.append(duration(now - self.epoch_begun) + (f", {duration(left)} left" if 0 < left < math.inf else ""))
         return "  ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """41 s, 2 min 40 s, 1 h 20 min."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

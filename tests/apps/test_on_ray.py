@@ -153,7 +153,7 @@ def test_jobs_end_with_the_figures_and_the_words_of_one_machine_where_some_fail_
         metrics = {run.name: run / "metrics.json" for run in runs(tmp_path / name) if (run / "metrics.json").exists()}
         figures[name] = {run: json.loads(path.read_text()) | {"cost": None} for run, path in metrics.items()}
     assert figures["ray"] == figures["basic"]
-    for line in ("skill: 1 - MSE", "seed 2", "an equal part", "`forecast report FOLDER` compares"):
+    for line in ("seed=2  mse", "an equal part", "`forecast report FOLDER` compares"):
         assert texts["ray"].count(line) == texts["basic"].count(line) > 0, line
 
 

@@ -82,7 +82,7 @@ def test_two_sweeps_of_the_same_words_share_the_jobs(tmp_path, ran_here):
         end = ran_here(*command)
         assert end.returncode == 0
         assert [report["seed"] for report in reports(end)] == [2]
-        left_out = [line for line in end.stdout.splitlines() if line.startswith("Left out: ")]
+        left_out = [line for line in end.stdout.splitlines() if "  left out: " in line]
         assert len(left_out) == 1 and f"{busy} is in use: process {first.pid} on " in left_out[0]
         assert content(busy) == before
         (tmp_path / "go").touch()

@@ -41,10 +41,9 @@ def test_a_sweep_is_called_as_its_experiment():
     assert sweep_dir("experiment=ablation/scramble") == "multirun/ablation-scramble"
 
 
-def test_a_sweep_without_an_experiment_is_called_by_date_and_words(capsys):
+def test_a_sweep_without_an_experiment_is_called_by_date_and_words():
     folder = sweep_dir("seed=1,2")
     assert re.fullmatch(rf"multirun/{datetime.date.today()}-[0-9a-f]{{8}}", folder)
-    assert capsys.readouterr().err == f"The folder of this sweep: {folder}\n"
     assert sweep_dir("experiment=quickstart,etth1_small").startswith(f"multirun/{datetime.date.today()}-")
 
 
@@ -110,17 +109,15 @@ def test_what_a_users_own_yaml_varies_counts_among_the_words():
     assert len({*varied}) == 3 and str(varied[1]) == sweep_dir("seed=1,2")
 
 
-def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch, capsys):
+def test_the_same_words_find_their_folder_on_a_later_day(monkeypatch):
     first = Path(sweep_dir("seed=1,2 model=nlinear"))
     other = Path(sweep_dir("seed=1,3 model=nlinear"))
     assert other != first
     first.mkdir(parents=True)
-    capsys.readouterr()
 
     days_later = datetime.date.today() + datetime.timedelta(3)
     monkeypatch.setattr(resolvers.datetime, "date", mock.Mock(today=lambda: days_later))
     assert Path(sweep_dir("model=nlinear seed=1,2")) == first
-    assert capsys.readouterr().err == f"The folder of this sweep: {first}\n"
     assert sweep_dir("seed=1,3 model=nlinear").startswith(f"multirun/{days_later}-")  # it never began
 
 
@@ -134,10 +131,13 @@ def test_an_own_folder_of_yaml_makes_another_folder(tmp_path):
     assert resolvers.unnamed_folder(Path("multirun"), root) != before
 
 
-def test_the_other_processes_of_a_training_print_nothing(capsys):
-    with mock.patch.dict("os.environ", RANK="1"):
-        sweep_dir("seed=1,2")
-    assert capsys.readouterr().err == ""
+def test_a_job_is_called_by_the_words_that_vary_and_keeps_the_folder_that_it_has(tmp_path):
+    root = composed("attention=full", "seed=2", "pred_len=7", "hydra.sweep.dir=multirun", hydra=True)
+    name = "attention-full+seed-2+1a2b-3c"
+    assert resolvers.job_dir({"seed", "attention"}, "1a2b-3c", _root_=root) == name
+    assert resolvers.job_dir({"pred_len"}, "1a2b-3c", _root_=root) == "pred_len-7+1a2b-3c"
+    Path("multirun/1a2b-3c").mkdir(parents=True)  # of release 1.0
+    assert resolvers.job_dir({"seed", "attention"}, "1a2b-3c", _root_=root) == "1a2b-3c"
 
 
 def test_what_a_job_composes_leaves_the_folder_of_its_sweep_as_it_is(monkeypatch):

@@ -41,7 +41,8 @@ def test_what_other_code_has_finished_is_trained_anew_beside_it(tmp_path, monkey
     code(None)  # back: the old result is this code's
     changed = second.stat().st_mtime_ns, first.stat().st_mtime_ns
     call(*sweep)
-    assert f"{first.parent.name} has finished before: it is not run again" in capsys.readouterr().out
+    line = f"finished before  {first.parent.relative_to(tmp_path)}\n"
+    assert capsys.readouterr().out.endswith(line)
     assert (second.stat().st_mtime_ns, first.stat().st_mtime_ns) == changed
 
 
@@ -55,5 +56,5 @@ def test_a_run_that_goes_on_with_other_code_says_so_in_a_sentence_and_goes_on(tm
         f"{folder}/checkpoints/last.ckpt was made by other code of this program ({first}, here {OTHER}): what it goes "
         "on to may differ from what that code would have trained."
     )
-    assert capsys.readouterr().out.count(says) == 1
+    assert capsys.readouterr().err.count(says) == 1
     assert json.loads((folder / "run.json").read_text())["status"] == "finished"

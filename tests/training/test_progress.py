@@ -11,8 +11,8 @@ import torch
 from report.test_verdict import make
 
 from forecast.report.verdict import print_report
-from forecast.text.terminal import quiet_output
-from forecast.training.progress import Progress, duration
+from forecast.text.terminal import duration, quiet_output
+from forecast.training.progress import Progress
 from forecast.training.throughput import Throughput
 
 

@@ -1,0 +1,60 @@
+"""What a sweep prints: a line a job. What a job logs and prints besides is in the log of its own folder."""
+
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+
+from forecast.config import distributed
+from forecast.config.resolvers import job_dir, sweep_words
+from forecast.run_folder import read_run
+from forecast.run_folder.shapes import Block
+from forecast.text.terminal import duration, label, mute_console, say
+
+
+class SweepLines(Callback):
+    """`3/6  attention=prob seed=2  mse 0.412  41 s  FOLDER` on stdout. Hydra calls it, and copies it to its workers."""
+
+    count, keys, begun = "", frozenset[str](), 0.0  # no count: it is no sweep
+
+    def on_multirun_start(self, config: DictConfig, **_: object) -> None:
+        """Counts the jobs, finds the keys that vary, and says where the sweep lies."""
+        hydra = GlobalHydra.instance()
+        words = OverridesParser.create(config_loader=hydra.config_loader()).parse_overrides(sweep_words(config))
+        self.keys = frozenset(word.get_key_element() for word in words if word.is_sweep_override())
+        is_finite = all(word.is_discrete_sweep() for word in words if word.is_sweep_override())
+        self.count = str(len(BasicSweeper.split_arguments(words, None)[0])) if is_finite else "?"
+        OmegaConf.register_new_resolver("job_dir", partial(job_dir, self.keys), replace=True)
+        if distributed.rank() == 0:
+            say(f"Jobs: {self.count}, in {config.hydra.sweep.dir}", file=sys.stderr)
+
+    def on_job_start(self, config: DictConfig, **_: object) -> None:
+        """Leaves what the job has to say to its log."""
+        self.begun = time.monotonic()
+        if self.count:
+            mute_console()
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **_: object) -> None:
+        """Prints the line."""
+        if not self.count or distributed.rank():
+            return
+        folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
+        words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)
+        parts = [f"{config.hydra.job.num + 1}/{self.count}", label(words)]
+        scores = cast(Block, read_run(folder).metrics).get(config.get("split", "test"), {})
+        if not isinstance(ended, Exception) and "scaled" in scores:
+            parts.append(f"mse {scores['scaled']['mse']:.4f}")
+        if isinstance(ended, Exception):
+            parts.append(f"failed: {next(iter(str(ended).splitlines()), '')}")
+        else:
+            parts.append(ended or duration(time.monotonic() - self.begun))
+        parts.append(str(Path(config.hydra.sweep.dir) / folder.name))
+        say("  ".join(parts), file=sys.stdout, flush=True)  # not to the log, which may be another process's
