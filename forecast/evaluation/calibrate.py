@@ -15,6 +15,7 @@ from forecast.evaluation.baselines import season
 from forecast.evaluation.conformal import GRID, Calibration, Unrest, blocks_needed, conformal_margins, own_interval
 from forecast.evaluation.evaluate import check_finite, chunk_on, exact_float32, in_chunks, look_back_of
 from forecast.models.base import FittedModel
+from forecast.text.terminal import Meter
 
 MOST_CELLS = 20_000_000  # scores looked at together; of more windows every k-th counts, as neighbours overlap
 MOST_FITS = 200  # windows of a model of which each forecast is a fit
@@ -109,13 +110,17 @@ class ValidationScores:
     ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
         """The scores at each level, and the unrest of each window; of every `stride`-th window."""
         scores: list[list[Tensor]] = [[] for _ in self.levels]
-        sizes, chunk = [], chunk_on(self.windows.device)
+        sizes, chunk, done = [], chunk_on(self.windows.device), 0
+        meter = Meter(sum(len(part.windows[::stride]) for part in parts), "windows calibrated")
         with exact_float32():
             for part in parts:
                 for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, chunk):
                     for of_level, score in zip(scores, self._scores(part.model, batch), strict=True):
                         of_level.append(score.cpu())
                     sizes.append(self.unrest.sizes(batch.past).cpu())
+                    done += len(batch.target)
+                    meter.show(done)
+        meter.end()
         return [torch.cat(of_level) for of_level in scores], torch.cat(sizes)
 
     def _scores(self, model: nn.Module, batch: Batch) -> Sequence[Tensor]:

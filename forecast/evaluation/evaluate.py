@@ -23,6 +23,7 @@ from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 from forecast.ops.autocast import float32_products
+from forecast.text.terminal import Meter
 
 log = logging.getLogger(__name__)
 
@@ -362,7 +363,7 @@ def score(
     intervals: ScoredIntervals | None = None,
     by_window: WindowErrors | None = None,
 ) -> dict[str, Scored]:
-    """Forecasts all windows of a pass, in order, in float32.
+    """Forecasts all windows of a pass, in order, in float32, and says how far it is.
 
     each: by what the errors of a window are scaled, where each has a scale of its own. examples: the windows, by their
     places, whose forecasts are kept. intervals, by_window: of the model, to which its windows are added.
@@ -370,7 +371,7 @@ def score(
     data, forecasters, look_backs = one_pass.data, one_pass.forecasters, one_pass.look_backs
     count = len(one_pass.numbers) if by_window is not None else 0
     scored = {name: Scored(ErrorSums(data.pred_len, *data.target_scale), np.empty(count), []) for name in forecasters}
-    done = 0
+    done, meter = 0, Meter(len(one_pass.numbers), "windows evaluated")
     with exact_float32():
         for batch in in_chunks(one_pass.windows, one_pass.numbers, batch_size, one_pass.chunk):
             now = slice(done, done + len(batch.target))
@@ -398,6 +399,8 @@ def score(
                 if name == MODEL and by_window is not None:
                     by_window.add(done, squared, absolute, batch.measured)
             done = now.stop
+            meter.show(done)
+    meter.end()
     return scored
 
 

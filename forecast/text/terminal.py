@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,9 @@ from functools import partial
 from types import TracebackType
 from typing import TextIO
 
+log = logging.getLogger(__name__)
 LONGEST = 120  # characters of a name
+MOVE_SECONDS, LOG_SECONDS = 0.2, 30.0  # between two lines on a terminal, and in a pipe
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # the control characters but for line ends and tabs
 _SHELL_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\t": r"\t"})
 
@@ -70,6 +73,33 @@ def redraw_line(text: str) -> None:
     """The line of a terminal on which the cursor stands, drawn anew, on stderr."""
     columns = shutil.get_terminal_size().columns - 1
     print(f"\r{harmless(text)[:columns]:{columns}}\r", end="", file=sys.stderr, flush=True)
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on at a terminal."""
+    return sys.stderr.isatty() and not is_quiet()
+
+
+class Meter:
+    """How far a pass has come: on a terminal a line that moves, elsewhere one of the log every LOG_SECONDS."""
+
+    def __init__(self, count: int, noun: str) -> None:
+        self.count, self.noun = count, noun
+        self.begun = self.shown = time.monotonic()
+
+    def show(self, done: int) -> None:
+        """Says it, where it is time."""
+        now, is_moving = time.monotonic(), is_watched()
+        if done and now - self.shown >= (MOVE_SECONDS if is_moving else LOG_SECONDS):
+            self.shown, passed = now, now - self.begun
+            left = duration(passed / done * (self.count - done))
+            text = f"{done}/{self.count} {self.noun}  {duration(passed)}, {left} left"
+            redraw_line(text) if is_moving else log.info(text)
+
+    def end(self) -> None:
+        """Leaves the line empty."""
+        if self.shown > self.begun and is_watched():
+            redraw_line("")
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 import logging
 import math
-import sys
 import time
 
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import ProgressBar
 
-from forecast.text.terminal import duration, is_quiet, redraw_line
+from forecast.text.terminal import MOVE_SECONDS, duration, is_watched, redraw_line
 from forecast.training.checkpoint import best_by
 from forecast.training.throughput import Throughput
 
@@ -40,7 +39,7 @@ class Progress(ProgressBar):
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: object) -> None:
         """Moves the line of a terminal on."""
-        if trainer.is_global_zero and self.is_watched() and time.monotonic() - self.drawn > 0.2:
+        if trainer.is_global_zero and is_watched() and time.monotonic() - self.drawn > MOVE_SECONDS:
             self.drawn = time.monotonic()
             redraw_line(self.line(trainer))
 
@@ -48,13 +47,9 @@ class Progress(ProgressBar):
         """Logs the line of the epoch."""
         mark = " (best)" if module.best_step == trainer.global_step else ""  # best.ckpt has been written
         if trainer.is_global_zero:
-            if self.is_watched():
+            if is_watched():
                 redraw_line("")
             log.info("%s", self.line(trainer, mark=mark))
-
-    def is_watched(self) -> bool:
-        """Whether somebody looks on."""
-        return sys.stderr.isatty() and not is_quiet()
 
     def line(self, trainer: pl.Trainer, *, mark: str = "") -> str:
         """All that is known now. mark: behind the validation error."""

@@ -12,11 +12,13 @@ import pytest
 from forecast.text.terminal import (
     LONGEST,
     HarmlessRecord,
+    Meter,
     guard,
     harmless,
     json_text,
     label,
     listed,
+    quiet_output,
     say,
     shell_word,
 )
@@ -62,6 +64,24 @@ def test_say_prints_on_stdout_or_where_it_is_told(capsys):
     say("a\x1b[2J", 3)
     say("b\x07", file=sys.stderr)
     assert capsys.readouterr() == ("a\\x1b[2J 3\n", "b\\x07\n")
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_a_long_pass_says_how_far_it_is_but_for_quiet(monkeypatch, capsys, caplog, looked_at):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: looked_at)
+    monkeypatch.setenv("COLUMNS", "46")
+    seconds = iter([0.0, 0.1, 40.0, 40.0, 60.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+    meter, line = Meter(300, "windows forecast"), "100/300 windows forecast  40 s, 1 min 20 s left"
+    meter.show(50)
+    meter.show(100)
+    meter.end()
+    empty = f"\r{'':45}\r"
+    assert capsys.readouterr().err == (f"\r{line[:45]}\r{empty}" if looked_at else "")
+    with quiet_output():
+        Meter(300, "windows forecast").show(200)
+    assert capsys.readouterr().err == "" and caplog.messages == ([] if looked_at else [line])
 
 
 def test_json_keeps_the_true_text_in_escapes_of_its_own():

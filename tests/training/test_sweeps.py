@@ -68,7 +68,9 @@ def test_a_killed_sweep_redoes_exactly_the_unfinished_jobs(tmp_path):
     assert before.items() <= written(tmp_path).items()  # not touched again
     lines = [line for line in text.splitlines() if re.match(r"[1-4]/4  attention=(full|prob) seed=[12]  mse 0\.", line)]
     assert len(lines) == 4 and len(text.splitlines()) <= 6
-    assert sorted(name for name in runs(tmp_path) if re.search(rf"finished before  .*{re.escape(name)}", text)) == sorted(before)
+    assert sorted(
+        name for name in runs(tmp_path) if re.search(rf"finished before  .*{re.escape(name)}", text)
+    ) == sorted(before)
     assert all("informer (this run)" in (path.parent / "train.log").read_text() for path in runs(tmp_path).values())
 
     # all recognised, and torch never imported, which would take seconds

@@ -33,11 +33,10 @@ from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, Continuation, split_ends
 from forecast.files import together
-from forecast.text.terminal import label
+from forecast.text.terminal import Meter, label
 
 log = logging.getLogger(__name__)
 
-REPORTED = 320 * BATCH  # series between two lines of how far a forecast is
 WHOLE = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
 
 
@@ -73,12 +72,12 @@ class Scoring:
         return part
 
     def _blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
-        done = 0
+        done, meter = 0, Meter(stop - first, "series forecast")
         for some in self.ends.blocks(first, stop):
             yield some
             done += len(some.series)
-            if done % REPORTED < len(some.series) and stop - first > REPORTED:
-                log.info("%d of %d series", done, stop - first)
+            meter.show(done)
+        meter.end()
 
 
 def with_pattern(settings: PredictSettings) -> PredictSettings:
