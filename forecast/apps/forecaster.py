@@ -111,7 +111,6 @@ class Forecaster:
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
-        self._kind = Kind()  # of the table trained on
 
     @classmethod
     def load(
@@ -150,13 +149,12 @@ class Forecaster:
 
         def train_on_table(cfg: DictConfig) -> None:
             if frame is not None:
-                keep_table(run_folder(), frame.rows)
+                keep_table(run_folder(), frame)
             with spoken_of_as_frame(run_folder() / TRAINING_TABLE, kept=True):
                 command("train")(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)
         self._checkpoint = load_checkpoint(final_checkpoint(folder))
-        self._kind = Kind() if frame is None else frame.kind
         return self
 
     @property
@@ -200,9 +198,9 @@ class Forecaster:
     ) -> Table:
         """The pred_len steps after the last row of a table, original units, as a table of its kind.
 
-        With its index, if that holds the time, and its time zone; of a Series without `level` a Series; of a file, and
-        of a loaded model's own data, a DataFrame with a column of time, then the targets. Of a panel the steps after
-        the end of each series, with a column or a level of ids before the time.
+        With its index, if that holds the time, its time zone and its types; of a Series without `level` a Series; of a
+        file a DataFrame with a column of time, then the targets. Of a panel the steps after the end of each series,
+        with a column or a level of ids before the time.
 
         pred_len: that of the training; UserError for another one, with the command that trains for it. horizon: its
         other names, h, horizon and prediction_length.
@@ -235,9 +233,9 @@ class Forecaster:
             forecasts = list(ends.blocks(0, len(ends.series)))
             rows = whole_table(forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
             report_far_series(ends, all_far(some.far for some in forecasts))
-            of_table = kind or self._kind
-            zone = ends.frame.time_zone or getattr(other, "time_zone", None)
-            return of_table.of_forecast(rows, time=ends.frame.time_column, time_zone=zone)
+            frame, of_table = ends.frame, kind or self._kind
+            zone = frame.time_zone or getattr(other, "time_zone", None)
+            return of_table.of_forecast(rows, time=frame.time_column, time_zone=zone, time_format=frame.time_format)
 
     @with_own_classes
     def backtest(
@@ -312,14 +310,14 @@ class Forecaster:
         begun, file, placed = time.monotonic(), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
-        words, kind = override_words(settings), Kind()
+        words = override_words(settings)
         if not of_file:
             # the ids are for the check of the file to find, which also chooses how gaps are filled
             frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
             own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
-            words, kind = [*(word for word in own if word not in words), *words], frame.kind
+            words = [*(word for word in own if word not in words), *words]
             check_folder(folder, make=True)
-            placed, file = place_table(folder, frame.rows), str(folder / TRAINING_TABLE)
+            placed, file = place_table(folder, frame), str(folder / TRAINING_TABLE)
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
         try:
@@ -328,9 +326,7 @@ class Forecaster:
             if placed and not (folder / FOLDER / STATE).exists():
                 Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
             raise
-        best = cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
-        best._kind = kind
-        return best
+        return cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
 
     def leaderboard(self) -> pd.DataFrame:
         """The models that `auto` has trained, a row each, the best first, as in leaderboard.json.
@@ -380,7 +376,7 @@ class Forecaster:
         documents: list[StudyDocument] = []
 
         def study(cfg: DictConfig) -> None:
-            kept = frame is not None and place_table(run_folder(), frame.rows)
+            kept = frame is not None and place_table(run_folder(), frame)
             try:
                 documents.append(cast(StudyDocument, tune(cfg).document))
             except UserError:
@@ -394,6 +390,11 @@ class Forecaster:
         best.study = documents[0]
         best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
         return best.fit(None if frame is None else table)
+
+    @property
+    def _kind(self) -> Kind:
+        """That of the table trained on, which the run folder keeps."""
+        return Kind.kept(Path(str(self.checkpoint.config.data.get("path"))))
 
     @property
     def _loaded(self) -> LoadedModel:

@@ -66,8 +66,7 @@ def test_a_forecast_is_a_table_of_the_steps_after_the_last_row(table, fitted):
 
 def test_a_loaded_forecaster_gives_what_the_fitted_one_gives(fitted):
     loaded = Forecaster.load(fitted.folder / "checkpoints" / "best.ckpt", device="cpu")
-    expected = fitted.predict().reset_index()
-    pd.testing.assert_frame_equal(loaded.predict().astype(expected.dtypes), expected)
+    pd.testing.assert_frame_equal(loaded.predict(), fitted.predict())
     pd.testing.assert_frame_equal(loaded.evaluate(), fitted.evaluate())
 
 

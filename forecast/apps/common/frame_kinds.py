@@ -1,20 +1,27 @@
 """Tables of every kind in the one form that the reader of files takes, and forecasts in the kind of their table."""
 
+import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from forecast.data.assembling.names import KNOWN_IDS, KNOWN_TIMES
 from forecast.data.guessing.choices import Given
 from forecast.data.guessing.guess_time import Names, choose_time, likely_times
 from forecast.data.reading.layout import USUAL
+from forecast.data.writing import SAMPLE as WRITTEN
+from forecast.data.writing import TimeWriter
 from forecast.errors import UserError
+from forecast.run_folder import TRAINING_TABLE
 from forecast.text.terminal import listed
 
 Table = Any  # of whatever library its caller has
@@ -23,6 +30,7 @@ Label = Any  # whatever pandas takes for a name, or for a type
 NAME = "the DataFrame"
 FITTED, TRAINED = "Forecaster(..., overrides={choice})", "df = df.rename(columns={choice})"  # what to type
 SAMPLE = 1_000  # rows whose cells show which column holds times
+KIND = b"forecast.kind"  # of the table in data.parquet, beside its schema
 
 
 @dataclass(frozen=True)
@@ -30,19 +38,48 @@ class Kind:
     """What a table was, for a forecast to be the same; by default a DataFrame with a column of time, as in training.
 
     time, ids: what these columns are called; None: as in training. index: (column, name) of the levels of its index.
-    names: of its columns, by their text. time_type: of its times; freq: of its index. is_series: whether it was a
-    Series. midnights: whether all its times are. native: of another library than pandas, the table without rows.
+    names: of its columns, by their text. types: of the ids and of columns of decimals. time_type: of its times;
+    written: cells of times that are text or numbers. freq: of its index. is_series: whether it was a Series.
+    midnights: whether all its times are. native: of another library than pandas, the table without rows.
     """
 
     time: str | None = None
     ids: Names = ()
-    index: tuple[tuple[str, Label], ...] = ()
+    index: Sequence[tuple[str, Label]] = ()
     names: Mapping[str, Label] = field(default_factory=dict)
+    types: Mapping[str, Label] = field(default_factory=dict)
     time_type: Label = None
-    freq: Label = None
+    written: Sequence[str] = ()
+    freq: str | None = None
     is_series: bool = False
     midnights: bool = False
     native: Table = None
+
+    @classmethod
+    def kept(cls, path: Path) -> "Kind":
+        """That of the table in a data.parquet; the default for another file."""
+        text = None if path.name != TRAINING_TABLE else (pq.read_schema(path).metadata or {}).get(KIND)
+        if text is None:
+            return cls()
+        fields = json.loads(text)
+        types = {name: _type(kind) for name, kind in {**fields["types"], "": fields["time_type"]}.items()}
+        names = {name: tuple(label) if isinstance(label, list) else label for name, label in fields["names"].items()}
+        fields |= {"time_type": types.pop(""), "types": types, "names": names}
+        if fields["native"]:
+            import narwhals as nw
+
+            library, schema = fields["native"]
+            empty = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema))).empty_table()
+            fields["native"] = nw.from_arrow(empty, backend=library)
+        return cls(**fields)
+
+    def text(self) -> str:
+        """What `kept` reads."""
+        native = self.native
+        if native is not None:
+            schema = native.to_arrow().schema.serialize().to_pybytes()
+            native = [native.implementation.value, base64.b64encode(schema).decode()]
+        return json.dumps({**vars(self), "native": native}, default=_type_text)
 
     @property
     def zone(self) -> tzinfo | None:
@@ -61,22 +98,25 @@ class Kind:
         columns = [nw.col(name).cast(kind) for name, kind in types.items() if kind != nw.String]
         return table.with_columns(columns).to_native()
 
-    def of_forecast(self, rows: pd.DataFrame, *, time: str, time_zone: str | None) -> Table:
-        """A forecast, columns of ids, of time and of targets, as such a table. time_zone: whose clock it shows."""
+    def of_forecast(
+        self, rows: pd.DataFrame, *, time: str, time_zone: str | None, time_format: str | None = None
+    ) -> Table:
+        """A forecast, columns of ids, of time and of targets, as such a table.
+
+        time_zone: whose clock it shows. time_format: in which times were read that are text.
+        """
         trained = list(rows.columns[: rows.columns.get_loc(time)])
         if trained:  # a panel knows no zone: days are those of the table, other times are in UTC
             time_zone = time_zone or (None if self.midnights else "UTC")
-        rows = rows.assign(**{time: in_zone(rows[time], time_zone, self.zone)})
         if self.time is None:
             return self.in_library(rows)
-        if isinstance(self.time_type, pd.PeriodDtype):
-            rows[time] = rows[time].dt.to_period(self.time_type.freq)
-        elif pd.api.types.is_datetime64_any_dtype(self.time_type):
-            rows[time] = rows[time].astype(self.time_type)
+        rows = rows.assign(**{time: self._times(rows[time], time_zone, time_format)})
         ids = self.ids if len(self.ids) == len(trained) else trained
         rows = rows.rename(columns={**dict(zip(trained, ids, strict=True)), time: self.time})
         if self.native is not None:
-            return self.in_library(rows, cast=[*ids, self.time])
+            return self.in_library(rows, cast=[self.time, *self.types])
+        for name in self.types.keys() & set(rows):
+            rows[name] = _in_type(rows[name], self.types[name])
         if self.index:
             index = [level for level in self.index if level[0] in rows]  # one series has no id
             rows = rows.set_index([name for name, _ in index])
@@ -87,6 +127,20 @@ class Kind:
         if self.is_series and rows.shape[1] == 1:
             return rows.iloc[:, 0].rename(self.names[rows.columns[0]])
         return rows.rename(columns={name: label for name, label in self.names.items() if label is not None})
+
+    def _times(self, stamps: "pd.Series[pd.Timestamp]", time_zone: str | None, time_format: str | None) -> Cells:
+        """Times by the clock of `time_zone` as its own are, in its zone or written as text."""
+        if not pd.api.types.is_datetime64_any_dtype(stamps):  # they are counted
+            return _in_type(stamps, self.time_type)
+        if self.written:
+            writer = TimeWriter.of({"": self.written}, time_format, time_zone)
+            texts = [text for (text,) in writer.cells(pd.DatetimeIndex(stamps))]
+            return _in_type(pd.Series(texts, dtype=object), self.time_type)
+        stamps = in_zone(stamps, time_zone, self.zone)
+        if isinstance(self.time_type, pd.PeriodDtype):
+            return stamps.dt.to_period(self.time_type.freq)
+        is_date = self.midnights and pd.api.types.is_object_dtype(self.time_type)
+        return stamps.dt.date if is_date else _in_type(stamps, self.time_type)
 
 
 class Frame(NamedTuple):
@@ -120,7 +174,7 @@ def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "va
     what the values of a Series without a name are called. say: what to type, in a message. UserError for what is no
     such table, for one without rows or time, and where several columns may be the time or the ids.
     """
-    rows, kind = _columns_of(table, alone)
+    rows, kind = _columns_of(table, alone, [*KNOWN_IDS, *names_of(given.get("id_column"))])
     time = _time(rows, kind, given, say)
     for name in time:
         _check_types(name, rows[name])
@@ -130,14 +184,20 @@ def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "va
             rows[name] = rows[name].dt.to_timestamp()
     ids = _ids(rows, time, kind, given, say) if panel else ()
     if len(time) == 1:
-        cells = rows[time[0]]
-        midnights = _is_typed(cells) and bool((cells.dt.normalize() == cells).all())
-        kind = replace(kind, time=time[0], time_type=time_type, midnights=midnights)
+        cells, midnights, written = rows[time[0]], False, ()
+        if _is_typed(cells):
+            midnights = bool((cells.dt.normalize() == cells).all())
+        elif (cell_type := pd.api.types.infer_dtype(cells)) in ("date", "datetime", "datetime64"):
+            midnights = cell_type == "date"
+        else:
+            written = _texts(cells[:WRITTEN])
+        kind = replace(kind, time=time[0], time_type=time_type, midnights=midnights, written=written)
     levels = tuple(name for name, _ in kind.index if name not in time)
     own = ids if panel else levels  # which the reader of a file will find
     index = tuple(level for level in kind.index if level[0] in (*time, *own))
     rows = rows[[*time, *(name for name in rows.columns if name not in time)]]
-    return Frame(rows, replace(kind, ids=own, index=index), time, ids)
+    types = {name: rows[name].dtype for name in rows if name in own or pd.api.types.is_float_dtype(rows[name].dtype)}
+    return Frame(rows, replace(kind, ids=own, index=index, types=types), time, ids)
 
 
 def names_of(names: object) -> Names:
@@ -173,11 +233,38 @@ def in_zone(times: "pd.Series[pd.Timestamp]", known: str | None, zone: tzinfo | 
     return local.dt.tz_convert(zone)
 
 
-def _columns_of(table: Table, alone: str) -> tuple[pd.DataFrame, Kind]:
-    """A table whose index is columns, and what is known of its kind before its time is."""
+def _in_type(cells: Cells, kind: Label) -> Cells:
+    """Cells in a type; as they are where it cannot hold them. Text of truth values stays text."""
+    if kind is None or pd.api.types.is_bool_dtype(kind):
+        return cells
+    with suppress(ValueError, TypeError):
+        if isinstance(kind, pd.CategoricalDtype):
+            cells = cells.astype(kind.categories.dtype)
+            kind = kind if cells.isin(kind.categories).all() else "category"
+        return cells.astype(kind)
+    return cells
+
+
+def _type_text(kind: Label) -> object:
+    """A type, or a name of another kind than text, for JSON."""
+    if isinstance(kind, pd.CategoricalDtype):
+        return {"categories": kind.categories.tolist(), "ordered": kind.ordered}
+    return str(kind)
+
+
+def _type(text: Label) -> Label:
+    """The type of which `_type_text` made a text."""
+    return pd.CategoricalDtype(**text) if isinstance(text, dict) else text and pd.api.types.pandas_dtype(text)
+
+
+def _columns_of(table: Table, alone: str, id_names: Sequence[str]) -> tuple[pd.DataFrame, Kind]:
+    """A table whose index is columns, and what is known of its kind before its time is.
+
+    id_names: what an index of numbers is called that is no numbering of the rows.
+    """
     native, rows = None, table
     if isinstance(table, pd.Series):
-        rows = table.to_frame(alone if table.name is None else table.name)
+        rows = table.to_frame(alone if table.name is None else str(table.name))
     elif not isinstance(table, pd.DataFrame):
         native = _native(table)
         rows, native = native.to_pandas(), native.head(0)
@@ -194,10 +281,10 @@ def _columns_of(table: Table, alone: str) -> tuple[pd.DataFrame, Kind]:
         raise UserError(f"{NAME} has no rows. Give it the rows of the history")
     labels = [table.name] if isinstance(table, pd.Series) else rows.columns
     columns, index = rows.set_axis(names, axis=1).reset_index(drop=True), []
-    counted = rows.index.nlevels == 1 and (
-        pd.api.types.is_numeric_dtype(rows.index)
-        or (rows.index.name is None and rows.index.is_unique and not _looks_like_time(rows.index))  # names of rows
-    )
+    label, cells = rows.index.names[0], rows.index.get_level_values(0)
+    unnamed, numbered = label is None, pd.api.types.is_numeric_dtype(cells)
+    timed = str(label) in id_names or (not (unnamed and numbered) and _looks_like_time(cells))
+    counted = rows.index.nlevels == 1 and not timed and (numbered or (unnamed and cells.is_unique))  # names of rows
     for place in range(0 if counted else rows.index.nlevels):
         cells, label = rows.index.get_level_values(place), rows.index.names[place]
         usual = USUAL.time_columns[0] if _looks_like_time(cells) else KNOWN_IDS[0]
@@ -209,7 +296,7 @@ def _columns_of(table: Table, alone: str) -> tuple[pd.DataFrame, Kind]:
     kind = Kind(
         index=tuple(index),
         names=dict(zip(names, labels, strict=True)),
-        freq=getattr(rows.index, "freq", None),
+        freq=getattr(rows.index, "freqstr", None),
         is_series=isinstance(table, pd.Series),
         native=native,
     )
@@ -241,7 +328,7 @@ def _is_typed(cells: Cells) -> bool:
 
 def _looks_like_time(cells: Cells) -> bool:
     """Whether cells are times by their type, or are written so."""
-    return _is_typed(cells) or bool(likely_times({"": _texts(cells[:SAMPLE])}))
+    return _is_typed(cells) or bool(likely_times({str(cells.name or ""): _texts(cells[:SAMPLE])}))
 
 
 def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str) -> Names:

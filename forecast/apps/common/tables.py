@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forecast.apps.common.frame_kinds import NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
+from forecast.apps.common.frame_kinds import KIND, NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.schema import check_value, parameters
@@ -63,7 +64,12 @@ def layout_of(frame: Frame, source: Source) -> dict[str, object]:
     return {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
 
 
-def keep_table(folder: Path, table: pd.DataFrame) -> None:
+def kept_table(frame: Frame) -> pa.Table:
+    """The rows of a table as Parquet keeps them, with its kind."""
+    return arrow_table(frame.rows).replace_schema_metadata({KIND: frame.kind.text()})
+
+
+def keep_table(folder: Path, frame: Frame) -> None:
     """Writes the table of a training into its run folder. Raises UserError where another file would be lost."""
     path = folder / TRAINING_TABLE
     fix = "choose another folder, or move the file away"
@@ -72,17 +78,17 @@ def keep_table(folder: Path, table: pd.DataFrame) -> None:
         [path], ours=run, key=f"hydra.run.dir={folder}", like=f"a file of a training: there is no {RUN_INFO}", fix=fix
     )
     with replacing(path) as unfinished:
-        pq.write_table(arrow_table(table), unfinished)
+        pq.write_table(kept_table(frame), unfinished)
 
 
-def place_table(folder: Path, table: pd.DataFrame) -> bool:
+def place_table(folder: Path, frame: Frame) -> bool:
     """Writes a table into the folder that a caller has named; False where the same stands there.
 
     Raises UserError where another one stands there, which is kept.
     """
     path = folder / TRAINING_TABLE
     with replacing(path) as unfinished:
-        pq.write_table(arrow_table(table), unfinished)
+        pq.write_table(kept_table(frame), unfinished)
         if not path.exists():
             return True
         if path.read_bytes() != unfinished.read_bytes():
