@@ -3,18 +3,20 @@
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+from lightning.pytorch.callbacks import Callback
 
 from benchmarks import timing
 from benchmarks.setting import Figures, Setting
 from forecast.apps.common.training_data import make_plan, read_data
-from forecast.checkpoint.load import build_model  # noqa: F401 - imported before the clock starts
+from forecast.checkpoint.model import build_model
 from forecast.config import entry
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.memory import PeakMemory
 from forecast.training.fit import fit
 from forecast.training.record import make_record
-from forecast.training.throughput import Throughput
 
 
 def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
@@ -32,15 +34,13 @@ def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
         figures[name] = {"seconds": time.perf_counter() - begun, "megabytes": highest or None}
         begun = time.perf_counter()
 
-    class Stages(Throughput):
+    class Stages(Callback):
         """Notes when the first step begins and the last one has ended."""
 
         def on_train_start(self, trainer: Any, *rest: Any) -> None:
-            super().on_train_start(trainer, *rest)
             stage("started")
 
         def on_train_end(self, *rest: Any) -> None:
-            super().on_train_end(*rest)
             stage("trained")
 
     def main(cfg: Any) -> None:
@@ -51,7 +51,9 @@ def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
         stage("opened")
         fitted = fit_baselines(data)
         stage("baselines")
-        fit(plan, data, make_record(plan.config, plan.choices, plan.source, data, fitted), Stages())
+        record = make_record(plan.config, plan.choices, plan.source, data, fitted)
+        parts = replace(plan.parts, callbacks=[*plan.parts.callbacks, Stages()])
+        fit(replace(plan, parts=parts), build_model(plan.config, record.data), data, record)
 
     sys.argv = ["train.py", *command]  # what Hydra reads; this process is ours alone
     entry.run(main, config_name="train")

@@ -4,7 +4,7 @@ import torch
 from config.composed import composed
 
 from forecast.apps.common.training_data import read_data
-from forecast.checkpoint.load import build_model
+from forecast.checkpoint.model import build_model
 from forecast.config import resolvers
 from forecast.config.compose import without_hydra
 from forecast.config.run_config import RunConfig

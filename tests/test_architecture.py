@@ -171,6 +171,12 @@ def test_what_a_target_names_is_called_in_one_place():
     assert not [f for f in PACKAGE.rglob("*.py") if any(n.startswith("hydra.utils") for n, _ in imports(f))]
 
 
+def test_training_builds_nothing_of_a_recipe():
+    """Its parts are built once, before it begins: apps/common/parts.py."""
+    texts = {file.name: file.read_text() for file in (PACKAGE / "training").glob("*.py")}
+    assert [name for name, text in texts.items() if re.search(r"\.(build|factory)\(|config\.build", text)] == []
+
+
 def test_entry_points_are_thin():
     for name in ("train.py", "evaluate.py", "predict.py"):
         assert len((ROOT / name).read_text().splitlines()) < 60

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from omegaconf import DictConfig
 
 from forecast.apps.common.intervals import levels_of, wanted
 from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.parts import build_parts
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics, shown
 from forecast.apps.common.results import Result, evaluate_checkpoint, write_results
 from forecast.apps.common.training_data import begin, make_plan
@@ -161,7 +163,8 @@ def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trai
     rows, best = plan.config.refit, chosen_checkpoint(plan.folder)
     log.info("Training once more on more rows, %s.", "train and val" if rows == "val" else "all")
     kept = kept_metrics(result.metrics)
-    done = refit(plan, best, data, rows=rows, metrics=kept, processes=trained.processes)
+    again = replace(plan, parts=build_parts(plan.config))
+    done = refit(again, best, data, rows=rows, metrics=kept, processes=trained.processes)
     refitted = load_checkpoint(done.path)
     block: Block = {"rows": done.rows, "trained_until": refitted.trained_until, "steps": refitted.step}
     block["train_seconds"] = done.seconds

@@ -5,10 +5,8 @@ containers and tensors, under `RECORD`. It is loaded with `weights_only=True`: n
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +15,19 @@ from torch import nn
 
 from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.archive import read_plain
+from forecast.checkpoint.model import TRAINING_ONLY, build_model
 from forecast.checkpoint.record import RECORD, Record, RefitRecord, check_format
 from forecast.config.allow_list import resolve_target, target_nodes
-from forecast.config.build import build
-from forecast.config.run_config import Recipe, RunConfig
+from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.codebook import Codebook
-from forecast.data.roles import HOLIDAY, PADDED, names_roles
+from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError
-from forecast.models.base import FittedModel, ForecastModel, WindowShape
-from forecast.models.ensemble import Ensemble
-from forecast.models.spread import Spread
+from forecast.models.base import ForecastModel
 from forecast.run_folder.shapes import DataRecord
 
 WEIGHTS_PREFIX = "model."
@@ -40,8 +36,6 @@ TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logge
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 # What Lightning goes on from.
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
-# What training alone builds. Looking such a name up imports Lightning, which would take seconds of each forecast.
-TRAINING_ONLY = ("lightning.", "forecast.training.")
 
 
 @dataclass(frozen=True)
@@ -182,44 +176,6 @@ class Checkpoint:
             ) from error
 
 
-def window_of(config: RunConfig, data: DataRecord, *, outputs: int = 1) -> WindowShape:
-    """The windows that the model of a config sees. data: as a checkpoint describes them."""
-    columns, covariates = list(data["columns"]), data.get("covariates") or {}
-    n_columns = len(columns) - sum(name in covariates for name in columns)
-    targets = tuple(columns.index(name) for name in data["targets"])
-    before = data["known"][: len(data["known"]) - len(covariates)]
-    n_facts = len(facts["mean"]) if (facts := data.get("facts")) else 0
-    return WindowShape(
-        n_columns=n_columns,
-        targets=targets,
-        observed=tuple(i for i in range(n_columns) if i not in targets) if names_roles(config.data.node) else (),
-        n_known=len(data["known"]),
-        covariates=tuple(0 if words is None else len(words) + 1 for words in covariates.values()),
-        facts=tuple(range(len(covariates)))[len(covariates) - n_facts :],
-        padding=tuple(i for i, name in enumerate(before) if name == PADDED),
-        seq_len=config.seq_len,
-        label_len=config.label_len,
-        pred_len=config.pred_len,
-        outputs=outputs,
-    )
-
-
-def build_model(config: RunConfig, data: DataRecord) -> ForecastModel:
-    """The model of a config for data with these columns, targets and known features; fresh weights.
-
-    Where its loss is a spread, the model has it.
-
-    Raises UserError for a class that is no ForecastModel, and as `build` does.
-    """
-    spread = spread_of(config.loss)
-    window = window_of(config, data, outputs=1 if spread is None else spread.n_outputs)
-    members = [config.model.build(ForecastModel, window=window) for _ in range(config.networks)]
-    model = members[0] if len(members) == 1 else Ensemble(members)
-    if spread is not None:
-        model.add_spread(spread)
-    return model
-
-
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Reads a checkpoint file, tensors on the CPU.
 
@@ -270,20 +226,3 @@ def check_config_is_plain(config: object) -> None:
     for where, part in walk(config):
         if isinstance(part, str):
             check_is_plain(part, where)
-
-
-def spread_of(loss: Recipe) -> Spread | None:
-    """What a model gives in place of a point forecast; None where its loss asks for none.
-
-    Raises UserError as `build` does.
-    """
-    if not loss.target or loss.target.startswith(TRAINING_ONLY) or not loss.extends(Spread):
-        return None
-    spread = cast(Mapping[str, object], build({"loss": loss.node}))["loss"]
-    assert isinstance(spread, Spread)
-    return spread
-
-
-def is_fitted_at_once(model: Recipe) -> bool:
-    """Whether a model takes no gradient steps. UserError for a target that is not allowed."""
-    return model.extends(FittedModel)

@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import RECORD
 from forecast.data.prepare import Prepared
 from forecast.data.split import Split

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import torch
 
-from forecast.checkpoint.load import build_model, is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
@@ -16,11 +15,10 @@ from forecast.evaluation.leakage import check_leakage
 from forecast.evaluation.memory import PeakMemory
 from forecast.models.base import FittedModel
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import Block, DataRecord
+from forecast.run_folder.shapes import Block
 from forecast.text.overrides import hydra_value
 from forecast.training.checkpoint import write_checkpoint
-from forecast.training.fit import Plan, Trained
-from forecast.training.loggers import make_logger
+from forecast.training.fit import Plan, Trained, make_logger
 from forecast.training.record import weights_only_content
 
 log = logging.getLogger(__name__)
@@ -47,7 +45,7 @@ def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: Reco
     for name in ("best", "last"):
         write_checkpoint(checkpoint_path(plan.folder, name), content)
     cost = fitted_cost(seconds, memory)
-    logger = make_logger(plan.config, plan.folder)
+    logger = make_logger(plan)
     return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
 
 
@@ -70,12 +68,3 @@ def fitted_cost(seconds: float, memory: PeakMemory) -> Block:
         "device": CPU.type,
         "precision": "32-true",
     }
-
-
-def as_fitted(plan: Plan, data: DataRecord) -> FittedModel | None:
-    """The model of a config where that is one which is fitted at once; another one is not built, as that draws."""
-    if plan.start is not None or not is_fitted_at_once(plan.config.model):
-        return None
-    model = build_model(plan.config, data)
-    assert isinstance(model, FittedModel)
-    return model

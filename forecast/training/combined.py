@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.checkpoint.load import Checkpoint, build_model, load_checkpoint, spread_of, window_of
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.model import build_model, spread_of, window_of
 from forecast.checkpoint.record import Record, Stacking
 from forecast.config.run_config import Plain, Recipe, RunConfig
 from forecast.data.prepare import Prepared
@@ -29,17 +30,16 @@ from forecast.evaluation.stacking import (
     member_losses,
     stacked,
 )
+from forecast.models.base import FittedModel
 from forecast.models.weighted_ensemble import WeightedEnsemble
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
 from forecast.text.overrides import hydra_value
 from forecast.training.checkpoint import write_checkpoint
-from forecast.training.closed_form import CPU, as_fitted, fit_closed_form, fitted_cost
+from forecast.training.closed_form import CPU, fit_closed_form, fitted_cost
 from forecast.training.cross_fit import HALVES, chosen_weights, write_half
-from forecast.training.fit import Plan, Trained, fit
-from forecast.training.loggers import make_logger
+from forecast.training.fit import Plan, Trained, fit, make_logger
 from forecast.training.record import weights_only_content
-from forecast.training.throughput import Throughput
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def combine(plan: Plan, data: Prepared, record: Record) -> Trained:
     seconds = time.perf_counter() - begin
     for member, share in zip(members, weights[None].by_block.mean(0).tolist(), strict=True):
         log.info("%5.1f %% %s (%s)", 100 * share, member.name, member.run)
-    logger = make_logger(plan.config, plan.folder)
+    logger = make_logger(plan)
     cost = fitted_cost(seconds, memory)
     return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
 
@@ -294,5 +294,7 @@ def fit_model(plan: Plan, data: Prepared, record: Record) -> Trained:
     """By gradient steps, at once, or of finished trainings; raises as `fit`, `fit_closed_form` and `combine` do."""
     if is_combined(plan.config.model):
         return combine(plan, data, record)
-    at_once = as_fitted(plan, record.data)
-    return fit(plan, data, record, Throughput()) if at_once is None else fit_closed_form(plan, at_once, data, record)
+    model = build_model(plan.config, record.data)
+    if isinstance(model, FittedModel):
+        return fit_closed_form(plan, model, data, record)
+    return fit(plan, model, data, record)

@@ -2,13 +2,14 @@
 
 import datetime
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Callback, ProgressBar
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
@@ -16,7 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import Checkpoint, build_model, is_fitted_at_once, load_checkpoint
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.compose import in_sweep
 from forecast.config.distributed import rank
@@ -25,16 +26,16 @@ from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
+from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage import check_leakage
-from forecast.models.base import ForecastModel, Options
+from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
-from forecast.run_folder.shapes import Block, DataRecord
+from forecast.run_folder.shapes import Block
 from forecast.training.checkpoint import WrittenInPlace
 from forecast.training.cross_fit import CrossFit
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
-from forecast.training.loggers import make_logger
 from forecast.training.module import ForecastModule
 from forecast.training.random_states import RandomStates
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
@@ -44,18 +45,36 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a training is made of beside its model and its data, each built once, of the config.
+
+    optimizer, schedule, logger, trainer: take what a training hands in. logger: None where none is wanted.
+    """
+
+    loss: nn.Module
+    optimizer: Callable[..., Optimizer]
+    schedule: Callable[..., LRScheduler]
+    protocol: Protocol
+    callbacks: Sequence[Callback]
+    logger: Callable[..., Logger] | None
+    trainer: Callable[..., pl.Trainer]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a training is to do.
 
-    choices: the chosen option of each config group. source: where the data come from. folder:
-    where everything is written. start: the checkpoint to go on from, None for a new training.
+    choices: the chosen option of each config group. source: where the data come from. folder: where everything is
+    written. start: the checkpoint to go on from; None for a new training, with the weights of
+    `config.initial_weights` where it has any.
     """
 
     config: RunConfig
+    parts: Parts
     choices: Mapping[str, str | None]
     source: Source
     folder: Path
-    start: Checkpoint | None
+    start: Checkpoint | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +96,14 @@ class Trained:
     processes: int = 1
 
 
-def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> Trained:
-    """Builds model and trainer and fits, from the beginning or from a checkpoint.
+def fit(plan: Plan, model: ForecastModel, data: Prepared, record: Record) -> Trained:
+    """Fits a model by gradient steps, from the beginning or from a checkpoint.
 
     Ctrl-C before there is a checkpoint is KeyboardInterrupt. Raises UserError when nothing was trained.
     """
-    config = plan.config
-    model, record = checked_model(plan, data, record)
-    module, datamodule = make_module(config, model, record), make_batches(config, model, data)
+    config, throughput = plan.config, Throughput()
+    record = begin_model(plan, model, data, record)
+    module, datamodule = make_module(plan, model, record), make_batches(config, model, data)
     with quiet_lightning(), errors_for_users(plan.folder):
         trainer = make_trainer(plan, throughput, model)
     finished = True
@@ -119,15 +138,16 @@ def fit(plan: Plan, data: Prepared, record: Record, throughput: Throughput) -> T
     )
 
 
-def make_module(config: RunConfig, model: ForecastModel, record: Record | None) -> ForecastModule:
-    """The loss, the optimizer and the schedule of a config, around a model."""
+def make_module(plan: Plan, model: ForecastModel, record: Record | None) -> ForecastModule:
+    """The loss, the optimizer and the schedule of a plan, around a model."""
+    parts = plan.parts
     return ForecastModule(
         model,
-        optimizer=config.optim.factory(Optimizer),
-        schedule=config.schedule.factory(LRScheduler),
-        loss=None if model.spread is not None else config.loss.build(nn.Module),
+        optimizer=parts.optimizer,
+        schedule=parts.schedule,
+        loss=None if model.spread is not None else parts.loss,
         record=record,
-        compiled=config.compile,
+        compiled=plan.config.compile,
     )
 
 
@@ -151,54 +171,30 @@ def make_batches(
     )
 
 
-def checked_model(plan: Plan, data: Prepared, record: Record) -> tuple[ForecastModel, Record]:
-    """The model with fresh weights, and the record with what that has chosen.
+def begin_model(plan: Plan, model: ForecastModel, data: Prepared, record: Record) -> Record:
+    """Gives a model the weights that its training begins with; the record with what these have chosen.
 
-    Logs when single-head attention ignores model.n_heads.
+    A new training fits the fitted part; of `initial_weights` it takes all else. One that goes on takes those of its
+    checkpoint. Logs when single-head attention ignores model.n_heads.
 
-    Raises UserError for sizes that cannot work together, for a checkpoint of another model, and when something leaks.
+    Raises UserError for sizes that cannot work together, for weights of another model, and when something leaks.
     """
-    if plan.start is None:
-        model, options = prepared_model(plan, data, record.data)
-        record = replace(record, config=record.config.with_model(options))
-    else:
-        model = build_model(plan.config, record.data)
+    if plan.start is not None:
         plan.start.give_weights(model)
-        if not plan.start.resumable:
-            raise UserError(
-                f"ckpt_path={plan.start.path} holds weights without the state of their training, so no training can go "
-                "on from it. evaluate and predict take it; to train anew leave ckpt_path out."
-            )
+    else:
+        if plan.config.initial_weights:
+            take_weights(model, plan.config.initial_weights)
+        try:
+            options = model.prepare(fitting_rows(data, recent=plan.config.data.recent))
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        record = replace(record, config=record.config.with_model(options))
     dry_forward(model)
     for n_heads in {getattr(part, "ignored_heads", None) for part in model.modules()} - {None}:
         log.info("Single-head attention has one head: model.n_heads=%d is ignored in its slots", n_heads)
     if plan.config.checks.leakage and rank() == 0:
         check_leakage(model, data, device=torch.device("cpu"))
-    return model, record
-
-
-def prepared_model(plan: Plan, data: Prepared, described: DataRecord) -> tuple[ForecastModel, Options]:
-    """A fresh model whose fitted part is fitted, and what that has chosen.
-
-    Raises UserError for initial weights that are not of such a model, and where the options do not fit the data.
-    """
-    model = build_model(plan.config, described)
-    if plan.config.initial_weights:
-        take_weights(model, plan.config.initial_weights)
-    try:
-        return model, model.prepare(fitting_rows(data, recent=plan.config.data.recent))
-    except ValueError as error:
-        raise UserError(str(error)) from error
-
-
-def check_initial_weights(config: RunConfig) -> None:
-    """UserError for initial weights that are no file, and for a model that begins from nothing."""
-    if not (path := config.initial_weights):
-        return
-    if not Path(path).is_file():
-        raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
-    if is_fitted_at_once(config.model):
-        raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")
+    return record
 
 
 def take_weights(model: ForecastModel, path: str) -> None:
@@ -233,6 +229,11 @@ def dry_forward(model: ForecastModel) -> None:
         model.train(training)
 
 
+def make_logger(plan: Plan) -> Logger | Literal[False]:
+    """The logger of a plan, which writes into its folder. Raises UserError for what its class refuses."""
+    return False if plan.parts.logger is None else plan.parts.logger(save_dir=str(plan.folder))
+
+
 def make_trainer(
     plan: Plan, throughput: Throughput, model: ForecastModel, *, last: Callback | None = None
 ) -> pl.Trainer:
@@ -241,9 +242,6 @@ def make_trainer(
     last: called after all others, in place of what ends a training at a signal.
     """
     config = plan.config
-    callbacks = [callback.build(Callback) for callback in config.callbacks.values()]
-    if config.trainer.get("enable_progress_bar") is False:  # Lightning refuses a progress bar beside it
-        callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     own = [
         SameFolder(),
         throughput,
@@ -252,10 +250,11 @@ def make_trainer(
         StopOnNonFinite(),
         *([FirstValidation()] if model.fitted_part else []),
     ]
-    trainer = config.trainer.with_(default_root_dir=str(plan.folder)).build(
-        pl.Trainer,
-        logger=make_logger(config, plan.folder),
-        callbacks=[*own, *callbacks, last or StopOnSignal()],
+    callbacks = [*own, *plan.parts.callbacks, last or StopOnSignal()]
+    trainer = plan.parts.trainer(
+        default_root_dir=str(plan.folder),
+        logger=make_logger(plan),
+        callbacks=callbacks,
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
     limit_waiting(trainer, config.process_timeout)

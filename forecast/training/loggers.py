@@ -6,13 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
-
-from forecast.config.run_config import RunConfig
 
 DRAWING = (TensorBoardLogger, WandbLogger, MLFlowLogger)
 
@@ -46,16 +44,6 @@ class MLflow(MLFlowLogger):
             tracking_uri=tracking_uri or f"sqlite:///{folder / 'mlflow.db'}",
             artifact_location=None if tracking_uri else (folder / "artifacts").as_uri(),
         )
-
-
-def make_logger(config: RunConfig, folder: Path) -> Logger | Literal[False]:
-    """The logger of a config, which writes into the run folder; False where none is wanted.
-
-    Raises UserError for what its class refuses.
-    """
-    if not config.logger.node or config.trainer.get("logger") is False:
-        return False
-    return config.logger.build(Logger, save_dir=str(folder))
 
 
 @runtime_checkable

@@ -13,10 +13,11 @@ from typing import Literal, NamedTuple
 
 import lightning.pytorch as pl
 import numpy as np
-from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor, ProgressBar
+from lightning.pytorch.callbacks import Callback, DeviceStatsMonitor, EarlyStopping, LearningRateMonitor
 from lightning.pytorch.callbacks import Checkpoint as CheckpointCallback
 
-from forecast.checkpoint.load import Checkpoint, build_model
+from forecast.checkpoint.load import Checkpoint
+from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import RefitRecord
 from forecast.data.prepare import Prepared
 from forecast.data.split import TargetRows
@@ -25,7 +26,6 @@ from forecast.evaluation.baselines import fitting_rows
 from forecast.models.base import FittedModel, FittingRows, ForecastModel, Options
 from forecast.run_folder import checkpoint_path
 from forecast.training.checkpoint import write_checkpoint
-from forecast.training.closed_form import as_fitted
 from forecast.training.combined import is_combined, refitted
 from forecast.training.fit import Plan, make_batches, make_module
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
@@ -64,7 +64,7 @@ def refit(
     metrics: dict[str, object],
     processes: int = 1,
 ) -> Refitted:
-    """Trains the config's model on more rows, from the same seed, and writes refit.ckpt.
+    """Trains the config's model on more rows, from the same seed and with parts of its own, and writes refit.ckpt.
 
     A step of it has the learning rate of that step in the first training: an epoch draws as many of the windows as an
     epoch of that had, so that its schedule, by steps or by epochs, is the same.
@@ -84,18 +84,20 @@ def refit(
     pl.seed_everything(plan.config.seed, workers=True, verbose=False)
     begin, config = time.perf_counter(), plan.config
     options: Options
-    model: ForecastModel | None
+    model: ForecastModel
+    again: Callable[[FittingRows, FittingRows], Options]
     if is_combined(config.model):
         model = refitted(held_out, learnt)
         options = {key: held_out.config.model.get(key) for key in ("members", "blocks", "by_series")}
-    elif isinstance(model := as_fitted(plan, held_out.data), FittedModel):
-        again = partial(model.refit, held_out=dict(held_out.config.model.node))
-        options = fitted_again(again, data, whole, recent=config.data.recent)
     else:
         model = build_model(config, held_out.data)
-        options = fitted_again(model.prepare, data, whole, recent=config.data.recent)
+        if isinstance(model, FittedModel):
+            again, steps = partial(model.refit, held_out=dict(held_out.config.model.node)), 0
+        else:
+            again, steps = model.prepare, held_out.step
+        options = fitted_again(again, data, whole, recent=config.data.recent)
         with quiet_lightning(), errors_for_users(plan.folder):
-            train_for(held_out.step, plan, model, data, whole, processes=processes)
+            train_for(steps, plan, model, data, whole, processes=processes)
     entry: RefitRecord = {"rows": learnt, "trained_until": trained_until(whole), "held_out": metrics}
     record = replace(held_out.record, config=config.with_model(options), versions=versions(), refit=entry)
     content = weights_only_content(model.cpu(), record, step=held_out.step, epoch=held_out.epoch)
@@ -146,7 +148,7 @@ def train_for(
     batch_size = config.data.batch_size * processes
     batches = make_batches(config, model, whole, windows_per_epoch=an_epoch, batch_size=batch_size)
     trainer = make_trainer(plan, steps, processes=processes)
-    trainer.fit(make_module(config, model, None), batches, weights_only=True)
+    trainer.fit(make_module(plan, model, None), batches, weights_only=True)
     if trainer.global_step != steps:
         raise UserError(
             f"refit: the training on more rows ended after {trainer.global_step} of {steps} steps, since trainer.* is "
@@ -157,7 +159,6 @@ def train_for(
 
 def make_trainer(plan: Plan, steps: int, *, processes: int) -> pl.Trainer:
     """A trainer as that of the training, but in one process, without validation, checkpoints, logger and time limit."""
-    settings = plan.config.trainer
     changes: dict[str, object] = {
         "default_root_dir": str(plan.folder),
         "enable_checkpointing": False,
@@ -167,7 +168,5 @@ def make_trainer(plan: Plan, steps: int, *, processes: int) -> pl.Trainer:
     }
     if processes > 1:
         changes |= {"strategy": "auto", "devices": 1, "num_nodes": 1, "sync_batchnorm": False}
-    left_out = LEFT_OUT if settings.get("enable_progress_bar") is not False else (*LEFT_OUT, ProgressBar)
-    callbacks = [recipe.build(Callback) for recipe in plan.config.callbacks.values()]
-    callbacks = [StopAt(steps), StopOnNonFinite(), *(c for c in callbacks if not isinstance(c, left_out))]
-    return settings.with_(**changes).build(pl.Trainer, logger=False, callbacks=callbacks)
+    callbacks = [callback for callback in plan.parts.callbacks if not isinstance(callback, LEFT_OUT)]
+    return plan.parts.trainer(**changes, logger=False, callbacks=[StopAt(steps), StopOnNonFinite(), *callbacks])

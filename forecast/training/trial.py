@@ -8,30 +8,29 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
+from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import Record
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
-from forecast.evaluation.evaluate import Protocol, counted_windows
+from forecast.evaluation.evaluate import counted_windows
+from forecast.models.base import FittedModel
 from forecast.training.checkpoint import CheckpointFiles, Monitor
-from forecast.training.closed_form import as_fitted
 from forecast.training.fit import (
     Plan,
-    check_initial_weights,
-    checked_model,
+    begin_model,
     make_batches,
     make_module,
     make_trainer,
 )
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
-from forecast.training.optimizers import dry_step
 from forecast.training.record import make_record
 from forecast.training.shared_data import MOST_BYTES, DataCache, Reader
 from forecast.training.throughput import Throughput
@@ -107,34 +106,35 @@ class Trials:
         self.cache = DataCache(MOST_BYTES)
         self.has_begun = False
 
-    def run(self, plan: Plan, *, report: Report, deadline: float, clock: Clock = time.monotonic) -> Outcome:
-        """Trains by the config of a plan, as `forecast train` would, until `report` or the deadline ends it.
+    def run(
+        self, plan: Plan, *, monitor: Monitor, report: Report, deadline: float, clock: Clock = time.monotonic
+    ) -> Outcome:
+        """Trains by a plan of `without_extras`, as `forecast train` would, until `report` or the deadline ends it.
 
-        Raises UserError for whatever the user can mend; Ctrl-C and SIGTERM end it as they end a training.
+        monitor: the validation error by which the trial is judged. Raises UserError for whatever the user can mend;
+        Ctrl-C and SIGTERM end it as they end a training.
         """
-        watched = Watched(monitor=plan.config.monitor, report=report, deadline=deadline, clock=clock)
-        config = without_extras(plan.config)
-        plan = replace(plan, config=config)
+        watched = Watched(monitor=monitor, report=report, deadline=deadline, clock=clock)
         with quieter(logging.ERROR if self.has_begun else logging.WARNING):
             self.has_begun = True
-            check_initial_weights(config)
-            dry_step(config)
-            pl.seed_everything(config.seed, workers=True, verbose=False)
-            data = self.cache.find(plan.source, config, self.read).data
-            counted_windows(data.windows("val"), "val", config.protocol.build(Protocol))
-            record = make_record(config, plan.choices, plan.source, data, {})
+            pl.seed_everything(plan.config.seed, workers=True, verbose=False)
+            data = self.cache.find(plan.source, plan.config, self.read).data
+            counted_windows(data.windows("val"), "val", plan.parts.protocol)
+            record = make_record(plan.config, plan.choices, plan.source, data, {})
             ended = self._train(plan, data, record, watched)
         return Outcome(error=watched.error, epochs=watched.epochs, ended=ended)
 
     def _train(self, plan: Plan, data: Prepared, record: Record, watched: Watched) -> Ended:
-        at_once = as_fitted(plan, record.data)
-        if at_once is not None:
+        model = build_model(plan.config, record.data)
+        at_once = isinstance(model, FittedModel)
+        if isinstance(model, FittedModel):
             try:
-                at_once.fit(fitting_rows(data, recent=plan.config.data.recent))
+                model.fit(fitting_rows(data, recent=plan.config.data.recent))
             except ValueError as error:
                 raise UserError(str(error)) from error
-        model = checked_model(plan, data, record)[0] if at_once is None else at_once
-        module, batches = make_module(plan.config, model, None), make_batches(plan.config, model, data)
+        else:
+            begin_model(plan, model, data, record)
+        module, batches = make_module(plan, model, None), make_batches(plan.config, model, data)
         with quiet_lightning(), errors_for_users(plan.folder):
             trainer = make_trainer(plan, Throughput(), model, last=watched)
             if trainer.world_size > 1:
@@ -143,10 +143,10 @@ class Trials:
                     "start the same forecast tune command once for each device"
                 )
             try:
-                if at_once is None:
-                    trainer.fit(module, batches, weights_only=True)
-                else:
+                if at_once:
                     trainer.validate(module, batches, verbose=False)
+                else:
+                    trainer.fit(module, batches, weights_only=True)
             except TrialOver as over:
                 return over.ended
         return "finished"

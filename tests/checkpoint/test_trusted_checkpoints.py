@@ -10,7 +10,8 @@ from own_modules import own  # noqa: F401 - a fixture
 from wrong_checkpoints import LOADING, PROGRAMS, refused_by, saved
 
 from forecast import Forecaster
-from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import RECORD
 from forecast.config.run_config import RunConfig
 from forecast.config.trust import trusting

@@ -32,7 +32,8 @@ from scripts.imports import (
 
 from forecast.apps.import_informer2020.command import copy_in, in_their_names
 from forecast.apps.import_informer2020.options import UNUSED, UNUSED_FLAGS
-from forecast.checkpoint.load import build_model, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.model import build_model
 from forecast.errors import UserError
 from forecast.layers.distil import Distil
 from forecast.layers.embedding import sinusoid_table

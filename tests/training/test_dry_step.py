@@ -4,11 +4,11 @@ import pytest
 import torch
 from config.composed import composed
 
+from forecast.apps.common.parts import build_parts
 from forecast.config.check import check_config
 from forecast.config.run_config import RunConfig
 from forecast.config.values import plain_values
 from forecast.errors import UserError
-from forecast.training.optimizers import dry_step
 
 OPTIM, TORCH = "optim._target_=torch.optim", "schedule._target_=torch.optim.lr_scheduler"
 BARE = "~optim.betas ~optim.eps ~optim.weight_decay"
@@ -46,7 +46,7 @@ WORKS = [
 @pytest.mark.parametrize("overrides", WORKS)
 def test_what_torch_can_do_passes_and_draws_nothing(overrides):
     state = torch.random.get_rng_state()
-    dry_step(config(overrides))
+    build_parts(config(overrides))
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -74,7 +74,7 @@ REFUSED = {
 @pytest.mark.parametrize("overrides", REFUSED)
 def test_what_torch_refuses_is_said_with_its_group_and_class(overrides):
     with pytest.raises(UserError) as error:
-        dry_step(config(overrides))
+        build_parts(config(overrides))
     key, _, said = str(error.value).partition("=")
     assert key in ("optim._target_", "schedule._target_", "loss._target_")
     assert REFUSED[overrides] in said

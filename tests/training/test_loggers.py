@@ -15,10 +15,12 @@ from config.composed import run_config
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from program import TINY, WITH_FIGURES, call, refusal
 
+from forecast.apps.common.training_data import plan_of
 from forecast.errors import UserError
 from forecast.text.overrides import install
+from forecast.training.fit import make_logger
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.loggers import finished_wandb_run, log_figure, log_histogram, make_logger
+from forecast.training.loggers import finished_wandb_run, log_figure, log_histogram
 
 FINAL = {"test/mse_scaled", "test/mae_scaled", "test/mase", "test/rmsse", "test/smape"}
 SCALARS = {"train/mse_scaled", "val/mse_scaled", "val/mae_scaled", *FINAL}
@@ -29,14 +31,18 @@ PICTURES = {"forecast/val", *ACTIVE, *(f"attention/{slot}" for slot in ("encoder
 OFF = ["logger=none", "~logger", "trainer.logger=false", "+trainer.logger=false", "logger=csv trainer.logger=false"]
 
 
+def logger_of(config, folder):
+    return make_logger(plan_of(config, {}, folder))
+
+
 @pytest.mark.parametrize("overrides", OFF)
 def test_a_logger_that_is_turned_off_is_none(overrides, tmp_path):
-    assert make_logger(run_config(*overrides.split()), tmp_path) is False
+    assert logger_of(run_config(*overrides.split()), tmp_path) is False
 
 
 @pytest.mark.parametrize(("choice", "kind"), [("tensorboard", TensorBoardLogger), ("csv", CSVLogger)])
 def test_a_logger_writes_into_the_run_folder(choice, kind, tmp_path):
-    logger = make_logger(run_config(f"logger={choice}", "trainer.logger=true"), tmp_path)
+    logger = logger_of(run_config(f"logger={choice}", "trainer.logger=true"), tmp_path)
     assert type(logger) is kind
     assert Path(logger.log_dir).is_relative_to(tmp_path / choice)
 
@@ -44,7 +50,7 @@ def test_a_logger_writes_into_the_run_folder(choice, kind, tmp_path):
 def test_a_checkpoint_from_before_the_trainer_had_the_key_keeps_its_logger(tmp_path):
     older = dict(run_config().trainer.node)
     del older["logger"]
-    assert type(make_logger(run_config().with_(trainer=older), tmp_path)) is TensorBoardLogger
+    assert type(logger_of(run_config().with_(trainer=older), tmp_path)) is TensorBoardLogger
 
 
 def test_a_logger_that_shows_no_pictures_is_left_in_peace(tmp_path):

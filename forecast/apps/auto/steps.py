@@ -10,8 +10,6 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 from omegaconf import DictConfig
-from torch import nn
-from torch.optim import Optimizer
 
 from forecast.apps.auto.board import MemberFigures
 from forecast.apps.auto.budget import MEMBER, PACE, RIDGE
@@ -24,6 +22,7 @@ from forecast.apps.common.page import remake
 from forecast.apps.common.refit import chosen_checkpoint, kept_metrics
 from forecast.apps.common.training_data import begin, make_plan, read_data
 from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.model import build_model
 from forecast.config.entry import call
 from forecast.data.panel import STEP_FREQ
 from forecast.data.prepare import Prepared
@@ -38,7 +37,7 @@ from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.training.calibrated import add_own_calibration
 from forecast.training.combined import fit_model
-from forecast.training.fit import Plan, checked_model, make_batches
+from forecast.training.fit import Plan, begin_model, make_batches
 from forecast.training.record import make_record
 from forecast.training.refit import refit
 
@@ -150,7 +149,7 @@ def judge_member(
 
     def task(cfg: DictConfig) -> dict[str, object]:
         plan = make_plan(cfg)
-        data, protocol = read_data(plan.source, plan.config), plan.config.protocol.build(Protocol)
+        data, protocol = read_data(plan.source, plan.config), plan.parts.protocol
         return judged(folder, data, protocol, clock, seconds=seconds, reading=0.0)
 
     done: dict[str, object] = within(folder, overrides, task)
@@ -316,12 +315,13 @@ def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
     """Trains on one batch and forecasts it a few times, with weights that nobody keeps. clock: gives seconds."""
     torch.manual_seed(plan.config.seed)
     data, _, record = begin(plan, ridge=False)
-    config, (model, _) = plan.config, checked_model(plan, data, record)
+    config, model = plan.config, build_model(plan.config, record.data)
+    begin_model(plan, model, data, record)
     batches = make_batches(config, model, data)
     batches.setup("fit")
     batch_size = config.data.batch_size
     first = next(iter(batches.train_dataloader()))
-    optimizer, loss = config.optim.factory(Optimizer)(list(model.parameters())), config.loss.build(nn.Module)
+    optimizer, loss = plan.parts.optimizer(list(model.parameters())), plan.parts.loss
 
     def step() -> None:
         optimizer.zero_grad()

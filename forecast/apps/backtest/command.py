@@ -30,7 +30,8 @@ from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
-from forecast.checkpoint.load import Checkpoint, is_fitted_at_once, load_checkpoint
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.model import is_fitted_at_once
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary
 from forecast.config.check import check_config, read_settings

@@ -5,20 +5,19 @@ The plan is the checked config of the command, or that of the run that goes on.
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from omegaconf import DictConfig
 from torch import Tensor
 
-from forecast.apps.common.inputs import rows_of, saved_source
-from forecast.apps.common.seen_rows import check_same_data
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.apps.common.parts import build_parts
+from forecast.apps.common.resumed import check_start_data, resumed_plan
+from forecast.checkpoint.model import is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
-from forecast.config.compose import choices, in_sweep, is_typed, run_folder, task_overrides
+from forecast.config.compose import choices, in_sweep, run_folder
 from forecast.config.distributed import rank
-from forecast.config.resume import resumed_config
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows
 from forecast.data.categories import with_train_categories
@@ -35,13 +34,11 @@ from forecast.evaluation.evaluate import Protocol, counted_windows
 from forecast.evaluation.fitting import train_season
 from forecast.text.overrides import typed
 from forecast.training.combined import baselines_of, is_combined
-from forecast.training.fit import Plan, check_initial_weights
-from forecast.training.optimizers import dry_step
-from forecast.training.record import make_record, versions
+from forecast.training.fit import Plan
+from forecast.training.record import make_record
 from forecast.training.shared_data import SHARED, SharedData, share_data
 
 log = logging.getLogger(__name__)
-NEW_RUN = "start a new run without ckpt_path"
 
 
 class TrainingStart(NamedTuple):
@@ -58,15 +55,13 @@ def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     Raises UserError for whatever the data do not allow, now and not after the training.
     """
     config, source = plan.config, plan.source
-    protocol = config.protocol.build(Protocol)
+    protocol = plan.parts.protocol
     if in_sweep():
         share_data()
     shared = SHARED.find(source, config, read_data)
     data = shared.data
     if plan.start is not None:  # the file may have changed since the plan was made
-        check_same_data(
-            plan.start, source, source.checksum_of(data.frame), partial(rows_of, plan.start, source), otherwise=NEW_RUN
-        )
+        check_start_data(plan.start, source, source.checksum_of(data.frame))
     for split in ("val", "test"):
         counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
@@ -140,52 +135,27 @@ def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prep
 
 
 def make_plan(cfg: DictConfig) -> Plan:
-    """The checked config of the command line, or that of the checkpoint with the command's overrides laid over it.
-
-    Raises UserError for a checkpoint from which no training can go on, and where its data have changed since.
-    """
-    options: Mapping[str, str | None] = choices()
-    if cfg.ckpt_path and in_sweep():
+    """The checked plan of the command line: of a new training, or of one that goes on from a checkpoint."""
+    if not cfg.ckpt_path:
+        check_config(cfg)
+        return plan_of(RunConfig.composed(cfg), choices(), run_folder())
+    if in_sweep():
         raise UserError("ckpt_path cannot be swept: a run goes on by itself, without -m, one command for each")
-    start = load_checkpoint(cfg.ckpt_path) if cfg.ckpt_path else None
-    if start is not None:
-        if start.refit is not None:
-            last = typed("ckpt_path", str(start.path.with_name("last.ckpt")))
-            raise UserError(
-                f"ckpt_path={start.path} was trained once more on more rows, and no training goes on from it. Go on "
-                f"from the held-out model, which refits anew: {last}"
-            )
-        if (imported := start.record.imported) is not None:
-            raise UserError(
-                f"ckpt_path={start.path} was imported from {imported['file']}: it holds weights only, "
-                "and no training can go on from them. evaluate and predict take it; train anew without ckpt_path."
-            )
-        cfg = resumed_config(start.config.plain, start.record.choices, cfg, task_overrides(), options)
-        options = start.record.choices
-        warn_of_other_bits(start)
-    check_config(cfg)
-    config = RunConfig.composed(cfg)
+    return resumed_plan(cfg)
+
+
+def plan_of(config: RunConfig, choices: Mapping[str, str | None], folder: Path) -> Plan:
+    """The plan of a new training. Raises UserError for what cannot be built of its config."""
     check_initial_weights(config)
-    dry_step(config)
-    root = str(config.data.get("root")) if is_typed("data.root") else None
-    source = config.data.build(Source) if start is None else saved_source(config.data, root=root)
-    if start is not None:
-        check_same_data(start, source, source.checksum(), partial(rows_of, start, source), otherwise=NEW_RUN)
-    return Plan(config=config, choices=options, source=source, folder=run_folder(), start=start)
+    parts = build_parts(config)
+    return Plan(config=config, parts=parts, choices=choices, source=config.data.build(Source), folder=folder)
 
 
-def warn_of_other_bits(start: Checkpoint) -> None:
-    """Warns where a run goes on with other code, or another number of threads, than it was trained with."""
-    before, now = start.record.versions, versions()
-    if before.get("commit") != now["commit"]:
-        log.warning(
-            "%s was made by other code of this program (%s, here %s): what it goes on to may differ from what that "
-            "code would have trained.",
-            *(start.path, before.get("commit") or "unknown", now["commit"]),
-        )
-    if (threads := before.get("threads", now["threads"])) != now["threads"]:
-        log.warning(
-            "%s was trained with %s threads, here are %s: sums are rounded otherwise, so the run does not end with the "
-            "bits that it would have had. For these: OMP_NUM_THREADS=%s",
-            *(start.path, threads, now["threads"], threads),
-        )
+def check_initial_weights(config: RunConfig) -> None:
+    """UserError for initial weights that are no file, and for a model that begins from nothing."""
+    if not (path := config.initial_weights):
+        return
+    if not Path(path).is_file():
+        raise UserError(f"initial_weights={path}: there is no such file. It is RUN/checkpoints/best.ckpt")
+    if is_fitted_at_once(config.model):
+        raise UserError(f"initial_weights={path}: this model is fitted at once, from no weights. Leave it out.")

@@ -9,7 +9,7 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.outputs import keep_others
-from forecast.checkpoint.load import is_fitted_at_once
+from forecast.checkpoint.model import is_fitted_at_once
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 from optuna.trial import FrozenTrial, Trial
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.training_data import read_data
+from forecast.apps.common.training_data import plan_of, read_data
 from forecast.apps.tune.search import TABLE, TRIALS, Search, begin, read_search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
@@ -24,7 +24,6 @@ from forecast.config.run_config import RunConfig
 from forecast.config.space import as_it_stands, as_trained, typed_point, written
 from forecast.config.trials import train_config
 from forecast.config.trust import as_typed
-from forecast.data.sources import Source
 from forecast.errors import Terminated, UserError
 from forecast.files import json_text, rounded, together
 from forecast.report.tables import short_number
@@ -33,8 +32,7 @@ from forecast.run_folder.shapes import StudyDocument
 from forecast.run_folder.shapes import Trial as DescribedTrial
 from forecast.text.documents import as_cell
 from forecast.text.terminal import say, shell_word
-from forecast.training.fit import Plan
-from forecast.training.trial import Trials
+from forecast.training.trial import Trials, without_extras
 
 log = logging.getLogger(__name__)
 
@@ -99,10 +97,11 @@ def run_trial(search: Search, study: SharedStudy, trial: Trial, trials: Trials, 
     try:
         composed = train_config([*search.words, *typed_point(trial.params)], search.folders)
         check_config(composed.values)
-        config = RunConfig.composed(composed.values)
-        source = config.data.build(Source)
-        plan = Plan(config=config, choices=composed.options, source=source, folder=search.folder, start=None)
-        outcome = trials.run(plan, report=partial(study.report, trial), deadline=deadline)
+        config = without_extras(RunConfig.composed(composed.values))
+        plan = plan_of(config, composed.options, search.folder)
+        outcome = trials.run(
+            plan, monitor=search.config.monitor, report=partial(study.report, trial), deadline=deadline
+        )
         ended = study.tell(trial, outcome, seconds=time.monotonic() - begun)
     except (KeyboardInterrupt, Terminated):
         study.fail(trial, "Ctrl-C or a signal ended it", seconds=time.monotonic() - begun, again=True)
