@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.comparison.backtests import METRICS, MODEL, FoldSums, rivals, scale_places, sentences
+from forecast.comparison.backtests import METRICS, MODEL, FoldSums, forecaster_names, rivals, scale_places, sentences
 from forecast.comparison.bootstrap import LEVEL
 from forecast.report.drawn import LEAST_PAST, step_numbers
-from forecast.report.forecasters import baseline_name
 from forecast.report.page.charts import (
     FEW_WINDOWS,
     LONGEST_CHOICE,
@@ -66,9 +65,8 @@ class PageContent(NamedTuple):
 
     @property
     def names(self) -> dict[str, str]:
-        """The model, then the baselines by their MSE, by what a reader sees of them: a ridge stands beside a ridge."""
-        model = label(str(self.document["model"]))
-        return {MODEL: f"{model} (the model)", **{name: baseline_name(name) for name in rivals(self.document)}}
+        """The model, then the baselines by their MSE, by what a reader sees of them."""
+        return forecaster_names(self.document)
 
     @property
     def places(self) -> tuple[list[int], Chart]:
@@ -147,9 +145,9 @@ def _cards(of: PageContent) -> Cards:
     beside = ""
     for best in rivals(document)[:1]:
         often = document["differences"][best]
-        meaning = f"forecasts in which its MSE is below that of {baseline_name(best)}, the best baseline"
+        meaning = f"forecasts in which its MSE is below that of {of.names[best]}, the best baseline"
         cards.append(Card("better in", f"{often['better_in']} of {often['folds']}", meaning))
-        beside = f"; {short_number(document['overall'][best]['mse'])} of {baseline_name(best)}"
+        beside = f"; {short_number(document['overall'][best]['mse'])} of {of.names[best]}"
     meanings = {
         "mase": "mean absolute error, as a multiple of that of the value one season before",
         "mae": f"mean absolute error, {UNITS}",

@@ -132,6 +132,12 @@ def rivals(document: Backtest) -> list[str]:
     return sorted(names, key=mse.__getitem__)
 
 
+def forecaster_names(document: Backtest) -> dict[str, str]:
+    """The model, then the baselines by their MSE, by what a reader sees of them."""
+    model = str(document["model"])
+    return {MODEL: f"{label(model)} (the model)"} | {key: baseline_name(key, {model}) for key in rivals(document)}
+
+
 def sentences(document: Backtest) -> list[str]:
     """Whether it would have worked, how sure that is, and what to make of the intervals. document: backtest.json."""
     overall, (first, last) = document["overall"], (document["by_fold"][0]["cutoff"], document["by_fold"][-1]["cutoff"])
@@ -141,7 +147,7 @@ def sentences(document: Backtest) -> list[str]:
         return [f"{where} the MSE was {short_number(overall[MODEL]['mse'])}; no baseline stands beside it."]
     best = names[0]
     ours, theirs = overall[MODEL]["mse"] or 0.0, overall[best]["mse"] or 0.0
-    name, difference = baseline_name(best), document["differences"][best]
+    name, difference = baseline_name(best, {str(document["model"])}), document["differences"][best]
     gap = percent(ours, theirs) if theirs else "far"
     low, high = difference["low"], difference["high"]
     sure = low is not None and high is not None and not low <= 0.0 <= high
@@ -174,9 +180,9 @@ def _sureness(difference: Block, name: str) -> str:
 
 def printed(document: Backtest) -> str:
     """The table by fold and the overall one as lines of text."""
-    overall, names = document["overall"], [MODEL, *rivals(document)]
-    heads = {name: label(baseline_name(name)) for name in names}
-    heads[MODEL] = f"{label(str(document['model']))} (the model)"
+    overall = document["overall"]
+    heads = forecaster_names(document)
+    names = list(heads)
     folds, half = document["by_fold"], SHOWN_FOLDS // 2
     shown = list(folds) if len(folds) <= SHOWN_FOLDS else [*folds[:half], *folds[-half:]]
     worst = [heads[name] for name in sorted(names[1:], key=lambda name: -(overall[name]["mse"] or 0.0))]

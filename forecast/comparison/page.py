@@ -129,7 +129,8 @@ def _steps(rows: Sequence[Row]) -> Piece | None:
             lines[name] = np.mean(curves, axis=0).tolist()
     best = best_baseline(rows[0].finished[0].metrics)
     if best is not None and (curve := step_errors(rows[0].finished[0], f"{best.key}_mse_scaled")):
-        lines[baseline_name(best.key)], styles[baseline_name(best.key)] = curve, "baseline"
+        name = baseline_name(best.key, {row.name for row in rows})
+        lines[name], styles[name] = curve, "baseline"
     which = f"The {MOST_LINES} rows with the lowest MSE. " * (len(rows) > MOST_LINES)
     return (
         Drawn(by_step_chart({"MSE, scaled": lines}, styles), f"{which}{ZOOM}", title="MSE by step of the forecast")
@@ -241,7 +242,8 @@ def _beside_baselines(rows: Sequence[Row]) -> list[str]:
     rivals = [baseline for row in rows if (baseline := best_baseline(row.finished[0].metrics)) is not None]
     if not rivals:
         return []
-    least, name = min((baseline.mse or 0.0, baseline.name) for baseline in rivals)
+    least, key = min((baseline.mse or 0.0, baseline.key) for baseline in rivals)
+    name = baseline_name(key, {row.name for row in rows})
     mse = mse_of(rows[0])
     side = "equals" if math.isclose(least, mse, rel_tol=SAME) else "is above" if least > mse else "is below"
     lines = [f"The best baseline, {name}, {side} it: {short_number(least)}."]

@@ -1,7 +1,7 @@
 """The model and the baselines of metrics.json by name: whatever is there, in its order."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from forecast.run_folder.shapes import Block, Metrics
@@ -44,16 +44,22 @@ class ScoredForecaster(NamedTuple):
         return self.error("scaled", "mse")
 
 
-def baseline_name(key: str) -> str:
-    """What a reader sees of a baseline."""
-    return BASELINES.get(key, key.replace("_", " "))
+def baseline_name(key: str, models: Collection[str] = ()) -> str:
+    """What a reader sees of a baseline; beside models, of which one is of its kind, `the ridge baseline`."""
+    name = BASELINES.get(key, key.replace("_", " "))
+    return f"the {name} baseline" if key in models else name
+
+
+def models_of(metrics: Metrics) -> set[str]:
+    """The model, and the members whose mean it is."""
+    return {str(metrics.get("model")), *(str(member["model"]) for member in metrics.get("members") or ())}
 
 
 def baselines_of(metrics: Metrics) -> list[ScoredForecaster]:
     """The baselines of metrics.json without BOUND, each with a note on its look-back or period."""
-    blocks = metrics.get("baselines") or {}
+    blocks, models = metrics.get("baselines") or {}, models_of(metrics)
     return [
-        ScoredForecaster(key, label(baseline_name(key)), _note(key, block, metrics.get("seq_len")), block)
+        ScoredForecaster(key, label(baseline_name(key, models)), _note(key, block, metrics.get("seq_len")), block)
         for key, block in blocks.items()
         if key != BOUND
     ]

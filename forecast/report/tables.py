@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from forecast.report.forecasters import ScoredForecaster, baseline_name, best_baseline, forecasters
+from forecast.report.forecasters import ScoredForecaster, baseline_name, best_baseline, forecasters, models_of
 from forecast.run_folder.shapes import Block, Metrics, is_many
 from forecast.text.terminal import label, paragraph, terminal_width
 
@@ -151,7 +151,8 @@ def offsets_table(metrics: Metrics, split: str) -> ReportTable:
     baselines = ("last_value", "seasonal_naive")
     caption = "offset: steps between the window and its forecast"
     result = titled_table("MSE at offset, scaled", caption, spare=("windows",))
-    for heading in ("offset", "windows", label(str(metrics["model"])), *map(baseline_name, baselines)):
+    names = [baseline_name(key, models_of(metrics)) for key in baselines]
+    for heading in ("offset", "windows", label(str(metrics["model"])), *names):
         result.add_column(Text(heading), justify="right", no_wrap=True)
     for offset, block in blocks.items():
         if block is None:

@@ -6,7 +6,7 @@ The input is the plain dict that becomes metrics.json; its layout is a contract 
 import math
 from collections.abc import Mapping, Sequence
 
-from forecast.report.forecasters import BOUND, ScoredForecaster, forecasters, is_itself
+from forecast.report.forecasters import BOUND, ScoredForecaster, baseline_name, forecasters, is_itself, models_of
 from forecast.report.tables import (
     ReportTable,
     columns_table,
@@ -60,7 +60,7 @@ def verdict(metrics: Metrics, split: str) -> list[str]:
         return [TRIAL]
     bounds = [row for row in baselines if row.key == BOUND]
     sentences = [SHARED_ROWS] if metrics.get("validation_judges") else []
-    sentences += _in_units(model)
+    sentences += _in_units(model, str(metrics.get("target")))
     sentences += _against_baselines(metrics, split, model, [row for row in baselines if row not in bounds])
     sentences += coverage_sentences(metrics, split)
     if flat := metrics[split].get("flat"):
@@ -96,9 +96,10 @@ def _tables(metrics: Metrics, split: str, by_step: Mapping[str, Sequence[float]]
     return [table for table in tables if table is not None]
 
 
-def _in_units(model: ScoredForecaster) -> list[str]:
-    """How far the forecasts of each target are off, in the units of the file; nothing where that is not known."""
-    errors = {name: model.error("columns", name, "original", "mae") for name in model.scores.get("columns") or ()}
+def _in_units(model: ScoredForecaster, target: str) -> list[str]:
+    """How far the forecasts of each column are off, in the units of the file, data.target first; nothing if unknown."""
+    columns = sorted(model.scores.get("columns") or (), key=lambda name: name != target)
+    errors = {name: model.error("columns", name, "original", "mae") for name in columns}
     known = [f"of {label(name)} by {error:.4g}" for name, error in errors.items() if error is not None]
     if not known:
         return []
@@ -114,8 +115,7 @@ def _against_baselines(
     rivals = [row for row in baselines if row.key != "seasonal_naive" or row.scores.get("period") is not None]
     rivals = sorted((row for row in rivals if row.mse is not None), key=_mse)
     mse = _mse(model)
-    kinds = {str(metrics.get("model")), *(str(member["model"]) for member in metrics.get("members") or ())}
-    itself = [row for row in rivals if any(is_itself(kind, mse, row.key, _mse(row)) for kind in kinds)]
+    itself = [row for row in rivals if any(is_itself(kind, mse, row.key, _mse(row)) for kind in models_of(metrics))]
     rivals = [row for row in rivals if row not in itself]
     if not rivals:
         return ["No baseline was evaluated on these windows, so nothing here says how good the model is."]
@@ -132,7 +132,9 @@ def _against_baselines(
         advice = []
     else:
         gap = percent(mse, _mse(best))
-        beats = f"is the baseline {itself[0].name} itself, and beats all others" if itself else "beats all baselines"
+        beats = "beats all baselines"
+        if itself:
+            beats = f"is the baseline {baseline_name(itself[0].key)} itself, and beats all others"
         sentences = [f"The model {beats}: its MSE is {gap} below the best of them, {best.name}."]
         advice = []
     sentences += [*_doubt(unsure, many=is_many(metrics, split)), *advice]

@@ -104,7 +104,7 @@ def test_a_ridge_stands_beside_the_baseline_of_its_name():
     found, sums, tables, _ = made_backtest()
     page = backtest_page({**found, "model": "ridge"}, sums, lambda: iter(tables), made_record(["load"]))
     chart = charts_of(page)["Error by fold"]
-    assert [line["name"] for line in chart["lines"]][:2] == ["ridge (the model)", "ridge"]
+    assert [line["name"] for line in chart["lines"]][:2] == ["ridge (the model)", "the ridge baseline"]
     model, ridge = chart["panels"][0]["lines"][:2]
     assert model == pytest.approx([fold["model"]["mse"] for fold in found["by_fold"]], abs=1e-4) and model != ridge
 

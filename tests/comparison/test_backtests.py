@@ -95,7 +95,7 @@ def test_a_model_is_no_rival_of_itself_and_narrow_intervals_are_named():
     found = document(of_errors(np.full(FOLDS, 0.3), np.full(FOLDS, 0.3)), model="ridge")
     assert "below the best baseline, last value" in sentences(found)[0] and len(sentences(found)) == 2
     other = document(of_errors(np.full(FOLDS, 0.4), np.full(FOLDS, 0.3)), model="ridge")  # with other keys
-    assert "ridge would have been the better choice" in sentences(other)[0]
+    assert "the ridge baseline would have been the better choice" in sentences(other)[0]
     high = of_errors(np.full(FOLDS, 0.3), np.full(FOLDS, 0.3), y=np.tile([5.0, 6.0, 6.0], FOLDS))
     assert sentences(document(high))[-1] == "The 80 % intervals held 33 % of the truths: too narrow."
 

@@ -291,7 +291,7 @@ VERDICTS = {
     ),
     "but another one of its kind is a rival": (
         make(0.44, model="ridge", baselines={"ridge": scores(0.4, 0.4)}),
-        lost("ridge", "10 % above that of ridge", "ridge"),
+        lost("the ridge baseline", "10 % above that of the ridge baseline", "the ridge baseline"),
     ),
     "a win that the windows do not tell is none": (
         make(0.44, baselines={"closed_form_nlinear": scores(0.5, 0.5) | difference(-0.13, 0.01)}),
@@ -434,6 +434,8 @@ def test_the_first_sentence_names_the_targets_in_the_units_of_the_file():
     assert verdict(metrics, "test")[0] == (
         "Forecasts of price are off by 12.5 on average, in the units of the file (MAE)."
     )
+    first, *_ = verdict(make(test={"columns": of_columns(load=(1.0, 0.5), price=(12.5, 0.5))}, target="price"), "test")
+    assert first.startswith("Forecasts of price are off by 12.5, of load by 1 on average")  # the target of the card
     metrics = make(test={"columns": of_columns(price=(12.5, 0.5), sold=(3.0, 0.5))})
     assert verdict(metrics, "test")[0] == (
         "Forecasts of price are off by 12.5, of sold by 3 on average, in the units of the file (MAE)."
