@@ -10,12 +10,10 @@ import gc
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TextIO
 
@@ -54,7 +52,6 @@ WITH_JSON = (
     *("check-data", "inspect-checkpoint", "report"),
 )
 USER_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
-LONGEST_START = 60.0  # seconds that Python takes to come here, at most; else the system counts otherwise
 SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
@@ -70,29 +67,18 @@ def main() -> None:
             near = closest(name, COMMANDS)
             raise UsageError(f"forecast {name}: no such command.{near} `forecast --help` lists them all.")
     words, sys.argv = sys.argv, [f"forecast {name}", *arguments]
-    start(name, words=words, begun=process_begun())
+    start(name, words=words)
 
 
-def process_begun() -> float:
-    """When this process began, by time.time; now, where the system does not say so."""
-    try:
-        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, AttributeError, IndexError):
-        age = 0.0
-    return time.time() - (age if 0 < age < LONGEST_START else 0.0)
-
-
-def start(name: str, *, words: list[str] | None = None, begun: float | None = None) -> None:
+def start(name: str, *, words: list[str] | None = None) -> None:
     """Runs one command with the arguments in sys.argv; never returns after an error.
 
     words: the whole command line, where `forecast NAME` and not a file began it: Lightning repeats what is in sys.argv
-    to start the other processes of trainer=ddp. begun: when the command began, by time.time; None: now.
+    to start the other processes of trainer=ddp.
 
     With --json stdout gets one JSON document and nothing else; what the command prints besides goes to stderr. With
     --quiet there are errors, warnings and results, and of a training or an evaluation the verdict alone.
     """
-    begun = begun or time.time()
     guard()
     atexit.register(gc.freeze)  # else Python looks through all objects of torch and the others as it ends, for seconds
     as_json = name in WITH_JSON and "--json" in sys.argv[1:]
@@ -103,7 +89,7 @@ def start(name: str, *, words: list[str] | None = None, begun: float | None = No
         sys.argv.remove("--quiet")
     with exit_status(as_json), quiet_output() if is_quiet else nullcontext():
         with redirect_stdout(sys.stderr) if as_json else nullcontext(), trust_of(name):
-            answer = _run_configured(name, words or sys.argv, begun) if name in CONFIGURED else _run_plain(name)
+            answer = _run_configured(name, words or sys.argv) if name in CONFIGURED else _run_plain(name)
         if as_json and answer is not None:
             print_json(answer.document)
         if answer is not None and answer.exit_status:
@@ -207,7 +193,7 @@ def _discard(*streams: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _run_configured(name: str, words: list[str], begun: float) -> Answer | None:
+def _run_configured(name: str, words: list[str]) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     from omegaconf import DictConfig
 
@@ -222,7 +208,7 @@ def _run_configured(name: str, words: list[str], begun: float) -> Answer | None:
             answers.append(answer)
 
     several = {"-m", "--multirun"} & set(sys.argv[1:])
-    run(command, config_name=name, begun=begun)
+    run(command, config_name=name)
     if several:
         return Answer([answer.document for answer in answers])
     return answers[0] if answers else None

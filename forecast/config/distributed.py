@@ -4,7 +4,6 @@ Read from what the launcher leaves in the environment, before torch is there to 
 """
 
 import datetime
-import logging
 import os
 from pathlib import Path
 
@@ -41,15 +40,6 @@ def shared_folder() -> Path | None:
     if _under_srun():
         return Path(f"slurm-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_STEP_ID', '0')}")
     return None
-
-
-def leave_console_to_first_process() -> None:
-    """The other processes log to their files alone."""
-    root = logging.getLogger()
-    if rank():
-        for handler in root.handlers[:]:
-            if type(handler) is logging.StreamHandler:
-                root.removeHandler(handler)
 
 
 def _under_srun() -> bool:

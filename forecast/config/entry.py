@@ -27,7 +27,7 @@ from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
-from forecast.text.terminal import guard, say
+from forecast.text.terminal import guard, mute_console, say
 
 Main = Callable[[DictConfig], object]
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class JobFailed(UserError):
         return f"{super().__str__()}\n{after}"
 
 
-def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
-    """Runs `main` with the config that the command line, sys.argv, asks for. begun: by time.time; None: now.
+def run(main: Main, *, config_name: str) -> None:
+    """Runs `main` with the config that the command line, sys.argv, asks for.
 
     Raises UserError, with one message, for whatever the user can mend; what `main` raises besides passes through.
     """
@@ -60,7 +60,7 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
 
-    Begun.at = begun or time.time()
+    Begun.at = time.time()
     _register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
@@ -170,7 +170,8 @@ def _task(main: Main, config_name: str) -> Main:
     @functools.wraps(main)
     def task(cfg: DictConfig) -> str | None:
         guard()
-        distributed.leave_console_to_first_process()
+        if distributed.rank():
+            mute_console()
         folder = run_folder()
         try:
             if config_name in WRITING and distributed.rank() == 0:

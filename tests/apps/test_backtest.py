@@ -55,7 +55,7 @@ def test_where_validation_holds_too_few_windows_the_table_has_no_intervals_and_a
     series().iloc[-150:].rename_axis("date").to_csv(tmp_path / "own.csv")
     table, _ = backtested(tmp_path / "few", *of_file)
     assert not [name for name in table if name.startswith(("lo-", "hi-"))]
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert said.count("No intervals of 80, 95 %: validation holds 3 windows") == 1
     cure = said.partition("For those of 80 %: ")[2].split()[0].rstrip(".")
     assert cure.startswith("backtest.val=")

@@ -88,7 +88,7 @@ def test_the_log_of_a_command_with_a_stranger_column(hostile, capsys, tmp_path):
     call("predict", f"ckpt_path={hostile}/best.ckpt", *paths)
     assert logging.getLogRecordFactory() is before
     printed = capsys.readouterr()
-    assert r"not trained on the columns more\x1b[2J" in printed.out
+    assert r"not trained on the columns more\x1b[2J" in printed.err
     check_shown(printed.out + printed.err)
     assert pd.read_csv(tmp_path / "f.csv").columns.tolist()[1:] == list(NAMES)  # as it must be re-read
 

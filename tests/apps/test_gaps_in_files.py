@@ -165,7 +165,7 @@ def refused_history(capsys, folder, best):
 def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled(runs, tmp_path, capsys):
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", absent=[85, 86])
     result = forecast(runs, "mask", tmp_path, f"data.path={tmp_path}/history.csv")
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     for words in (
         "history.csv: of the last seq_len = 19 rows, 2022-05-05 20:30:00 to 2022-05-06 01:00:00, 2 were missing",
         "the first at 2022-05-05 21:15:00, the last at 2022-05-05 21:30:00",
@@ -177,7 +177,7 @@ def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled
     table.loc[85:86, ["load", "wind"]] = table.loc[84, ["load", "wind"]].to_numpy()
     table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
     same = forecast(runs, "mask", tmp_path, f"data.path={tmp_path}/whole.csv")
-    assert "were missing" not in capsys.readouterr().out
+    assert "were missing" not in capsys.readouterr().err
     pd.testing.assert_frame_equal(result, same, rtol=1e-6)
 
 
@@ -185,7 +185,7 @@ def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled
 def test_a_history_whose_last_value_is_missing_gives_a_forecast_from_the_value_before(runs, tmp_path, policy, capsys):
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
     result = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/history.csv")
-    assert "1 were missing or incomplete (the first at 2022-05-06 01:00:00" in capsys.readouterr().out
+    assert "1 were missing or incomplete (the first at 2022-05-06 01:00:00" in capsys.readouterr().err
     table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05")
     table.loc[100, "wind"] = table.loc[99, "wind"]
     table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
@@ -228,7 +228,7 @@ def test_without_a_rule_for_gaps_a_history_with_one_is_refused_and_the_advice_wo
     assert "data.gaps=interpolate" in refused_history(capsys, tmp_path, best)
     path = f"data.path={tmp_path}/history.csv"
     call("predict", f"ckpt_path={best}", path, "data.gaps=interpolate", f"output={tmp_path}/f.csv")
-    assert "filled values: 1 of 'wind'" in capsys.readouterr().out
+    assert "filled values: 1 of 'wind'" in capsys.readouterr().err
 
 
 def test_a_file_without_gaps_says_so_in_run_json(csv_run):

@@ -50,7 +50,7 @@ def test_the_windows_of_the_new_rows_are_evaluated_and_it_says_from_when(trained
     metrics = evaluated(tmp_path, trained)
     assert metrics["new"]["windows"] == MORE - P + 1
     assert metrics["evaluated_from"] == lines[1 + ROWS].split(";")[0]
-    assert f"split=new: the {MORE} rows from {metrics['evaluated_from']} on" in capsys.readouterr().out
+    assert f"split=new: the {MORE} rows from {metrics['evaluated_from']} on" in capsys.readouterr().err
     with np.load(tmp_path / "new" / "errors_by_window.npz") as errors:
         assert errors["start"].tolist() == [ROWS - 22 + k for k in range(MORE - P + 1)]  # the past reaches back
 
@@ -161,11 +161,11 @@ def test_values_of_another_size_are_warned_of_in_a_forecast_and_an_evaluation(tr
     table.assign(load=1000 * table["load"]).to_csv(tmp_path / "large.csv", sep=";", decimal=",", index=False)
     common = [f"ckpt_path={trained}", f"data.path={tmp_path}/large.csv"]
     call("predict", *common, f"output={tmp_path}/f.csv")
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert re.search(r"large\.csv, the last 22 rows: column 'load' has the median \d\.\d+e\+0[67], in the train", said)
     assert "'wind'" not in said
     call("evaluate", *common, "split=all", f"hydra.run.dir={tmp_path}/e")
-    assert "large.csv, the rows of all: column 'load' has the median" in capsys.readouterr().out
+    assert "large.csv, the rows of all: column 'load' has the median" in capsys.readouterr().err
 
 
 SHOPS = "a", "=b", "c"
@@ -196,7 +196,7 @@ def test_the_new_rows_of_each_series_of_a_panel_are_evaluated(of_panel, tmp_path
     seq_len = load_checkpoint(of_panel).config.seq_len
     assert metrics["new"]["windows"] == 11 - P + 1 + 60 - seq_len - P + 1
     assert metrics["evaluated_from"] == str(table["date"][table["shop"] == "new"].iloc[seq_len])
-    assert f"split=new: the {11 + 3 + 60} rows from" in capsys.readouterr().out
+    assert f"split=new: the {11 + 3 + 60} rows from" in capsys.readouterr().err
 
 
 def test_no_padded_window_of_a_new_series_forecasts_the_rows_that_it_is_scaled_by(tmp_path):

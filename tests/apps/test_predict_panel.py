@@ -196,7 +196,7 @@ def test_a_series_that_was_not_trained_on_is_scaled_by_its_own_rows_and_counted(
     table.to_csv(tmp_path / "more.csv", index=False)
     changes = [f"data.path={tmp_path}/more.csv"]
     found = predict(folder / "c.ckpt", tmp_path / "f.csv", *changes)
-    assert "2 of 15 series were not in the training: scaled by their own history." in capsys.readouterr().out
+    assert "2 of 15 series were not in the training: scaled by their own history." in capsys.readouterr().err
     assert json.loads(beside(tmp_path / "f.csv").read_text())["run"]["unseen"] == 2
     assert found["shop"].iloc[0] == "new0" and found["sold"].iloc[:5].abs().max() < 4
     text = refused(capsys, folder / "c.ckpt", tmp_path / "g.csv", *changes, "unseen=refuse")
@@ -213,13 +213,13 @@ def test_a_new_series_is_counted_however_the_others_are_scaled(folder, tmp_path,
     write_untrained(tmp_path / "c.ckpt", *WINDOW, *keys, f"data.scaling={scaling}", "data.season=7")
     pd.concat([long_table(), long_table([60], name="new{}")]).to_csv(tmp_path / "more.csv", index=False)
     found = predict(tmp_path / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/more.csv")
-    assert f"1 of 14 series were not in the training: {words}." in capsys.readouterr().out
+    assert f"1 of 14 series were not in the training: {words}." in capsys.readouterr().err
     assert found["shop"].iloc[-1] == "new0" and np.isfinite(found["sold"]).all()
 
 
 def test_a_short_series_is_left_out_and_counted_or_padded_as_in_training(folder, tmp_path, capsys):
     predict(folder / "c.ckpt", tmp_path / "f.csv")
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert "1 of 13 series have fewer than the 22 rows that the model reads and are left out, the first is 's3'" in said
     padded = predict(folder / "padded.ckpt", tmp_path / "p.csv")
     assert padded["shop"].drop_duplicates().tolist() == [f"s{s}" for s in range(13)]
@@ -232,7 +232,7 @@ def test_series_of_another_size_than_in_training_are_said_in_one_line(folder, tm
     table.to_csv(tmp_path / "far.csv", index=False)
     predict(folder / "c.ckpt", tmp_path / "f.csv", f"data.path={tmp_path}/far.csv")
     assert json.loads(beside(tmp_path / "f.csv").read_text())["far"] == {"count": 2, "first": 4}
-    text = capsys.readouterr().out
+    text = capsys.readouterr().err
     assert text.count("standard deviations)") == 1
     assert (
         "far.csv, the last 22 rows of series 's4', as of 1 more of 13 series: column 'sold' has the median 1e+05"

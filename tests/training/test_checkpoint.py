@@ -226,7 +226,7 @@ def test_training_goes_on_in_the_same_folder(run, capsys):
     first_config = (run / ".hydra/overrides.yaml").read_text()
     before = content_of(run / "checkpoints/last.ckpt")
     after, metrics = go_on(run, "trainer.max_epochs=2")
-    assert "was made by other code" not in capsys.readouterr().out
+    assert "was made by other code" not in capsys.readouterr().err
     assert load_checkpoint(run / "checkpoints/last.ckpt").epoch == 2
     # Adam has counted on from where it was: no fresh start with as many epochs
     assert after["global_step"] == 2 * before["global_step"]

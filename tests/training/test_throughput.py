@@ -222,7 +222,7 @@ def test_a_run_prints_its_speed_and_the_hint_once_and_writes_the_limit(tmp_path,
     monkeypatch.setattr("forecast.training.combined.Throughput", partial(Throughput, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))
     call("train", *BRIEF, "trainer.limit_train_batches=4", f"hydra.run.dir={tmp_path}")
-    out, log = capsys.readouterr().out, (tmp_path / "train.log").read_text()
+    out, log = capsys.readouterr().err, (tmp_path / "train.log").read_text()
     line = "Speed: 2 samples/s, 25 % of what the model alone allows (6): 75 % waited for data, 0 % in checkpoints"
     assert out.count(line) == out.count("Speed: ") == log.count("Speed: ") == 1
     assert out.count("Data, not the model, set the pace: try a larger data.batch_size") == 1
