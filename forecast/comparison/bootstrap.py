@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy import special
 
 from forecast.run_folder.shapes import Block
 
@@ -81,7 +81,7 @@ def paired_interval(
     total, half = sum(variances), 0.0
     if total != 0.0:
         freedom = total**2 / sum(variance**2 / n for variance, n in zip(variances, freedoms, strict=True))
-        half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(total)
+        half = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(total)
     return Interval(difference, difference - half, difference + half, n_blocks)
 
 

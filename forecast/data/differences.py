@@ -2,25 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from forecast.data.values.cells import Cells, FloatArray, IntArray
 
 CELLS = 1_000_000  # about so many are looked at together: the steps between take several times their memory
 # Differences of less than so many times the rounding of the largest value are nothing but rounding.
 ROUNDING = 16 * np.finfo(np.float64).eps
-
-
-class DifferencesState(TypedDict):
-    """As a checkpoint holds them."""
-
-    period: int
-    absolute: Tensor
-    squared: Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,19 +22,6 @@ class SeasonalDifferences:
     period: int
     absolute: FloatArray
     squared: FloatArray
-
-    def state(self) -> DifferencesState:
-        """Plain values and tensors, for a checkpoint."""
-        absolute, squared = (torch.from_numpy(part.copy()) for part in (self.absolute, self.squared))
-        return {"period": self.period, "absolute": absolute, "squared": squared}
-
-    @classmethod
-    def from_state(cls, state: DifferencesState, shape: tuple[int, int]) -> "SeasonalDifferences":
-        """From what `state` gave. ValueError unless it is of this shape (S, T)."""
-        absolute, squared = state["absolute"].numpy(), state["squared"].numpy()
-        if {absolute.shape, squared.shape} != {shape}:
-            raise ValueError(f"has the shapes {absolute.shape} and {squared.shape} instead of {shape}")
-        return cls(period=state["period"], absolute=absolute, squared=squared)
 
 
 def seasonal_differences(

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
-from forecast.data.panel import PanelFrame
-from forecast.data.scaling import TOO_FAR, How, Scales, scaled_facts
+from forecast.data.panel import Facts, PanelFrame
+from forecast.data.scaling import TOO_FAR, How, Scales
 from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
 from forecast.data.suggestion import suggest
 from forecast.data.values.cells import FloatArray, IntArray
@@ -432,3 +432,10 @@ def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple
         before = pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing]
         stamps.append(before.append(known).to_numpy().astype("datetime64[ns]"))
     return values, np.array(stamps)
+
+
+def scaled_facts(facts: Facts | None, scale: npt.NDArray[np.float64] | None) -> Tensor | None:
+    """The facts (S, G) of a panel as a model takes them; None where it has none."""
+    if facts is None or scale is None:
+        return None
+    return torch.from_numpy(((facts.values - scale[0]) / scale[1]).astype(np.float32))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.data.differences import DifferencesState, SeasonalDifferences
+from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel import PanelFrame
 from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spread, spread
 from forecast.data.values.cells import FloatArray, IntArray
@@ -20,6 +20,14 @@ from forecast.data.values.cells import FloatArray, IntArray
 EACH = ("series", "season")  # of these each series has a scale of its own
 TOGETHER = 2048  # series whose scale is found at once
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
+
+
+class DifferencesState(TypedDict):
+    """`SeasonalDifferences` as a checkpoint holds them."""
+
+    period: int
+    absolute: Tensor
+    squared: Tensor
 
 
 class ScaleState(TypedDict):
@@ -58,13 +66,14 @@ class SavedScale:
     def state(self) -> ScaleState:
         """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
         text = ids_text(self.ids)
+        absolute, squared = (torch.from_numpy(part.copy()) for part in (self.naive.absolute, self.naive.squared))
         state: ScaleState = {
             "how": self.how,
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
             "mean": torch.from_numpy(self.mean.copy()),
             "std": torch.from_numpy(self.std.copy()),
             "period": self.period,
-            "naive": self.naive.state(),
+            "naive": {"period": self.naive.period, "absolute": absolute, "squared": squared},
         }
         return state if self.floor is None else {**state, "floor": torch.from_numpy(self.floor.copy())}
 
@@ -75,7 +84,10 @@ class SavedScale:
         if mean.shape != std.shape or mean.shape != (len(ids) if state["how"] in EACH else 1, n_columns):
             raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids and {n_columns} columns")
         floor = state["floor"].numpy() if "floor" in state else None
-        naive = SeasonalDifferences.from_state(state["naive"], (len(ids), n_targets))
+        absolute, squared = state["naive"]["absolute"].numpy(), state["naive"]["squared"].numpy()
+        if {absolute.shape, squared.shape} != {(len(ids), n_targets)}:
+            raise ValueError(f"has the shapes {absolute.shape} and {squared.shape} instead of {(len(ids), n_targets)}")
+        naive = SeasonalDifferences(period=state["naive"]["period"], absolute=absolute, squared=squared)
         return cls(state["how"], ids, mean, std, naive, state["period"], floor)
 
     def alone(self, columns: tuple[str, ...]) -> Scaler:

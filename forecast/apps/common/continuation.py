@@ -19,9 +19,10 @@ from forecast.config.run_config import Plain
 from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_files
 from forecast.data.panel import PanelFrame
+from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
-from forecast.data.scaling import Scaler, scaled_facts
+from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing, digits_of
 from forecast.errors import UserError
