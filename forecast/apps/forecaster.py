@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 from omegaconf import DictConfig
@@ -30,7 +30,16 @@ from forecast.apps.common.future import future_source
 from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
-from forecast.apps.common.tables import as_file, data_keys, errors_table, keep_table, place_table, spoken_of_as_frame
+from forecast.apps.common.tables import (
+    as_file,
+    data_keys,
+    data_keywords,
+    errors_table,
+    keep_table,
+    place_table,
+    spoken,
+    spoken_of_as_frame,
+)
 from forecast.apps.tune.command import tune
 from forecast.apps.tune.search import OF
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -43,6 +52,7 @@ from forecast.data.writing import all_far
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
+from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Block, Metrics, StudyDocument
 from forecast.text.overrides import override_words, setting_words
@@ -51,17 +61,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def with_own_classes(
+def in_python(
     method: Callable[Concatenate["Forecaster", P], R],
 ) -> Callable[Concatenate["Forecaster", P], R]:
-    """The method, inside which the modules that its forecaster trusts are trusted."""
+    """The method, inside which the modules that its forecaster trusts are trusted, as loud as it is to be."""
 
     @functools.wraps(method)
-    def trusted(self: "Forecaster", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with trusting(self.trust):
+    def called(self: "Forecaster", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with trusting(self.trust), spoken(verbose=self.verbose):
             return method(self, *args, **kwargs)
 
-    return trusted
+    return called
 
 
 class Forecaster:
@@ -70,9 +80,10 @@ class Forecaster:
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
     the config, None leaves the default; pred_len is also called h, horizon and prediction_length. overrides: what the
     command line takes, such as {"optim.lr": 1e-3, "data.features": "S"} or ["optim.lr=1e-3"]; `forecast train --help`
-    lists the groups. settings: the same as keywords, an option or a value (loss="mae"), or keys of a group
-    (trainer={"max_epochs": 3}); gaps is data.gaps. trust: modules of yours whose classes the overrides name as a
-    `_target_`; their code runs with all your rights, as by --trust on the command line.
+    lists the groups. settings: the same as keywords, an option or a value (loss="mae", level=[90]), keys of a group
+    (trainer={"max_epochs": 3}), or of the data: target, known, past, static, holidays, floor, id_column, time_column,
+    gaps and whatever else data=csv has. trust: modules of yours whose classes the overrides name as a `_target_`; their
+    code runs with all your rights, as by --trust on the command line. verbose: False shows warnings alone.
 
         forecaster = Forecaster(model="informer", pred_len=24).fit(df)
         forecaster.evaluate()          # MSE and MAE on the test rows, beside simple baselines
@@ -98,25 +109,35 @@ class Forecaster:
         seed: int | None = None,
         overrides: Sequence[str] | Mapping[str, object] = (),
         trust: Sequence[str] = (),
+        verbose: bool = True,
         **settings: object,
     ) -> None:
         own = {name: settings.pop(name) for name in HORIZONS if name in settings}
         steps = horizon_of({"pred_len": pred_len, **own})
-        if "gaps" in settings:
-            settings["data.gaps"] = settings.pop("gaps")
-        keys = {"model": model, "seq_len": seq_len, "label_len": label_len, "pred_len": steps, "seed": seed}
-        self.overrides = [f"{key}={value}" for key, value in keys.items() if value is not None]
-        self.overrides += [*setting_words(settings, nested=True), *override_words(overrides)]
-        self.trust = trust
+        keys = {"seq_len": seq_len, "label_len": label_len, "pred_len": steps, "seed": seed}
+        keywords = [f"{key}={value}" for key, value in keys.items() if value is not None]
+        keywords += setting_words({f"data.{name}": settings.pop(name) for name in data_keywords(settings)})
+        keywords += setting_words(settings, nested=True)
+        words = override_words(overrides)
+        if twice := {word.partition("=")[0] for word in keywords} & {word.partition("=")[0] for word in words}:
+            raise UserError(f"{min(twice)} is a keyword and in overrides. Give it once")
+        self.overrides = [f"model={model}", *keywords, *words]
+        self.trust, self.verbose = trust, verbose
         self.device = "auto"
         self.root: str | None = None
         self._checkpoint: Checkpoint | None = None
 
     @classmethod
     def load(
-        cls, ckpt_path: Path | str, *, device: str = "auto", root: str | None = None, trust: Sequence[str] = ()
+        cls,
+        ckpt_path: Path | str,
+        *,
+        device: str = "auto",
+        root: str | None = None,
+        trust: Sequence[str] = (),
+        verbose: bool = True,
     ) -> "Forecaster":
-        """The forecaster of a checkpoint. Nothing in the file is executed.
+        """The forecaster of a checkpoint, or of a run folder. Nothing in the file is executed.
 
         device: auto (a GPU when there is one), cpu or cuda. root: where a published data set's file lies now; None:
         where it lay in training. trust: modules of yours whose classes it may name. Raises UserError for a file that is
@@ -125,22 +146,26 @@ class Forecaster:
         find_device(device)
         if not isinstance(ckpt_path, str | Path):
             raise UserError(f"ckpt_path={ckpt_path!r} is no path. Name the file: 'RUN/checkpoints/best.ckpt'")
-        forecaster = cls(trust=trust)
+        if Path(ckpt_path).is_dir():
+            ckpt_path = final_checkpoint(ckpt_path)
+        forecaster = cls(trust=trust, verbose=verbose)
         forecaster.device, forecaster.root = device, root
         with trusting(trust):
             forecaster._checkpoint = load_checkpoint(ckpt_path)
         forecaster.overrides = []
         return forecaster
 
-    @with_own_classes
+    @in_python
     def fit(self, table: Table | None = None) -> "Forecaster":
         """Trains on the first rows of a table as `forecast train` does, and leaves the same run folder.
 
         table: its rows are kept in the run folder as data.parquet; None trains on the data that the overrides name,
         such as data=ETTh1. Ids that tell series apart make it a panel. UserError where two columns may be the time, or
-        the ids. Returns itself, with the best checkpoint, or with refit=true the one of all rows.
+        the ids, and for None where they name no data. Returns itself, with the best checkpoint, or with refit=true the
+        one of all rows.
         """
         overrides = self.overrides
+        self._check_data(table)
         frame = None if table is None else frame_of(table, data_keys(overrides))
         if frame is not None:
             layout = {f"data.{key}": value for key, value in frame.layout.items()}
@@ -179,12 +204,12 @@ class Forecaster:
             raise UserError(f"{self.folder / METRICS} is not there: use evaluate()")
         return metrics
 
-    @with_own_classes
+    @in_python
     def source(self) -> Source:
         """Where the data trained on come from."""
         return self._loaded.source()
 
-    @with_own_classes
+    @in_python
     def predict(
         self,
         /,
@@ -215,7 +240,7 @@ class Forecaster:
         columns = checkpoint.read_columns
         with (
             as_file(table, source, reading, columns) as (path, layout, kind),
-            as_file(future, source) as (future_path, future_layout, _),
+            as_file(future, source, name="future") as (future_path, future_layout, _),
         ):
             of_future = reading if isinstance(future, Path | str) else future_layout
             ends = continuation(
@@ -237,7 +262,7 @@ class Forecaster:
             zone = frame.time_zone or getattr(other, "time_zone", None)
             return of_table.of_forecast(rows, time=frame.time_column, time_zone=zone, time_format=frame.time_format)
 
-    @with_own_classes
+    @in_python
     def backtest(
         self,
         table: Table | None = None,
@@ -260,7 +285,7 @@ class Forecaster:
 
     cross_validation = backtest
 
-    @with_own_classes
+    @in_python
     def evaluate(
         self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, object] | None = None
     ) -> pd.DataFrame:
@@ -293,40 +318,43 @@ class Forecaster:
         preset: Literal["fast", "good", "best"] = "good",
         metric: Literal["mse", "mae"] = "mse",
         settings: Sequence[str] | Mapping[str, object] = (),
-        **lengths: int | None,
+        verbose: bool = True,
+        **keywords: Any,
     ) -> "Forecaster":
         """The best forecaster that there is time for, as `forecast auto` finds it.
 
         table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html;
         None: auto/ and the name of the file, of a table the time.
         horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
-        cent. settings: {"data.known": ["load"], "future": "tomorrow.csv"} and whatever else the command takes. Raises
-        UserError with the words of the command line.
+        cent. settings: {"future": "tomorrow.csv"} and whatever else the command takes. keywords: keys of the data, as
+        `Forecaster` takes them. verbose: False shows warnings alone. Raises UserError.
         """
-        horizon = horizon_of({"horizon": horizon, **lengths})
+        own = {f"data.{name}": keywords.pop(name) for name in data_keywords(keywords)}
+        horizon = horizon_of({"horizon": horizon, **keywords})
         of_file = isinstance(table, Path | str)
         name = str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
         folder = Path(output) if output else default_folder(name)
         begun, file, placed = time.monotonic(), str(table), False
         if minutes < 0:
             raise UserError(f"minutes={minutes}: must be 0 or more")
-        words = override_words(settings)
+        words = [*setting_words(own), *override_words(settings)]
         if not of_file:
             # the ids are for the check of the file to find, which also chooses how gaps are filled
-            frame = frame_of(table, data_keys(words), panel=False, say="settings={choice}")
-            own = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
-            words = [*(word for word in own if word not in words), *words]
+            frame = frame_of(table, data_keys(words), panel=False, say="Forecaster.auto")
+            layout = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
+            words = [*(word for word in layout if word not in words), *words]
             check_folder(folder, make=True)
             placed, file = place_table(folder, frame), str(folder / TRAINING_TABLE)
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
         try:
-            answer = automatic(argparse.Namespace(**options), begun=begun)
+            with spoken(verbose=verbose), spoken_of_as_frame(folder / TRAINING_TABLE, kept=True):
+                answer = automatic(argparse.Namespace(**options), begun=begun)
         except UserError:
             if placed and not (folder / FOLDER / STATE).exists():
                 Path(file).unlink()  # refused before it began: the corrected call finds nothing of this one
             raise
-        return cls.load(cast(Mapping[str, str], answer.document)["checkpoint"])
+        return cls.load(cast(Mapping[str, str], answer.document)["checkpoint"], verbose=verbose)
 
     def leaderboard(self) -> pd.DataFrame:
         """The models that `auto` has trained, a row each, the best first, as in leaderboard.json.
@@ -339,7 +367,7 @@ class Forecaster:
         table: pd.DataFrame = pd.DataFrame(rows)
         return table
 
-    @with_own_classes
+    @in_python
     def tune(
         self,
         table: Table | None = None,
@@ -362,6 +390,7 @@ class Forecaster:
         `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
         Raises UserError with the words of the command line.
         """
+        self._check_data(table)
         path = table is None or isinstance(table, Path | str)
         frame = None if path else frame_of(table, data_keys(self.overrides))
         folder = Path(output).absolute()
@@ -378,7 +407,8 @@ class Forecaster:
         def study(cfg: DictConfig) -> None:
             kept = frame is not None and place_table(run_folder(), frame)
             try:
-                documents.append(cast(StudyDocument, tune(cfg).document))
+                with spoken_of_as_frame(run_folder() / TRAINING_TABLE, kept=True):
+                    documents.append(cast(StudyDocument, tune(cfg).document))
             except UserError:
                 if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
                     (run_folder() / TRAINING_TABLE).unlink()
@@ -390,6 +420,21 @@ class Forecaster:
         best.study = documents[0]
         best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
         return best.fit(None if frame is None else table)
+
+    def __repr__(self) -> str:
+        """Its model and lengths, and of a trained one its folder and how it did on the test rows."""
+        if self._checkpoint is None:
+            return f"Forecaster, not trained: {' '.join(self.overrides)}"
+        config, model = self.checkpoint.config, self.checkpoint.record.choices["model"]
+        lines = [f"Forecaster: {model}, seq_len={config.seq_len}, pred_len={config.pred_len}", str(self.folder)]
+        metrics = read_document(self.folder / METRICS, Metrics)
+        return "\n".join([*lines, *([] if metrics is None else [" ".join(verdict(metrics, "test")[:2])])])
+
+    def _check_data(self, table: object) -> None:
+        """UserError for no table where the overrides name no data either."""
+        named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
+        if table is None and not any(word.startswith(named) for word in self.overrides):
+            raise UserError("There is no table. Give one, fit(df), or name the data: Forecaster(..., data='ETTh1')")
 
     @property
     def _kind(self) -> Kind:

@@ -162,7 +162,7 @@ REFUSED = {
     "a column less": (lambda t: t[["load"]], "the DataFrame: there is no column 'wind' among load."),
     "too short": (lambda t: t.iloc[:11], "the DataFrame has 11 rows; the model reads the last 19."),
     "a hole": (lambda t: t.drop(t.index[399]), "the DataFrame: "),
-    "text": (lambda t: t.assign(load="high"), "the DataFrame: line 2, column 'load': 'high'"),
+    "text": (lambda t: t.assign(load="high"), "the DataFrame: df.iloc[0], column 'load': 'high'"),
 }
 
 
@@ -209,7 +209,7 @@ def test_another_horizon_is_answered_with_the_training_for_it(fitted):
     assert words[:2] == ["forecast", "train"] and words[-1] == "pred_len=12"
     assert f"data.path={fitted.folder}/data.parquet" in words and "data.time_column=when" in words
     with pytest.raises(UserError, match=r"'horizon' is no key of the config\. Did you mean 'pred_len'\?"):
-        Forecaster(overrides=["horizon=12"]).fit()
+        Forecaster(overrides=["data=demo", "horizon=12"]).fit()
 
 
 def test_a_table_of_the_users_in_the_run_folder_stays(table, tmp_path):
@@ -239,3 +239,40 @@ def test_the_package_names_it_without_importing_torch_first():
     assert forecast.Forecaster is Forecaster and forecast.UserError is UserError
     with pytest.raises(AttributeError, match="module 'forecast' has no attribute 'Forcaster'"):
         _ = forecast.Forcaster
+
+
+def test_a_forecaster_shows_its_model_its_lengths_its_folder_and_how_it_did(fitted):
+    untrained = Forecaster("dlinear", pred_len=7, target="load")
+    assert repr(untrained) == "Forecaster, not trained: model=dlinear pred_len=7 data.target=load"
+    name, folder, judged = repr(fitted).splitlines()
+    assert name == "Forecaster: informer, seq_len=19, pred_len=7" and folder == str(fitted.folder)
+    assert judged.startswith("Forecasts of load are off by ") and "MSE" in judged
+    assert repr(Forecaster.load(fitted.folder)) == repr(fitted)
+
+
+def test_without_verbose_nothing_is_shown_and_the_log_is_as_before(table, tmp_path, capfd):
+    own = [word for word in OWN if "model." not in word]
+    quiet = Forecaster("dlinear", overrides=[*own, f"hydra.run.dir={tmp_path}/run"], verbose=False).fit(table)
+    quiet.predict(table)
+    quiet.evaluate()
+    assert capfd.readouterr() == ("", "") and logging.root.manager.disable < logging.INFO
+
+
+def test_no_table_is_refused_unless_the_overrides_name_the_data(tmp_path):
+    for method in ("fit", "tune"):
+        keys = {} if method == "fit" else {"output": tmp_path / "study"}
+        with pytest.raises(UserError, match=r"There is no table\. Give one, fit\(df\), or name the data: Forecaster\("):
+            getattr(Forecaster("dlinear"), method)(**keys)
+
+
+def test_errors_speak_of_keywords_and_leave_commands_as_they_are(table, tmp_path):
+    own = [*(word for word in OWN if "model." not in word), f"hydra.run.dir={tmp_path}/run"]
+    known = Forecaster("ridge", target="load", known=["wind"], overrides=own).fit(table)
+    with pytest.raises(UserError, match=r"future=df$"):
+        known.predict()
+    ahead = table.iloc[-7:].set_axis(table.index[-7:] + pd.Timedelta("7h"))[["wind"]]
+    assert len(known.predict(future=ahead)) == 5
+    with pytest.raises(UserError, match=r"^future: future\.iloc\[2\], column 'wind': .*missing"):
+        known.predict(future=ahead.where(ahead.index != ahead.index[2]))
+    with pytest.raises(UserError, match="forecast train .* data=csv data.path=.* data.target=load .*pred_len=9"):
+        known.predict(h=9)

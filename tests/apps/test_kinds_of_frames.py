@@ -249,7 +249,7 @@ def test_a_backtest_comes_back_in_the_library_of_the_table(tmp_path):
 
 def test_missing_days_are_filled_where_that_is_said(tmp_path):
     holes = ALONE.drop(index=DAYS[[20, 50]])
-    with pytest.raises(UserError, match=r"not regular.*data\.gaps=interpolate"):
+    with pytest.raises(UserError, match=r"df\.iloc\[20\]: .* not regular.*gaps='interpolate'"):
         fit(holes, tmp_path / "refused")
     found = fit(holes, tmp_path, gaps="interpolate").predict()
     assert list(found.index) == list(NEXT)
@@ -283,7 +283,9 @@ def test_a_search_and_an_automatic_run_take_a_table_of_any_kind(tmp_path, monkey
     own = Forecaster("dlinear", seq_len=14, label_len=7, h=P, trainer={"max_epochs": 1}, overrides=WORDS)
     best = own.tune(POLARS, output="study", minutes=None, trials=1, space={"optim.lr": [1e-3, 1e-2]})
     assert type(best.predict()) is pl.DataFrame and best.study["data"] == "data.parquet"
-    with pytest.raises(UserError, match=r"'sent' and 'arrived' may both be.*settings=\{'data\.time_column'"):
+    with pytest.raises(
+        UserError, match=r"'sent' and 'arrived' may both be.*Forecaster\.auto\(\.\.\., time_column='sent'\)"
+    ):
         Forecaster.auto(REFUSED["two times"][0], output="auto")
     with pytest.raises(UserError, match=r"leaderboard\.json is not there: Forecaster\.auto\(df, output="):
         best.leaderboard()
@@ -295,7 +297,10 @@ SETTINGS = {
     "words": ({"overrides": ["optim.lr=1e-3"]}, ["optim.lr=1e-3"]),
     "options": ({"data": "ETTh1", "attention": "full", "loss": "mae"}, ["data=ETTh1", "attention=full", "loss=mae"]),
     "keys of a group": ({"trainer": {"max_epochs": 3}}, ["trainer.max_epochs=3"]),
-    "gaps": ({"gaps": "interpolate"}, ["data.gaps=interpolate"]),
+    "keys of the data": (
+        {"target": "y", "known": ["a b"], "gaps": "interpolate", "floor": 0, "id_column": "shop", "where": {"a": "b"}},
+        ["data.target=y", "data.known=['a b']", "data.gaps=interpolate", "data.floor=0", "data.where={a: b}"],
+    ),
     "odd text": ({"overrides": {"data.target": "a, b"}}, ["data.target='a, b'"]),
 }
 
@@ -316,6 +321,8 @@ def test_settings_that_cannot_be_are_refused(tmp_path):
         fit(ALONE, tmp_path).predict(horizons=P)
     with pytest.raises(UserError, match=r"'optm' is no key of the config\. Did you mean 'optim'\?"):
         Forecaster("ridge", optm="adam").fit(ALONE)
+    with pytest.raises(UserError, match=r"^data\.target is a keyword and in overrides\. Give it once$"):
+        Forecaster("ridge", target="y", overrides={"data.target": "x"})
     with pytest.raises(UserError, match=r"overrides='loss=mae' is one text\. Give a list"):
         Forecaster(overrides="loss=mae")
 
@@ -325,12 +332,12 @@ REFUSED = {
     # a table, what is said of it
     "two times": (
         PLAIN.rename(columns={"ds": "sent"}).assign(arrived=DAYS + pd.Timedelta("1D")),
-        r"'sent' and 'arrived' may both be the time\. .*overrides=\{'data\.time_column': 'sent'\}",
+        r"'sent' and 'arrived' may both be the time\. .*Forecaster\(\.\.\., time_column='sent'\)",
     ),
     "two usual ids": (PANEL.assign(item_id=PANEL["unique_id"]), "'unique_id' and 'item_id' may both be the id"),
-    "ids without a usual name": (IN_ROWS, r"data\.id_column"),
-    "a repeated index": (pd.concat([ALONE, ALONE.iloc[-3:]]), r"^the DataFrame: line .*data\.duplicates=mean"),
-    "a repeated pair": (pd.concat([MULTI, MULTI.iloc[-3:]]), r"^the DataFrame: line .*shop2"),
+    "ids without a usual name": (IN_ROWS, r"df\.iloc\[120\]: .* id_column='region', or set duplicates='mean'"),
+    "a repeated index": (pd.concat([ALONE, ALONE.iloc[-3:]]), r"^the DataFrame: df\.iloc\[120\]: .*duplicates='mean'"),
+    "a repeated pair": (pd.concat([MULTI, MULTI.iloc[-3:]]), r"^the DataFrame: df\.iloc\[240\]: .*shop2"),
     "an index of mixed kinds": (
         ALONE.set_axis([*DAYS[:-1], 7]),
         r"the DataFrame has times of several kinds in 'date': Timestamp and int\. .*pd\.to_datetime",
@@ -347,7 +354,7 @@ REFUSED = {
     "two columns of a name": (pd.concat([ALONE, ALONE], axis=1), r"'y' twice"),
     "a floor above a value": (
         ALONE.assign(y=-1.0 - ALONE["y"].abs()),
-        r"^data\.floor=0: the DataFrame has -",
+        r"^floor=0: the DataFrame has -",
     ),
     "a lazy table": (pl.from_pandas(PLAIN).lazy(), r"a LazyFrame was given in place of a DataFrame"),
     "levels without a time": (PANEL.drop(columns="ds").set_index(["unique_id", "y"]), "no time"),
@@ -364,9 +371,9 @@ def test_a_table_that_says_too_little_is_refused_with_what_to_type(kind, tmp_pat
 
 def test_what_was_refused_is_taken_once_it_is_said(tmp_path, ahead):
     for number, (name, key, chosen) in enumerate(
-        [("two times", "data.time_column", "sent"), ("ids without a usual name", "data.id_column", "shop")]
+        [("two times", "time_column", "sent"), ("ids without a usual name", "id_column", "shop")]
     ):
-        keys = {"overrides": [*WORDS, f"hydra.run.dir={tmp_path}/{number}", f"{key}={chosen}"]}
+        keys = {"overrides": [*WORDS, f"hydra.run.dir={tmp_path}/{number}"], key: chosen}
         found = fit(REFUSED[name][0], tmp_path, **keys).predict()
         np.testing.assert_allclose(found["y"], ahead["panel" if "id" in key else "days"][1]["y"], rtol=1e-6)
 

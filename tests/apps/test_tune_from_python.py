@@ -89,7 +89,7 @@ def test_the_best_of_trials_that_were_cut_off_is_trained_for_as_many_epochs():
     ("keys", "message"),
     [
         ({"table": 3}, r"a int was given in place of a DataFrame or the path of a CSV file"),
-        ({"table": "nowhere.csv"}, r"data\.path=nowhere\.csv"),
+        ({"table": "nowhere.csv"}, r"path='nowhere\.csv'"),
         ({"minutes": 0}, r"tune\.minutes=0: must be above 0"),
         ({"trials": None}, r"nothing would end the study\. Say tune\.trials=20, or tune\.minutes=10"),
         ({"space": {}}, r"tune\.space names no key to vary"),

@@ -28,7 +28,6 @@ Table = Any  # of whatever library its caller has
 Cells = Any  # of a column, or of a level of an index, of whatever type
 Label = Any  # whatever pandas takes for a name, or for a type
 NAME = "the DataFrame"
-FITTED, TRAINED = "Forecaster(..., overrides={choice})", "df = df.rename(columns={choice})"  # what to type
 SAMPLE = 1_000  # rows whose cells show which column holds times
 KIND = b"forecast.kind"  # of the table in data.parquet, beside its schema
 
@@ -166,13 +165,16 @@ class Frame(NamedTuple):
         return Frame(self.rows.rename(columns=new), self.kind, *names)
 
 
-def frame_of(table: Table, given: Given, *, panel: bool = True, alone: str = "value", say: str = FITTED) -> Frame:
+def frame_of(
+    table: Table, given: Given, *, panel: bool = True, alone: str = "value", say: str | None = "Forecaster"
+) -> Frame:
     """A DataFrame, a Series or a table of polars or pyarrow in the form that the reader takes.
 
     given: keys of data=csv: the time_column and id_column that are taken where the table has them, and where,
     duplicates or a panel of another form, with which no ids are looked for; neither are they without `panel`. alone:
-    what the values of a Series without a name are called. say: what to type, in a message. UserError for what is no
-    such table, for one without rows or time, and where several columns may be the time or the ids.
+    what the values of a Series without a name are called. say: who takes a name of the time as a keyword; None: it is
+    known. UserError for what is no such table, for one without rows or time, and where several columns may be the time
+    or the ids.
     """
     rows, kind = _columns_of(table, alone, [*KNOWN_IDS, *names_of(given.get("id_column"))])
     time = _time(rows, kind, given, say)
@@ -331,7 +333,7 @@ def _looks_like_time(cells: Cells) -> bool:
     return _is_typed(cells) or bool(likely_times({str(cells.name or ""): _texts(cells[:SAMPLE])}))
 
 
-def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str) -> Names:
+def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Names:
     """The columns of the time: those given, a level of the index, of a usual name, of times by type, or by values."""
     named = names_of(given.get("time_column"))
     if named and set(named) <= set(rows):
@@ -367,7 +369,7 @@ def _check_types(name: str, cells: Cells) -> None:
         )
 
 
-def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str) -> Names:
+def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str | None) -> Names:
     """The columns of the ids: those given, the levels of an index, or one of a usual name."""
     named = names_of(given.get("id_column"))
     if named and set(named) <= set(rows):
@@ -382,9 +384,8 @@ def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str) ->
     return tuple(usual)
 
 
-def _rivals(names: Sequence[str], role: str, given: Given, say: str) -> UserError:
+def _rivals(names: Sequence[str], role: str, given: Given, say: str | None) -> UserError:
     """The error for columns of which each may be the id, or the time."""
     key = f"{role}_column"
-    choice = {names[0]: given.get(key)} if say == TRAINED else {f"data.{key}": names[0]}
-    some = " and ".join(map(repr, names))
-    return UserError(f"{NAME}: {some} may both be the {role}. Say which: {say.format(choice=choice)}")
+    fix = f"{say}(..., {key}={names[0]!r})" if say else f"df = df.rename(columns={ {names[0]: given.get(key)} })"
+    return UserError(f"{NAME}: {' and '.join(map(repr, names))} may both be the {role}. Say which: {fix}")

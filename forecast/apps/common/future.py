@@ -54,8 +54,8 @@ def future_values(
         if future is None:
             wanted = StepsAfter(frame, steps, counted=False).wanted(int(series[0]), columns)
             raise UserError(
-                f"The model was trained with columns that are known in advance, and must be told {wanted}. Write them "
-                "into a file as the history is written and name it: future=FILE"
+                f"The model was trained with columns that are known in advance, and must be told {wanted}. Name "
+                "them, written as the history is: future=FILE"
             )
         book = checkpoint.codebook(source)
         known = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)

@@ -1,17 +1,20 @@
 """A DataFrame as the file that the one reader of series takes, so that both are checked and used alike."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import fields
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
-from forecast.apps.common.frame_kinds import KIND, NAME, TRAINED, Frame, Kind, Table, arrow_table, frame_of, names_of
+from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.schema import check_value, parameters
@@ -24,7 +27,10 @@ from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
 from forecast.run_folder.shapes import Metrics
+from forecast.text.terminal import quiet_output
 
+COMMAND = re.compile(r"(\bforecast [a-z][a-z-]* [^\n]*)")
+DATA_VALUE = re.compile(r"""\bdata\.([a-z_]+)\b(?:=("[^"]*"|'[^']*'|\[[^\]]*\]|[^\s,;:)]*[^\s,;:.)]))?""")
 LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
 
 
@@ -35,6 +41,11 @@ def data_keys(words: Sequence[str]) -> dict[str, object]:
     return typed_settings(own, "data", known)
 
 
+def data_keywords(settings: Iterable[str]) -> list[str]:
+    """Of keywords those that are keys of the data."""
+    return [name for name in settings if name in parameters(CsvSource)]
+
+
 def known_frame(table: Table, source: Source, columns: Sequence[str] = ()) -> Frame:
     """A table in the form that the reader takes, with the names of the data that a model was trained on.
 
@@ -43,7 +54,7 @@ def known_frame(table: Table, source: Source, columns: Sequence[str] = ()) -> Fr
     panel = isinstance(source, CsvSource) and source.panel_form == "long"
     given = {"time_column": source.time_column, "id_column": getattr(source, "id_column", None)}
     alone = columns[0] if len(columns) == 1 else "value"
-    frame = frame_of(table, given, panel=panel, alone=alone, say=TRAINED)
+    frame = frame_of(table, given, panel=panel, alone=alone, say=None)
     return frame.called(source.time_column, names_of(given["id_column"]))
 
 
@@ -97,33 +108,70 @@ def place_table(folder: Path, frame: Frame) -> bool:
 
 
 @contextmanager
-def spoken_of_as_frame(path: Path, *, kept: bool = False) -> Iterator[None]:
-    """A UserError about the file that a table was written to speaks of the DataFrame.
+def spoken(*, verbose: bool) -> Iterator[None]:
+    """A UserError speaks of keywords, but for commands in it. verbose: False shows warnings alone."""
+    try:
+        with ExitStack() as quiet:
+            if not verbose:
+                quiet.enter_context(quiet_output())
+                quiet.enter_context(redirect_stdout(StringIO()))
+            yield
+    except UserError as error:
+        parts = COMMAND.split(str(error))
+        parts[::2] = [DATA_VALUE.sub(_keyword, part).replace("future=FILE", "future=df") for part in parts[::2]]
+        error.args = ("".join(parts),)
+        raise
+
+
+def _keyword(match: re.Match[str]) -> str:
+    """data.KEY=VALUE, or data.KEY alone, as a keyword of Python."""
+    key, text = match.groups()
+    if key not in parameters(CsvSource):
+        return match[0]
+    if text is None:
+        return key
+    inner = text.strip("\"'") if text[1:2] in "[{" else text  # as a shell takes it
+    with suppress(HydraException):
+        return f"{key}={OverridesParser.create().parse_override(f'{key}={inner}').value()!r}"
+    return match[0]
+
+
+@contextmanager
+def spoken_of_as_frame(path: Path, *, name: str = NAME, kept: bool = False) -> Iterator[None]:
+    """A UserError about the file that a table was written to speaks of the DataFrame, by that name, and of its rows.
 
     kept: whether the file stays, so that a command may name it.
     """
     try:
         yield
     except UserError as error:
-        text = re.sub(("(?<!=)" if kept else "") + re.escape(str(path)), NAME, str(error))
+        before = "(?<!=)" if kept else r"(?:\bfuture=)?"
+        text = re.sub(before + re.escape(str(path)), name, str(error))
         if text == str(error):
             raise
-        raise UserError(text) from error
+        table = "df" if name == NAME else name
+        error.args = (re.sub(r"\bline (\d+)", lambda line: f"{table}.iloc[{int(line[1]) - 2}]", text),)
+        raise
 
 
 @contextmanager
 def as_file(
-    table: Table | None, source: Source, reading: Mapping[str, object] | None = None, columns: Sequence[str] = ()
+    table: Table | None,
+    source: Source,
+    reading: Mapping[str, object] | None = None,
+    columns: Sequence[str] = (),
+    *,
+    name: str = NAME,
 ) -> Iterator[tuple[Path | str | None, Mapping[str, object], Kind | None]]:
     """(a file with the rows of `table`, the keys of a `Layout` that read it, what it was); a path, and None, as it is.
 
-    reading: such keys for a path. columns: as `known_frame` takes them.
+    reading: such keys for a path. columns: as `known_frame` takes them. name: of the table, in a message.
     """
     if reading and not isinstance(table, Path | str):
         raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
-    problems, kinds = Problems(), {key.name: key.type for key in fields(Layout)}
-    for name, value in (reading or {}).items():
-        check_value(value, kinds.get(name, object), f"data.{name}", problems)
+    problems, kinds = Problems(), {own.name: own.type for own in fields(Layout)}
+    for key, value in (reading or {}).items():
+        check_value(value, kinds.get(key, object), f"data.{key}", problems)
     problems.report()
     if table is None or isinstance(table, Path | str):
         yield table, reading or {}, None if table is None else Kind()
@@ -132,7 +180,7 @@ def as_file(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
         pq.write_table(arrow_table(frame.rows), path)
-        with spoken_of_as_frame(path):
+        with spoken_of_as_frame(path, name=name):
             yield path, layout_of(frame, source), frame.kind
 
 
