@@ -22,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import distributed, hydra_errors, recipes, resolvers
 from forecast.config.compose import Begun, chosen, groups, in_sweep, run_folder
+from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
 from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
@@ -177,6 +178,8 @@ def _task(main: Main, config_name: str) -> Main:
             if config_name in WRITING and distributed.rank() == 0:
                 hold(folder)
             _check_choices()
+            if in_sweep() and str(folder) in lost_runs():
+                raise UserError(read_run(folder).reason)
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 return "finished before"
             with trusting(modules):
@@ -209,6 +212,9 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
         log.error("%s", error, exc_info=None if mistake else error)
         if distributed.rank() == 0:  # a job that failed before its training began has not written run.json
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
+        in_this_process = HydraConfig.get().runtime.choices["hydra/launcher"] == "basic"
+        if in_this_process and is_lost(error) and str(folder) not in lost_runs():
+            begin_anew(folder)
         raise JobFailed(str(error)) from error
     if mistake or isinstance(error, BrokenPipeError):
         raise _Refused from error

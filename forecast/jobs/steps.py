@@ -1,5 +1,6 @@
 """A function in a process of its own, which can be stopped, or fail, and takes its memory with it."""
 
+import atexit
 import contextlib
 import importlib
 import multiprocessing
@@ -14,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 
+from forecast.config.fresh_process import is_lost
 from forecast.errors import UserError
 from forecast.jobs import Ended
 from forecast.text.terminal import say
@@ -81,13 +83,56 @@ def unknown_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+def on_gpu() -> bool:
+    """Whether steps have one process: a fork loses the GPU, and each new process would have to make it ready again."""
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 def begin_server(module: str) -> None:
     """Begins to import what the steps of a module need, while the command reads its file."""
-    if context(module).get_start_method() == "forkserver":
+    if on_gpu():
+        kept.append(Worker(module))
+    elif context(module).get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
         with unknown_main():
             forkserver.ensure_running()
+
+
+class Worker:
+    """A process that performs steps of a module, one after another; with a GPU one that is no fork."""
+
+    def __init__(self, module: str) -> None:
+        self.connection, far = multiprocessing.Pipe()
+        begin = multiprocessing.get_context("spawn") if on_gpu() else context(module)
+        self.process = begin.Process(target=_serve, args=(module, far), daemon=False)
+        with unknown_main():
+            self.process.start()
+        far.close()
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Ends the process, which may take so long to end by itself."""
+        with contextlib.suppress(OSError):
+            self.connection.send(None)
+        self.process.join(seconds)
+        for stop in (self.process.terminate, self.process.kill):
+            if self.process.is_alive():  # else its number may be another one's
+                stop()
+                self.process.join(GRACE)
+
+
+kept: list[Worker] = []
+
+
+def end_kept() -> None:
+    """Ends the worker that was kept, if there is one: Python would wait for it at its end."""
+    while kept:
+        kept.pop().end(GRACE)
+
+
+atexit.register(end_kept)
 
 
 def run_step(
@@ -104,54 +149,59 @@ def run_step(
 
     It is named and not handed over, so that the process which begins it need not import what it needs. limit: seconds
     of the clock after which it is stopped. tick: called while it runs. A step that raises, dies or is stopped ends with
-    an error. Ctrl-C stops it too, and so does the end of this process, however that ends.
+    an error. Ctrl-C stops it too, and so does the end of this process, however that ends. With a GPU the next step has
+    the same process, until `end_kept`.
     """
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = context(module).Process(target=_perform, args=(module, step, arguments, str(log), sender), daemon=False)
-    with unknown_main():
-        process.start()
-    sender.close()
-    end = clock() + limit
+    worker, grace = kept.pop() if kept else Worker(module), 0.0
+    process, end = worker.process, clock() + limit
     try:
-        while not wait([receiver, process.sentinel], timeout=LOOK):
+        worker.connection.send((step, arguments, str(log)))
+        while not wait([worker.connection, process.sentinel], timeout=LOOK):
             clock.watch(process.pid or 0)
             tick()
             if clock() >= end:
                 return Ended(error="there was no more time for it")
-        with contextlib.suppress(EOFError):
-            if receiver.poll():
-                ended = Ended(*receiver.recv())
-                process.join(GRACE)
-                return ended
+        if worker.connection.poll():
+            ended, grace = Ended(*worker.connection.recv()), GRACE
+            if on_gpu() and not is_lost(RuntimeError(ended.error)):
+                kept.append(worker)
+            return ended
+    except (EOFError, OSError):  # it died
+        process.join(GRACE)
     finally:
-        for stop in (process.terminate, process.kill):
-            if process.is_alive():  # else its number may be another one's
-                stop()
-                process.join(GRACE)
+        if worker not in kept:
+            worker.end(grace)
     return Ended(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 
 
-def _perform(module: str, step: str, arguments: dict[str, object], log: str, sender: Connection) -> None:
-    """The process: output to the log, its end with that of the process that began it, the step, what it came to."""
+def _serve(module: str, connection: Connection) -> None:
+    """The process: steps until nobody asks for another one, or until the process that began it has ended."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that began it, which then stops this one
+    steps = importlib.import_module(module)
+    while request := connection.recv():
+        step, arguments, log = request
+        connection.send(tuple(_perform(getattr(steps, step), arguments, log)))
+
+
+def _perform(step: Callable[..., object], arguments: dict[str, object], log: str) -> Ended:
+    """Output to the log, the step, what it came to."""
     with Path(log).open("ab") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     try:
-        ended = Ended(getattr(importlib.import_module(module), step)(**arguments))
+        return Ended(step(**arguments))
     except UserError as error:
-        ended = Ended(error=str(error), kind=type(error).__name__)
+        return Ended(error=str(error), kind=type(error).__name__)
     except BaseException as error:  # whatever a model does, the others go on
         say(traceback.format_exc(), file=sys.stderr)
         kind = type(error).__name__
-        ended = Ended(error=f"{kind}: {error}".strip().splitlines()[0], kind=kind)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    sender.send(tuple(ended))
-    sender.close()
+        return Ended(error=f"{kind}: {error}".strip().splitlines()[0], kind=kind)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 def _end_with(sentinel: int) -> None:

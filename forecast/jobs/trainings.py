@@ -1,17 +1,22 @@
-"""`forecast train` as a process of its own, and a training in its folder, which goes on where it was stopped."""
+"""Trainings of other commands: one after another in this process, or `forecast train` as a process of its own."""
 
 import dataclasses
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from forecast.config.entry import Main, call
+from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
 from forecast.config.trust import OPTION, trusted
+from forecast.errors import UserError
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
 from forecast.text.overrides import hydra_value
+from forecast.text.terminal import say
 
 LOOK = 0.2  # seconds between two looks
 MOST_THREADS = 1024
@@ -44,36 +49,55 @@ def run_train(
         process.wait()
 
 
-def train(overrides: Sequence[str], folder: Path, stopped: Callable[[], bool], *, threads: int) -> Run:
+def train(main: Main, overrides: Sequence[str], folder: Path) -> Run:
     """Runs `forecast train OVERRIDES` to its end, from last.ckpt where a run was stopped or killed; the run it leaves.
 
-    A training outlives the command that started it: while one still works in the folder, no second one is started.
-    threads: where there is no OMP_NUM_THREADS. A training that goes on has as many as it was begun with: the last
-    digits depend on them. What ended by itself without results has failed, whatever its files say; from its last.ckpt
-    it would fail again.
+    main: the function of that command. What it prints goes to the end of OUTPUT in the folder. While another process
+    works there, it does nothing. A training that goes on has as many threads as it was begun with: the last digits
+    depend on them. What ended without results has failed, whatever its files say; from its last.ckpt it would fail
+    again. What stops a training stops the caller too.
     """
     elsewhere = Run(path=folder, state="unfinished", reason="another process trains it")
     folder.mkdir(parents=True, exist_ok=True)
     if in_use(folder):
         return elsewhere
-    checkpoint, environment = checkpoint_path(folder, "last"), {"OMP_NUM_THREADS": str(threads), **os.environ}
-    place, resumed = {"hydra.run.dir": folder}, resumable(folder)
-    if resumed:
-        overrides, place = (), {"ckpt_path": checkpoint}
-        before = str(read_run(folder).run_info.get("versions", {}).get("threads"))
-        if before.isdecimal() and 0 < int(before) <= MOST_THREADS:
-            environment["OMP_NUM_THREADS"] = before
-    words = [*overrides, *(f"{key}={hydra_value(str(path))}" for key, path in place.items())]
-    status = run_train(words, folder / OUTPUT, environment=environment, stopped=stopped)
+    if str(folder) in lost_runs():
+        return dataclasses.replace(read_run(folder), state="failed")
+    resumed, failure = resumable(folder), None
+    place = {"ckpt_path": checkpoint_path(folder, "last")} if resumed else {"hydra.run.dir": folder}
+    words = [*([] if resumed else overrides), *(f"{key}={hydra_value(str(path))}" for key, path in place.items())]
+    with (folder / OUTPUT).open("a") as output, redirect_stdout(output), redirect_stderr(output):
+        try:
+            with threads_of(folder if resumed else None):
+                call(main, config_name="train", overrides=[*words, "trainer.enable_progress_bar=false"])
+        except Exception as error:
+            failure = error
+            say(error if isinstance(error, UserError) else traceback.format_exc())
+    if is_lost(failure):
+        begin_anew(folder)
     run = read_run(folder)
-    if run.state == "finished" or status is None:
+    if failure is None:
         return run
     if in_use(folder):  # another command started one first
         return elsewhere
     if resumed:
-        checkpoint.replace(checkpoint.with_name("last.failed.ckpt"))
-    reason = reason_of(run, folder / OUTPUT) or f"exit status {status}"
-    return dataclasses.replace(run, state="failed", reason=reason)
+        place["ckpt_path"].replace(place["ckpt_path"].with_name("last.failed.ckpt"))
+    return dataclasses.replace(run, state="failed", reason=str(failure))
+
+
+@contextmanager
+def threads_of(folder: Path | None) -> Iterator[None]:
+    """Has torch take as many threads as the run of a folder; None: as it does."""
+    import torch  # a command that trains nothing does without
+
+    now = torch.get_num_threads()
+    before = "" if folder is None else str(read_run(folder).run_info.get("versions", {}).get("threads"))
+    if before.isdecimal() and 0 < int(before) <= MOST_THREADS:
+        torch.set_num_threads(int(before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(now)
 
 
 def resumable(folder: Path) -> bool:

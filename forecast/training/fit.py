@@ -38,6 +38,7 @@ from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.module import ForecastModule
 from forecast.training.random_states import RandomStates
+from forecast.training.shared_data import SHARED
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
 
@@ -258,11 +259,11 @@ def make_trainer(
     )
     trainer.strategy.checkpoint_io = WrittenInPlace()
     limit_waiting(trainer, config.process_timeout)
-    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and in_sweep():
+    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher) and (in_sweep() or SHARED.most_bytes):
         raise UserError(
-            f"trainer.strategy={config.trainer.get('strategy')} in a sweep (-m): each of its processes would run the "
-            "whole sweep again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one process "
-            "per run, or give each run a command of its own."
+            f"trainer.strategy={config.trainer.get('strategy')} among other trainings: each of its processes would run "
+            "the whole command again. Say trainer.strategy=ddp_spawn, or trainer=default trainer.devices=1 for one "
+            "process per run, or give each run a command of its own."
         )
     return trainer
 

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -88,14 +89,13 @@ def share_data() -> None:
 
 def key_of(source: Source, config: RunConfig) -> str | None:
     """What the data of a training depend on, hashes of its files included; None where that is not known."""
+    files: list[Path | str] = []
     if isinstance(source, CsvSource):
         files = [*panel_files(source), *([source.static_path] if source.static_path else [])]
     elif isinstance(source, FileSource):
         files = [source.path_used()]
-    elif isinstance(source, MadeUpSource):
-        files = []
-    else:
+    elif not isinstance(source, MadeUpSource):
         return None
     settings = {key: value for key, value in config.data.node.items() if key != "batch_size"}
-    hashes = list(map(file_md5, files))
-    return repr((type(source).__name__, files, hashes, settings, config.lengths, config.encoding))
+    hashes = [(str(file), file_md5(file)) for file in files]
+    return repr((type(source).__name__, hashes, settings, config.lengths, config.encoding))

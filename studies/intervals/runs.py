@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from forecast.apps.common.command import command
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import saved_calibration
 from forecast.apps.common.loaded import LoadedModel
@@ -80,10 +81,11 @@ def record(chosen: Sequence[Job], runs: Path, path: Path) -> None:
 
     Raises UserError for a training that fails.
     """
+    torch.set_num_threads(1)  # the last digits depend on it
     for job in chosen:
         folder = runs.absolute() / job.identity
         if not checkpoint_path(folder, "best").is_file():
-            run = train(job.overrides, folder, lambda: False, threads=1)
+            run = train(command("train"), job.overrides, folder)
             if run.state != "finished":
                 raise UserError(f"{job.row}, {job.model}: {run.reason} ({folder / OUTPUT})")
         own = models_of(interval_rows()[job.row])[job.model]

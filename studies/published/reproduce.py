@@ -1,8 +1,8 @@
 """Runs published tables and sets ours beside theirs.
 
-A row is the experiment TABLE/ROW (forecast/config/published.yaml). Each training is a process of its own; its result
-becomes a line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes on from its last
-checkpoint.
+A row is the experiment TABLE/ROW (forecast/config/published.yaml). The trainings run one after another in this process;
+the result of each becomes a line of results/runs.jsonl. What is there is not run again; what was stopped or killed goes
+on from its last checkpoint.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forecast.apps.options import minutes, positive
-from forecast.errors import UserError, closest
+from forecast.errors import Terminated, UserError, closest
 from forecast.run_folder import OUTPUT, Run, read_run
 from forecast.text.terminal import say
 from studies.published import SEEDS, records
@@ -20,22 +20,21 @@ from studies.published.document import CODE, read_notes, table_lines
 from studies.published.outcome import RULE
 from studies.published.panels import TABLE, panel_jobs, panel_lines
 from studies.published.published import RESULTS, read_published
-from studies.published.running import run_all
+from studies.published.running import expected, run_all
 from studies.published.tables import TABLES, Job, PublishedTable, cells, jobs
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Which trainings of which tables, and where they go."""
     parser.epilog = (
-        "Each training is a process of its own. What has a result is not run again; what was stopped or killed goes on "
-        "from its last checkpoint."
+        "Trainings run one after another. What has a result is not run again; what was stopped or killed goes on from "
+        "its last checkpoint."
     )
     parser.add_argument("--table", required=True, help="etth1_m, etth1_s, ..., dlinear, patchtst, all, or panels")
     parser.add_argument("--root", type=Path, default=Path("data/panels"), help="where the files of panels lie")
     parser.add_argument("--rows", default="", help="some of its rows, such as 24,48; default: all")
     parser.add_argument("--models", default="", help="some of its models, by semicolons: 'informer2020;informer'")
     parser.add_argument("--seeds", type=positive, default=SEEDS, help=f"seeds 1 to N (default {SEEDS})", metavar="N")
-    parser.add_argument("--jobs", type=positive, default=1, help="so many trainings side by side (default 1)")
     parser.add_argument("--minutes", type=minutes, help="stop after so long; the same command goes on next time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every training, as train")
     parser.add_argument("--results", type=Path, default=Path("results/runs.jsonl"), help="the file of results")
@@ -54,6 +53,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{where} Choose places that you can write to: --results FILE, --runs DIR") from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt("Interrupted: the same command goes on from here.") from None
+    except Terminated as stop:
+        raise Terminated("A signal ended it: the same command goes on from here.", stop.number) from None
     if not complete:
         say("The time is up: the same command goes on from here.")
 
@@ -62,6 +63,7 @@ def run_missing(arguments: argparse.Namespace) -> bool:
     """Runs the trainings that have no line in the results; whether all have been run."""
     known = {records.key(line): line for line in records.read(arguments.results)}
     trained = {line["identity"] for line in known.values()}
+    left: list[Job] = []
     same: list[Job] = []  # trainings that stand in another table too
     failed: list[str] = []
     folder = arguments.runs.absolute()
@@ -80,20 +82,20 @@ def run_missing(arguments: argparse.Namespace) -> bool:
             failed.append(f"{title}: {run.path / OUTPUT}")
         log(f"{run.state}: {title}: {run.reason}")
 
-    def missing() -> Iterator[Job]:
-        for job in requested_jobs(arguments):
-            if records.key(records.place(job)) in known:
-                continue
-            if job.identity in trained:
-                same.append(job)
-            elif (earlier := read_run(folder / job.identity)).state == "finished":
-                done(job, earlier)
-            else:
-                trained.add(job.identity)
-                yield job
-
+    for job in requested_jobs(arguments):
+        if records.key(records.place(job)) in known:
+            continue
+        if job.identity in trained:
+            same.append(job)
+        elif (earlier := read_run(folder / job.identity)).state == "finished":
+            done(job, earlier)
+        else:
+            trained.add(job.identity)
+            left.append(job)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    complete = run_all(missing(), folder=folder, side_by_side=arguments.jobs, seconds=seconds, done=done)
+    if left and seconds != 0:
+        log(expected(left, [*known.values()], folder))
+    complete = run_all(left, folder=folder, seconds=seconds, done=done)
     lines = {line["identity"]: line for line in records.read(arguments.results)} if same else {}
     for job in same:
         if job.identity in lines:

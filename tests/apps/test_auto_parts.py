@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from multiprocessing import forkserver
+from unittest import mock
 
 import pytest
 import yaml
@@ -15,7 +16,7 @@ from forecast.apps.auto.command import PRESETS
 from forecast.apps.auto.steps import Pace
 from forecast.apps.auto.task import AutoTask, by_processor, members_of, rows_of_a_year
 from forecast.errors import UserError
-from forecast.jobs.steps import REAL_TIME, ProcessorClock, run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, end_kept, run_step
 
 
 def pace(**changes):
@@ -136,6 +137,8 @@ def steps(tmp_path, monkeypatch):
         "import os, time\n"
         "from forecast.errors import UserError\n"
         "def sums(a, b): print('adding'); return a + b\n"
+        "def number(): return os.getpid()\n"
+        "def loses(): raise RuntimeError('CUDA error: an illegal memory access was encountered')\n"
         "def refuses(): raise UserError('too few rows')\n"
         "def breaks(): raise KeyError('oops')\n"
         "def dies(): os._exit(9)\n"
@@ -205,6 +208,18 @@ def test_a_step_that_takes_too_long_is_stopped(steps):
     begin = time.monotonic()
     assert steps("waits", limit=2.0).error == "there was no more time for it"
     assert time.monotonic() - begin < 30
+
+
+def test_steps_on_a_gpu_have_one_process_until_it_dies_is_stopped_or_has_lost_the_gpu(steps):
+    with mock.patch("forecast.jobs.steps.on_gpu", lambda: True):
+        first = steps("number").value
+        assert "oops" in steps("breaks").error and steps("number").value == first
+        for end, limit in (("dies", 60.0), ("waits", 1.0), ("loses", 60.0)):
+            assert steps(end, limit).error
+            following = steps("number").value
+            assert following not in (None, first)
+            first = following
+    end_kept()
 
 
 def member(val, test, seconds=1.0):

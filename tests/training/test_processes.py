@@ -144,7 +144,7 @@ def test_another_number_of_processes_cannot_go_on(by_torchrun, capsys):
 
 def test_a_sweep_with_processes_that_run_the_command_again_is_refused_with_the_alternatives(tmp_path, capsys):
     text = refusal(capsys, "train", "-m", *ONE_COLUMN, *TWO, "seed=1,2", f"hydra.sweep.dir={tmp_path}")
-    assert "trainer.strategy=ddp in a sweep (-m): each of its processes would run the whole sweep again" in text
+    assert "trainer.strategy=ddp among other trainings: each of its processes would run the whole command again" in text
     assert "trainer.strategy=ddp_spawn" in text and "one process per run" in text.replace("\n", " ")
 
 

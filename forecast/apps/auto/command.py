@@ -30,7 +30,7 @@ from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
-from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, end_kept, run_step
 from forecast.report.tables import board_table, table_lines
 from forecast.report.verdict import verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
@@ -138,6 +138,7 @@ class Auto:
             self.budget.forget()
             raise
         finally:
+            end_kept()
             release(self.members)
         say(table_lines(board_table(rows, error=self.error)))
         say(why)
@@ -202,9 +203,8 @@ class Auto:
         """
         note(f"{self.budget.passed:6.0f} s  {name}")
         begun, log, tick = time.monotonic(), self.members / f"{name.replace(' ', '_')}.log", self.budget.note
-        outcome = run_step(
-            STEPS, function, arguments, log=log, limit=max(1.0, limit), tick=tick, clock=self.budget.clock
-        )
+        limit, clock = max(1.0, limit), self.budget.clock
+        outcome = run_step(STEPS, function, arguments, log=log, limit=limit, tick=tick, clock=clock)
         if not outcome.error:
             note(f"{self.budget.passed:6.0f} s  {name}, {time.monotonic() - begun:.1f} s")
         if outcome.error.startswith(ALARM) and outcome.kind != NOTHING_SHOWN:

@@ -40,6 +40,7 @@ from forecast.training.combined import fit_model
 from forecast.training.fit import Plan, begin_model, make_batches
 from forecast.training.record import make_record
 from forecast.training.refit import refit
+from forecast.training.shared_data import share_data
 
 SPLITS = ("val", "test")
 T = TypeVar("T")
@@ -59,6 +60,7 @@ def words(settings: Settings) -> list[str]:
 
 def within(folder: Path, overrides: Sequence[str], task: Callable[[DictConfig], T]) -> T:
     """What a task returns that runs as a training with these overrides does, in a folder."""
+    share_data()
     answers: list[T] = []
     folder_word = f"hydra.run.dir={hydra_value(str(folder))}"
     call(lambda cfg: answers.append(task(cfg)), config_name="train", overrides=[*overrides, folder_word])

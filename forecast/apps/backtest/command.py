@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.backtest.folds import (
@@ -24,7 +23,7 @@ from forecast.apps.backtest.folds import (
     refitting,
     scales_of,
 )
-from forecast.apps.common.command import Answer
+from forecast.apps.common.command import Answer, command
 from forecast.apps.common.description import data_name, sizes
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.loaded import LoadedModel
@@ -268,7 +267,7 @@ def train_folds(
     collect()
     for run in [run_of_fold(folder, fold) for fold in left]:
         if resumable(run):
-            train((), run, lambda: False, threads=torch.get_num_threads())
+            train(command("train"), (), run)
     collect()
     while left:
         before = len(left)
