@@ -62,7 +62,7 @@ class RayLauncher(Launcher):
         work = partial(run, self.context, self.task, Singleton.get_state())
         answers: dict[int, Ended] = {}
         for number, ended in run_tasks(Cluster(key=KEY, **self.where), work, jobs):
-            say((ended.error or ended.value[1]).rstrip("\n"), flush=True)
+            say((ended.error or ended.value[1]).rstrip("\n"))
             answers[number] = ended
         return [
             failed(overrides, answers[number].error) if answers[number].error else answers[number].value[0]

@@ -4,7 +4,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
@@ -16,7 +15,6 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import distributed
 from forecast.config.resolvers import job_dir, sweep_words
 from forecast.run_folder import read_run
-from forecast.run_folder.shapes import Block
 from forecast.text.terminal import duration, label, mute_console, say
 
 
@@ -49,7 +47,7 @@ class SweepLines(Callback):
         folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
         words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)
         parts = [f"{config.hydra.job.num + 1}/{self.count}", label(words)]
-        scores = cast(Block, read_run(folder).metrics).get(config.get("split", "test"), {})
+        scores = read_run(folder).metrics.get(config.get("split", "test"), {})
         if not isinstance(ended, Exception) and "scaled" in scores:
             parts.append(f"mse {scores['scaled']['mse']:.4f}")
         if isinstance(ended, Exception):
@@ -57,4 +55,4 @@ class SweepLines(Callback):
         else:
             parts.append(ended or duration(time.monotonic() - self.begun))
         parts.append(str(Path(config.hydra.sweep.dir) / folder.name))
-        say("  ".join(parts), file=sys.stdout, flush=True)  # not to the log, which may be another process's
+        say("  ".join(parts), file=sys.stdout)  # not to the log, which may be another process's

@@ -38,11 +38,11 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(label, names))
 
 
-def say(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
-    """Python's print, harmless: how this program prints; to stdout, and the log file if any, when no file is given."""
+def say(*values: object, file: TextIO | None = None) -> None:
+    """Python's print, harmless and at once; without a file to stdout, and to the log file where there is one."""
     text = " ".join(harmless(str(value)) for value in values)
     if file is not None or all(handler.level <= logging.INFO for handler in _handlers(logging.StreamHandler)):
-        print(text, file=file, flush=flush)
+        print(text, file=file, flush=True)  # the log on stderr does not wait either
     for handler in _handlers(logging.FileHandler) if file is None else ():
         handler.handle(logging.makeLogRecord({"name": "stdout", "levelname": "INFO", "msg": text}))
 

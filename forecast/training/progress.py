@@ -61,7 +61,8 @@ class Progress(ProgressBar):
         ]
         parts += [f"{name} {float(value):.3f}" for name, value in shown.items() if value is not None]
         parts[-1] += mark
-        rates = [callback.epoch_rate() for callback in trainer.callbacks if isinstance(callback, Throughput)]
+        callbacks = trainer.callbacks  # type: ignore[attr-defined]
+        rates = [callback.epoch_rate() for callback in callbacks if isinstance(callback, Throughput)]
         parts += [f"{rate:.0f} windows/s" for rate in rates if rate > 0]
         done, all_steps = trainer.global_step - self.first_step, trainer.estimated_stepping_batches - self.first_step
         left = (now - self.begun) / done * (all_steps - done) if done else math.inf

@@ -69,7 +69,7 @@ def run_missing(arguments: argparse.Namespace) -> bool:
     folder = arguments.runs.absolute()
 
     def log(text: str) -> None:
-        say(time.strftime("%H:%M:%S"), text, flush=True)
+        say(time.strftime("%H:%M:%S"), text)
 
     def done(job: Job, run: Run) -> None:
         title = f"{job.table} {job.row}, {job.model}, seed {job.seed}"
