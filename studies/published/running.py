@@ -15,7 +15,7 @@ from forecast.apps.auto.steps import measure, within
 from forecast.apps.common.command import command
 from forecast.apps.common.inputs import find_device
 from forecast.apps.common.training_data import make_plan
-from forecast.checkpoint.load import is_fitted_at_once
+from forecast.checkpoint.model import is_fitted_at_once
 from forecast.errors import Terminated, UserError
 from forecast.jobs.trainings import train
 from forecast.run_folder import OUTPUT, Run, read_run
