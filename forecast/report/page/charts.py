@@ -151,14 +151,6 @@ def points_chart(title: str, rows: Sequence[tuple[str, float, float, float]]) ->
     return {"kind": "bars", "title": title, "rows": points, "points": True, "span": 0.0}
 
 
-def ranks_chart(values: Floats) -> Chart:
-    """The MASE of all series, from the least to the largest."""
-    ranked = np.sort(values[np.isfinite(values)]).tolist()
-    axis = {"kind": "number", "label": "series, from the best to the worst"}
-    x, panels = range(1, len(ranked) + 1), {"MASE": {"MASE": ranked}}
-    return lines_chart("MASE of all series in order", x, panels, {"MASE": "mean"}, axis=axis)
-
-
 def with_far(chart: Chart) -> Chart:
     """The chart, whose lines that would squeeze the first two are hidden until their names are pressed."""
     for i, line in enumerate(chart["lines"][2:], start=2):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import rich.table
 from rich.text import Text as RichText
 
-from forecast.report.page.charts import MOST_BARS, bars_chart, ranks_chart
+from forecast.report.page.charts import MOST_BARS, bars_chart
 from forecast.report.page.document import Card, Drawn, PageTable, Piece, Section, Verdict, facts
 from forecast.report.tables import UNITS, short_number
 from forecast.report.verdict import TRAIN
@@ -68,7 +68,7 @@ def held(coverage: Mapping[str, float | None]) -> list[Card]:
 
 
 def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]]) -> list[Piece | None]:
-    """The series with the largest MASE, and all in order. metrics: by heading, `MASE` the first; none without MASE."""
+    """The series with the largest MASE. metrics: by heading, `MASE` the first; none without MASE."""
     mase = metrics["MASE"]
     known = np.flatnonzero(np.isfinite(mase))
     worst = known[np.argsort(-mase[known], kind="stable")][:MOST_BARS]
@@ -77,7 +77,6 @@ def ranked_series(names: Sequence[str], metrics: Mapping[str, npt.NDArray[Any]])
     rows = [[names[i], *(figure(values[i]) for values in metrics.values())] for i in worst]
     bars = bars_chart("The worst series", [(names[i], float(mase[i]), None) for i in worst])
     return [
-        Drawn(ranks_chart(mase)) if len(known) > 2 else None,
         Drawn(bars, title=f"The {len(worst)} largest MASE of {len(known):,}"),
         PageTable(rows, ["", *metrics], folded="as a table"),
     ]
