@@ -1648,7 +1648,7 @@ UPDATES = [
     Mutant(
         "update-counts-rows-twice",
         "A truth counts once, with the update that brings it.",
-        "forecast/apps/update/errors.py",
+        "forecast/apps/update/state.py",
         "new = come >= (end - continued.new[issued.series])[:, None]",
         "new = come >= (end - continued.new[issued.series] - 1)[:, None]",
         (

@@ -22,8 +22,20 @@ from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.seen_rows import train_again
 from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows
-from forecast.apps.update.errors import first_line, first_row, next_line
-from forecast.apps.update.state import LATEST, LOG, STATE, Issued, State, figures, read_state, save_state, so_far
+from forecast.apps.update.state import (
+    LATEST,
+    LOG,
+    STATE,
+    Issued,
+    State,
+    figures,
+    first_line,
+    first_row,
+    next_line,
+    read_state,
+    save_state,
+    so_far,
+)
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.compose import run_folder

@@ -268,9 +268,3 @@ def other_values(
         f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows. "
         f"Restore it, or {ANEW}"
     )
-
-
-def rows_a_day(freq: str) -> int:
-    """Rows of one day, at least one."""
-    first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
-    return max(1, int(pd.Timedelta(days=1) / (second - first)))
