@@ -19,7 +19,7 @@ from forecast.checkpoint.model import is_fitted_at_once
 from forecast.errors import Terminated, UserError
 from forecast.jobs.trainings import train
 from forecast.run_folder import OUTPUT, Run, read_run
-from forecast.training.progress import duration
+from forecast.text.terminal import duration
 from forecast.training.shared_data import share_data
 from studies.published.tables import Job
 
