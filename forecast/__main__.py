@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
@@ -195,6 +196,7 @@ def _discard(*streams: TextIO) -> None:
 
 def _run_configured(name: str, words: list[str]) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
+    begun = time.time()  # these imports count too
     from omegaconf import DictConfig
 
     from forecast.config.entry import run
@@ -208,7 +210,7 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
             answers.append(answer)
 
     several = {"-m", "--multirun"} & set(sys.argv[1:])
-    run(command, config_name=name)
+    run(command, config_name=name, begun=begun)
     if several:
         return Answer([answer.document for answer in answers])
     return answers[0] if answers else None

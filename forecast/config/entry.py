@@ -49,8 +49,8 @@ class JobFailed(UserError):
         return f"{super().__str__()}\n{after}"
 
 
-def run(main: Main, *, config_name: str) -> None:
-    """Runs `main` with the config that the command line, sys.argv, asks for.
+def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
+    """Runs `main` with the config that the command line, sys.argv, asks for. begun: by time.time; None: now.
 
     Raises UserError, with one message, for whatever the user can mend; what `main` raises besides passes through.
     """
@@ -61,7 +61,7 @@ def run(main: Main, *, config_name: str) -> None:
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
 
-    Begun.at = time.time()
+    Begun.at = begun or time.time()
     _register()
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:

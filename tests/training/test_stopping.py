@@ -181,7 +181,7 @@ def test_sighup_ends_with_last_ckpt_as_sigterm_does_and_with_its_own_status(run,
     with hang_up, pytest.raises(SystemExit) as stop:
         call("train", *BRIEF, "trainer.max_epochs=30", f"hydra.run.dir={run}")
     assert stop.value.code == 129 and signal.getsignal(signal.SIGHUP) == before
-    assert capsys.readouterr().err == (
+    assert capsys.readouterr().err.endswith(
         "SIGHUP ended the training: its terminal was closed. Start it with nohup or in tmux, then go on from the last "
         f"good checkpoint: {goes_on_from(last)}\n"
     )
