@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import distributed
 from forecast.config.resolvers import job_dir, sweep_words
 from forecast.run_folder import read_run
-from forecast.text.terminal import duration, label, mute_console, say
+from forecast.text.terminal import duration, is_quiet, label, mute_console, say
 
 
 class SweepLines(Callback):
@@ -31,7 +31,7 @@ class SweepLines(Callback):
         is_finite = all(word.is_discrete_sweep() for word in words if word.is_sweep_override())
         self.count = str(len(BasicSweeper.split_arguments(words, None)[0])) if is_finite else "?"
         OmegaConf.register_new_resolver("job_dir", partial(job_dir, self.keys), replace=True)
-        if distributed.rank() == 0:
+        if distributed.rank() == 0 and not is_quiet():
             say(f"Jobs: {self.count}, in {config.hydra.sweep.dir}", file=sys.stderr)
 
     def on_job_start(self, config: DictConfig, **_: object) -> None:
