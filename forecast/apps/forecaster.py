@@ -1,4 +1,7 @@
-"""Forecasting from Python: what the commands do, with tables in and out."""
+"""Forecasting from Python: what the commands do, with tables in and out.
+
+Torch and Lightning take seconds to import: the methods that need them do it.
+"""
 
 import argparse
 import copy
@@ -7,29 +10,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 from omegaconf import DictConfig
 
 from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder, default_folder
 from forecast.apps.auto.command import automatic
-from forecast.apps.backtest.folds import backtest_table
 from forecast.apps.common.command import command
-from forecast.apps.common.continuation import (
-    check_unseen,
-    continuation,
-    forecast_table,
-    history_source,
-    report_far_series,
-    report_left_out,
-    whole_table,
-)
 from forecast.apps.common.frame_kinds import Frame, Kind, Table, frame_of
-from forecast.apps.common.future import future_source
-from forecast.apps.common.inputs import HORIZONS, check_horizon, find_device, horizon_of
-from forecast.apps.common.loaded import LoadedModel
-from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
 from forecast.apps.common.tables import (
     as_file,
     data_keys,
@@ -41,24 +30,38 @@ from forecast.apps.common.tables import (
     spoken_of_as_frame,
 )
 from forecast.apps.tune.command import tune
-from forecast.apps.tune.search import OF
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
 from forecast.config.trust import trusting
 from forecast.config.values import options
 from forecast.data.sources import Source
-from forecast.data.writing import all_far
 from forecast.documents import read_document
-from forecast.errors import UserError
-from forecast.evaluation.evaluate import Protocol
+from forecast.errors import UserError, closest
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Block, Metrics, StudyDocument
 from forecast.text.overrides import override_words, setting_words
 
+if TYPE_CHECKING:
+    from forecast.apps.common.loaded import LoadedModel
+    from forecast.checkpoint.load import Checkpoint
+
+HORIZONS = ("pred_len", "h", "horizon", "prediction_length")  # the first here, the others elsewhere
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def horizon_of(lengths: Mapping[str, object]) -> int | None:
+    """How many steps are forecast, by one of HORIZONS. UserError for two numbers, and for another name."""
+    if unknown := next((name for name in lengths if name not in HORIZONS), None):
+        raise UserError(
+            f"{unknown} is no argument.{closest(unknown, HORIZONS)} The steps are called {', '.join(HORIZONS)}"
+        )
+    named = {name: steps for name, steps in lengths.items() if steps is not None}
+    if len(set(named.values())) > 1:
+        both = " and ".join(f"{name}={steps}" for name, steps in named.items())
+        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
+    return cast(int | None, next(iter(named.values()), None))
 
 
 def in_python(
@@ -143,6 +146,9 @@ class Forecaster:
         where it lay in training. trust: modules of yours whose classes it may name. Raises UserError for a file that is
         no checkpoint, and for one that names classes of modules which are not trusted.
         """
+        from forecast.apps.common.inputs import find_device
+        from forecast.checkpoint.load import load_checkpoint
+
         find_device(device)
         if not isinstance(ckpt_path, str | Path):
             raise UserError(f"ckpt_path={ckpt_path!r} is no path. Name the file: 'RUN/checkpoints/best.ckpt'")
@@ -164,6 +170,8 @@ class Forecaster:
         the ids, and for None where they name no data. Returns itself, with the best checkpoint, or with refit=true the
         one of all rows.
         """
+        from forecast.checkpoint.load import load_checkpoint
+
         overrides = self.overrides
         self._check_data(table)
         frame = None if table is None else frame_of(table, data_keys(overrides))
@@ -183,7 +191,7 @@ class Forecaster:
         return self
 
     @property
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> "Checkpoint":
         """The trained model and what is known of its data. Raises UserError before there is one."""
         if self._checkpoint is None:
             raise UserError(
@@ -235,6 +243,11 @@ class Forecaster:
         reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
         data=csv.
         """
+        from forecast.apps.common import continuation as steps
+        from forecast.apps.common.future import future_source
+        from forecast.apps.common.inputs import check_horizon
+        from forecast.data.writing import all_far
+
         checkpoint, source = self.checkpoint, self.source()
         check_horizon(checkpoint, horizon_of({"pred_len": pred_len, **horizon}))
         columns = checkpoint.read_columns
@@ -243,21 +256,21 @@ class Forecaster:
             as_file(future, source, name="future") as (future_path, future_layout, _),
         ):
             of_future = reading if isinstance(future, Path | str) else future_layout
-            ends = continuation(
+            ends = steps.continuation(
                 checkpoint,
                 source,
                 path,
                 layout,
-                device=find_device(self.device),
+                device=self._loaded.device,
                 future=future_source(checkpoint, source, future_path, of_future),
                 level=level,
             )
-            check_unseen(checkpoint, ends.frame, refuse=False)
-            report_left_out(ends)
-            other = history_source(checkpoint, source, path, layout)
+            steps.check_unseen(checkpoint, ends.frame, refuse=False)
+            steps.report_left_out(ends)
+            other = steps.history_source(checkpoint, source, path, layout)
             forecasts = list(ends.blocks(0, len(ends.series)))
-            rows = whole_table(forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
-            report_far_series(ends, all_far(some.far for some in forecasts))
+            rows = steps.whole_table(steps.forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
+            steps.report_far_series(ends, all_far(some.far for some in forecasts))
             frame, of_table = ends.frame, kind or self._kind
             zone = frame.time_zone or getattr(other, "time_zone", None)
             return of_table.of_forecast(rows, time=frame.time_column, time_zone=zone, time_format=frame.time_format)
@@ -278,6 +291,8 @@ class Forecaster:
         of `forecast backtest`. UserError where the origins lie in rows that it was trained on. `cross_validation` is
         another name of it.
         """
+        from forecast.apps.backtest.folds import backtest_table
+
         with as_file(table, self.source(), reading, self.checkpoint.read_columns) as (path, layout, kind):
             of_table = kind or self._kind
             rows = backtest_table(self._loaded, path, layout, folds=folds, step=step, zone=of_table.zone)
@@ -297,6 +312,9 @@ class Forecaster:
         column also mse_original and mae_original. NaN: not known. Of a model refitted on all rows the test figures are
         those of the held-out model.
         """
+        from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
+        from forecast.evaluation.evaluate import Protocol
+
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
         with as_file(table, source, reading, self.checkpoint.read_columns) as (path, layout, _):
@@ -319,7 +337,7 @@ class Forecaster:
         metric: Literal["mse", "mae"] = "mse",
         settings: Sequence[str] | Mapping[str, object] = (),
         verbose: bool = True,
-        **keywords: Any,
+        **keywords: object,
     ) -> "Forecaster":
         """The best forecaster that there is time for, as `forecast auto` finds it.
 
@@ -390,6 +408,8 @@ class Forecaster:
         `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
         Raises UserError with the words of the command line.
         """
+        from forecast.apps.tune.search import OF
+
         self._check_data(table)
         path = table is None or isinstance(table, Path | str)
         frame = None if path else frame_of(table, data_keys(self.overrides))
@@ -442,8 +462,11 @@ class Forecaster:
         return Kind.kept(Path(str(self.checkpoint.config.data.get("path"))))
 
     @property
-    def _loaded(self) -> LoadedModel:
+    def _loaded(self) -> "LoadedModel":
         """Its checkpoint in use. UserError before there is one."""
+        from forecast.apps.common.inputs import find_device
+        from forecast.apps.common.loaded import LoadedModel
+
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)
 
 

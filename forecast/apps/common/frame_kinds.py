@@ -49,7 +49,7 @@ class Kind:
     types: Mapping[str, Label] = field(default_factory=dict)
     time_type: Label = None
     written: Sequence[str] = ()
-    freq: str | None = None
+    freq: Label = None
     is_series: bool = False
     midnights: bool = False
     native: Table = None
@@ -127,7 +127,7 @@ class Kind:
             return rows.iloc[:, 0].rename(self.names[rows.columns[0]])
         return rows.rename(columns={name: label for name, label in self.names.items() if label is not None})
 
-    def _times(self, stamps: "pd.Series[pd.Timestamp]", time_zone: str | None, time_format: str | None) -> Cells:
+    def _times(self, stamps: Cells, time_zone: str | None, time_format: str | None) -> Cells:
         """Times by the clock of `time_zone` as its own are, in its zone or written as text."""
         if not pd.api.types.is_datetime64_any_dtype(stamps):  # they are counted
             return _in_type(stamps, self.time_type)
@@ -186,7 +186,8 @@ def frame_of(
             rows[name] = rows[name].dt.to_timestamp()
     ids = _ids(rows, time, kind, given, say) if panel else ()
     if len(time) == 1:
-        cells, midnights, written = rows[time[0]], False, ()
+        cells, midnights = rows[time[0]], False
+        written: list[str] = []
         if _is_typed(cells):
             midnights = bool((cells.dt.normalize() == cells).all())
         elif (cell_type := pd.api.types.infer_dtype(cells)) in ("date", "datetime", "datetime64"):

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,6 @@ from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
 
-HORIZONS = ("pred_len", "h", "horizon", "prediction_length")  # the first here, the others elsewhere
 BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
 LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
 
@@ -80,19 +78,6 @@ def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
             f"pred_len={pred_len}: {checkpoint.path} was trained to forecast pred_len = {trained} steps. For another "
             f"horizon train a model of its own: {train_again(checkpoint, pred_len=pred_len)}"
         )
-
-
-def horizon_of(lengths: Mapping[str, object]) -> int | None:
-    """How many steps are forecast, by one of HORIZONS. UserError for two numbers, and for another name."""
-    if unknown := next((name for name in lengths if name not in HORIZONS), None):
-        raise UserError(
-            f"{unknown} is no argument.{closest(unknown, HORIZONS)} The steps are called {', '.join(HORIZONS)}"
-        )
-    named = {name: steps for name, steps in lengths.items() if steps is not None}
-    if len(set(named.values())) > 1:
-        both = " and ".join(f"{name}={steps}" for name, steps in named.items())
-        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
-    return cast(int | None, next(iter(named.values()), None))
 
 
 def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> FileSource:

@@ -23,7 +23,6 @@ from forecast.config.values import Problems
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError
-from forecast.evaluation.metrics import UNIT_FREE
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
 from forecast.run_folder.shapes import Metrics
@@ -186,6 +185,8 @@ def as_file(
 
 def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
     """The errors in metrics.json on a split: a row for the model and one for each baseline, NaN where not known."""
+    from forecast.evaluation.metrics import UNIT_FREE
+
     model, baselines = metrics["model"], metrics["baselines"]
     rows = {model: metrics[split]} | {
         f"{name}_baseline" if name == model else name: baselines[name] for name in baselines
