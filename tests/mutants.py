@@ -1297,6 +1297,14 @@ TRAINING = [
         ("tests/training/test_schedule.py::test_a_warm_up_rises_in_equal_steps_and_its_first_step_trains",),
     ),
     Mutant(
+        "shared-data-of-another-file",
+        "Trainings of one process share the data of equal files alone.",
+        "forecast/training/shared_data.py",
+        "hashes = [(str(file), file_md5(file)) for file in files]",
+        "hashes = [str(file) for file in files]",
+        ("tests/training/test_shared_data.py::test_data_are_shared_until_the_file_or_what_is_read_of_it_changes",),
+    ),
+    Mutant(
         "tune-repeats-a-point",
         "A point that was tried is not trained again.",
         "forecast/apps/tune/studies.py",

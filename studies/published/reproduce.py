@@ -94,7 +94,8 @@ def run_missing(arguments: argparse.Namespace) -> bool:
             left.append(job)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
     if left and seconds != 0:
-        log(expected(left, [*known.values()], folder))
+        for sentence in expected(left, [*known.values()], folder):
+            log(sentence)
     complete = run_all(left, folder=folder, seconds=seconds, done=done)
     lines = {line["identity"]: line for line in records.read(arguments.results)} if same else {}
     for job in same:

@@ -60,9 +60,10 @@ def time_limit(seconds: float | None) -> Iterator[Callable[[], bool]]:
         timer.cancel()
 
 
-def expected(left: Sequence[Job], lines: Sequence[dict[str, Any]], folder: Path) -> str:
-    """How many trainings there are, and how long their steps take: as recorded, else, on a processor, as measured."""
+def expected(left: Sequence[Job], lines: Sequence[dict[str, Any]], folder: Path) -> Iterator[str]:
+    """How many trainings there are, then how long their steps take: as recorded, else, on a processor, as measured."""
     device = find_device("auto").type
+    yield f"{len(left)} trainings on {device}. What has ended is kept: the same command goes on from there."
     known: dict[tuple[str, str, str], float | None] = {}
     for line in lines:
         if line["cost"]["device"] == device:
@@ -74,10 +75,7 @@ def expected(left: Sequence[Job], lines: Sequence[dict[str, Any]], folder: Path)
     seconds = [known[job.table, job.row, job.model] for job in left]
     total = sum(filter(None, seconds))
     unknown = f", those of {seconds.count(None)} not counted" if None in seconds else ""
-    return (
-        f"{len(left)} trainings on {device}, with steps of about {duration(total)}{unknown}. "
-        "What has ended is kept: the same command goes on from there."
-    )
+    yield f"Their steps take about {duration(total)}{unknown}."
 
 
 def measured(job: Job, folder: Path) -> float | None:

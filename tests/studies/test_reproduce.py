@@ -75,7 +75,7 @@ def lines(folder):
 def test_results_are_appended_and_what_is_there_is_not_run_again(tmp_path):
     status, output, _ = reproduced(tmp_path, "--seeds", "1")
     assert status == 0
-    assert re.search(r"2 trainings on cpu, with steps of about \d+ s\. What has ended is kept", output)
+    assert re.search(r"2 trainings on cpu\. What has ended is kept.*\n.* Their steps take about \d+ s\.\n", output)
     assert sorted((line["contender"], line["seed"]) for line in lines(tmp_path)) == [("dlinear", 1), ("nlinear", 1)]
     line = lines(tmp_path)[0]
     assert {"versions", "data_read", "test", "cost", "baselines", "identity", "overrides"} <= line.keys()
