@@ -28,13 +28,11 @@ HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "
 
 def main(arguments: argparse.Namespace) -> Answer:
     """Prints what is in the file. The exit status is 1 when no training reads it as it is."""
-    short = {name: getattr(arguments, name) for name in ("separator", "decimal", "time_column")}
     known = {name: parameters(CsvSource)[name].annotation for name in (*LAYOUT, "features")}
     known["target"] = Text | None  # one: what it advises is for one
     known["id_column"] = parameters(CsvSource)["id_column"].annotation
     given = typed_settings(arguments.settings, "data", known)
     use = {"target": arguments.target} | {key: given.pop(key) for key in ("features", "target") if key in given}
-    given = {key: value for key, value in short.items() if value is not None} | given
     ids = given.pop("id_column", None)
     names = (ids,) if isinstance(ids, str) else tuple(ids) if isinstance(ids, list) else ()
     check = check_file(arguments.file, given, **use, ids=names)

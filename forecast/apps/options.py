@@ -31,15 +31,12 @@ DIR/report.html     of a run: the same with every layer and head to choose from
 
 
 def check_data(parser: argparse.ArgumentParser) -> None:
-    """A file, and what of its layout is not to be found."""
+    """A file, and what of its layout is not to be guessed."""
     parser.epilog = "The exit status is 0 when the file can be trained on with the printed commands, else 1."
     parser.add_argument("file", metavar="FILE", help="a CSV file: a time column, then numbers")
-    parser.add_argument("--separator", metavar="C", type=character, help="between cells, as ; or \\t; guessed")
-    parser.add_argument("--decimal", metavar="C", type=character, help="in numbers, . or , ; guessed")
-    parser.add_argument("--time_column", metavar="NAME", help="guessed")
     parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
     parser.add_argument(
-        "settings", metavar="data.KEY=VALUE", nargs="*", help="keys of the data group, as forecast train takes them"
+        "settings", metavar="data.KEY=VALUE", nargs="*", help="what is not to be guessed, as forecast train takes it"
     )
 
 
@@ -158,13 +155,6 @@ def checkpoint(text: str) -> Path:
     if (path := typed_text(text)) is None:
         raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")
     return Path(path)
-
-
-def character(text: str) -> str:
-    """One character, or \\t."""
-    if len(text.replace("\\t", "\t")) != 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be one character")
-    return text
 
 
 def windows(text: str) -> int | None:

@@ -86,11 +86,11 @@ def test_the_other_processes_of_a_training_can_be_started_by_the_whole_command(m
 
 
 def test_a_wrong_option_is_a_usage_error(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["forecast", "check-data", "a.csv", "--separator", "ab"])
+    monkeypatch.setattr(sys, "argv", ["forecast", "auto", "a.csv", "--horizon", "ab"])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
-    assert "argument --separator: ab: must be one character" in capsys.readouterr().err
+    assert "argument --horizon: ab is no whole number from 1 on" in capsys.readouterr().err
 
 
 def test_what_the_user_can_mend_is_one_message_and_status_1(monkeypatch, capsys, tmp_path):

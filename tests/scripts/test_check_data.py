@@ -105,23 +105,18 @@ def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_pa
     assert output.splitlines()[-1] == "No training reads this file as it is. Mend it, then run this again."
 
 
-def test_options_are_used_instead_of_guesses(tmp_path, check):
+def test_keys_are_used_instead_of_guesses(tmp_path, check):
     data = hours().rename(columns={"date": "start"})
     data.insert(1, "end", data["start"] + pd.Timedelta("1h"))
     data.drop(columns="start").assign(a=1.5).to_csv(tmp_path / "a.csv", index=False, sep=";")
     a = tmp_path / "a.csv"
-    assert "separated by ','" in check(a, "--separator", ",", status=1)
-    assert "is no number" in check(a, "--separator", ";", "--decimal", ",", status=1)
-    output = check(a, "--time_column", "when", status=1)
+    assert "separated by ','" in check(a, "data.separator=','", status=1)
+    assert "is no number" in check(a, "data.separator=';'", "data.decimal=','", status=1)
+    output = check(a, "data.time_column=when", status=1)
     assert "no time column 'when' among the columns end, load, wind, a." in output
-    check(a, "--time_column", "end")
+    check(a, "data.time_column=end")
     data.to_csv(tmp_path / "tab.csv", index=False, sep="\t", columns=["end", "load"])
-    check(tmp_path / "tab.csv", "--separator", "\\t")
-
-
-@pytest.mark.parametrize("name", ["separator", "decimal"])
-def test_an_option_of_several_characters_is_refused(tmp_path, name, check):
-    assert f"argument --{name}: ,,: must be one character" in check(tmp_path / "a.csv", f"--{name}", ",,", status=2)
+    check(tmp_path / "tab.csv", "data.separator='\\t'")
 
 
 def test_many_columns_and_findings_are_cut_short(tmp_path, check):
