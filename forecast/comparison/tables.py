@@ -185,23 +185,10 @@ def parts(comparison: Comparison, against: Row, markup: Markup) -> Iterator[str 
         later = [[words(row.name), *(plus_minus(row.spread(*place)) for place in places)] for row in rows]
         yield [["MSE at offset", "0", *map(words, offsets)], *later]
         yield f"{markup.code('-')}: a model that goes step by step cannot begin later."
-    if names := list(
-        dict.fromkeys(name for row in rows for name in row.finished[0].metrics["test"].get("covariates") or ())
-    ):
-        worth = [[words(row.name), *(_worth(row, name) for name in names)] for row in rows]
-        yield [["MAE grows by", *map(words, names)], *worth]
-        yield "When windows exchange the column, scaled units: what it is worth to the model."
     if len(codes(rows)) > 1:
         by_code = "; ".join(f"{words(code)}: {', '.join(map(words, names))}" for code, names in codes(rows).items())
         yield f"Made by different code, so that a difference may be the code's. {by_code}."
     yield _explanation(rows) if len(rows) > 1 else "One row: there is nothing to compare it with."
-
-
-def _worth(row: Row, column: str) -> str:
-    """What a column beside the targets is worth to the models of a row, and in words where all its runs agree."""
-    worths = [run.metrics["test"].get("covariates", {}).get(column) for run in row.finished]
-    words = sorted({worth["use"] for worth in worths if worth})
-    return f"{plus_minus(row.spread('test', 'covariates', column, 'importance'))} {' or '.join(words)}".strip()
 
 
 def codes(rows: Sequence[Row]) -> dict[str, list[str]]:

@@ -234,20 +234,3 @@ def test_names_are_no_formulas_in_a_csv_for_a_spreadsheet(report, tmp_path):
         rows = list(csv.DictReader(file))
     assert all(row["data"].startswith("'=cmd|") for row in rows)
     assert any(float(row["mse_difference"] or 0) for row in rows)  # a negative number is no formula
-
-
-def test_what_columns_are_worth_has_a_table_of_its_own(report, tmp_path):
-    make_runs(tmp_path, {"full": wave(0.5), "prob": wave(0.6)})
-    make_runs(tmp_path, {"full": wave(0.5)}, seed=2)
-    uses = {"full1": ("useful", 0.25), "full2": ("useless", 0.75), "prob1": ("without effect", 0.0)}
-    for run, (use, importance) in uses.items():
-        found = {"pro|mo": {"role": "known", "change": 0.3, "importance": importance, "error": 0.1, "use": use}}
-        edit_json(
-            tmp_path / run / "metrics.json", lambda metrics, found=found: metrics["test"].update(covariates=found)
-        )
-    report(str(tmp_path))
-    lines = (tmp_path / "report.md").read_text().splitlines()
-    table = lines.index(next(line for line in lines if line.startswith("| MAE grows by")))
-    assert r"pro\|mo" in lines[table]
-    assert lines[table + 2].startswith("| full | 0.5000 ± 0.3536 (2) useful or useless |")
-    assert lines[table + 3].startswith("| prob | 0.0000 (1) without effect |")
