@@ -1379,9 +1379,9 @@ TRAINING = [
     Mutant(
         "training-without-its-logger",
         "A training is logged by the logger of its config, into its own folder.",
-        "forecast/training/loggers.py",
-        "return config.logger.build(Logger, save_dir=str(folder))",
-        "return None",
+        "forecast/training/fit.py",
+        "return False if plan.parts.logger is None else plan.parts.logger(save_dir=str(plan.folder))",
+        "return False",
         ("tests/training/test_loggers.py::test_a_logger_writes_into_the_run_folder",),
     ),
     Mutant(

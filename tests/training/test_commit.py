@@ -7,7 +7,7 @@ import pytest
 
 import forecast
 from forecast.apps import train
-from forecast.apps.common import training_data
+from forecast.apps.common import resumed
 from forecast.config import commit as module
 from forecast.config.commit import commit
 
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first,
 @pytest.mark.parametrize(("before", "warns"), [({"threads": "3"}, True), ({"threads": "1"}, False), ({}, False)])
 def test_a_run_that_goes_on_with_another_number_of_threads_says_so_in_a_sentence(caplog, before, warns):
     start = SimpleNamespace(path="last.ckpt", record=SimpleNamespace(versions={"commit": commit(), **before}))
-    training_data.warn_of_other_bits(start)
+    resumed.warn_of_other_bits(start)
     says = (
         "last.ckpt was trained with 3 threads, here are 1: sums are rounded otherwise, so the run does not end with "
         "the bits that it would have had. For these: OMP_NUM_THREADS=3"
