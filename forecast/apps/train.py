@@ -53,7 +53,7 @@ def train(cfg: DictConfig) -> None:
     with open_run(plan) as info, finished_wandb_run():
         config = plan.config
         pl.seed_everything(config.seed, workers=True, verbose=False)
-        data, protocol, record = begin(plan)
+        data, record = begin(plan)
         calibrated, levels = config.calibration != "none", levels_of(config.level)
         together = calibrated and check_levels(levels, data, plan.source.split, typed=is_typed("level"))
         trained = fit_model(plan, data, record)
@@ -69,7 +69,7 @@ def train(cfg: DictConfig) -> None:
             source=plan.source,
             data=data,
             split="test",
-            protocol=protocol,
+            protocol=plan.parts.protocol,
             protocol_name=plan.choices["protocol"],
             batch_size=config.data.batch_size,
             device=trained.device,

@@ -110,10 +110,10 @@ def _paced(folder: Path, overrides: Sequence[str], allowance: float, clock: Call
 def _train(cfg: DictConfig, clock: Callable[[], float]) -> dict[str, object]:
     plan, start = make_plan(cfg), clock()
     pl.seed_everything(plan.config.seed, workers=True, verbose=False)
-    data, protocol, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
+    data, record = begin(plan, ridge=plan.choices["model"] == RIDGE)
     reading = clock() - start
     fit_model(plan, data, record)
-    return judged(plan.folder, data, protocol, clock, seconds=clock() - start, reading=reading)
+    return judged(plan.folder, data, plan.parts.protocol, clock, seconds=clock() - start, reading=reading)
 
 
 def judged(
@@ -316,7 +316,7 @@ class Pace:
 def measure(plan: Plan, clock: Callable[[], float]) -> Pace:
     """Trains on one batch and forecasts it a few times, with weights that nobody keeps. clock: gives seconds."""
     torch.manual_seed(plan.config.seed)
-    data, _, record = begin(plan, ridge=False)
+    data, record = begin(plan, ridge=False)
     config, model = plan.config, build_model(plan.config, record.data)
     begin_model(plan, model, data, record)
     batches = make_batches(config, model, data)

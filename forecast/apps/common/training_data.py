@@ -6,7 +6,6 @@ The plan is the checked config of the command, or that of the run that goes on.
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from omegaconf import DictConfig
 from torch import Tensor
@@ -30,7 +29,7 @@ from forecast.data.sources import Source
 from forecast.data.split import panel_cuts
 from forecast.errors import UserError
 from forecast.evaluation.blocks import check_offsets
-from forecast.evaluation.evaluate import Protocol, counted_windows
+from forecast.evaluation.evaluate import counted_windows
 from forecast.evaluation.fitting import train_season
 from forecast.text.overrides import typed
 from forecast.training.combined import baselines_of, is_combined
@@ -41,21 +40,13 @@ from forecast.training.shared_data import SHARED, SharedData, share_data
 log = logging.getLogger(__name__)
 
 
-class TrainingStart(NamedTuple):
-    """The data of a training, how its windows count, and the record as far as it is known before the training."""
+def begin(plan: Plan, *, ridge: bool = True) -> tuple[Prepared, Record]:
+    """Reads the data of a training and fits its baselines; the data, and the record as far as it is known by then.
 
-    data: Prepared
-    protocol: Protocol
-    record: Record
-
-
-def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
-    """Reads the data of a training and fits its baselines; ridge: whether that one too, the slowest.
-
-    Raises UserError for whatever the data do not allow, now and not after the training.
+    ridge: whether that baseline is fitted too, the slowest. Raises UserError for whatever the data do not allow, now
+    and not after the training.
     """
-    config, source = plan.config, plan.source
-    protocol = plan.parts.protocol
+    config, source, protocol = plan.config, plan.source, plan.parts.protocol
     if in_sweep():
         share_data()
     shared = SHARED.find(source, config, read_data)
@@ -68,7 +59,7 @@ def begin(plan: Plan, *, ridge: bool = True) -> TrainingStart:
     if rank() == 0:
         warn_of_known_targets(data, config.data.node)
     fitted = baselines(plan, shared, ridge=ridge)
-    return TrainingStart(data, protocol, make_record(config, plan.choices, source, data, fitted))
+    return data, make_record(config, plan.choices, source, data, fitted)
 
 
 def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
