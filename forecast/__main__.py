@@ -205,7 +205,9 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
 
     def command(cfg: DictConfig) -> None:
         sys.argv = words
-        answer = application(name)(cfg)
+        main = application(name)
+        gc.freeze()  # what the imports have made stays, and need not be looked through
+        answer = main(cfg)
         if answer is not None:
             answers.append(answer)
 

@@ -33,14 +33,13 @@ from forecast.apps.tune.command import tune
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
 from forecast.config.trust import trusting
-from forecast.config.values import options
 from forecast.data.sources import Source
 from forecast.documents import read_document
 from forecast.errors import UserError, closest
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Block, Metrics, StudyDocument
-from forecast.text.overrides import override_words, setting_words
+from forecast.text.overrides import hydra_value, override_words, setting_words
 
 if TYPE_CHECKING:
     from forecast.apps.common.loaded import LoadedModel
@@ -93,7 +92,7 @@ class Forecaster:
         forecaster.predict()           # the 24 steps after the end of df, with an index as that of df
         Forecaster.load(forecaster.folder / "checkpoints/best.ckpt").predict(newer_df)
 
-    Every method raises UserError with the words of the command line. A table is a DataFrame or a Series with an index
+    Every method raises UserError with what to type. A table is a DataFrame or a Series with an index
     of times, periods, or ids and times; a DataFrame with a column of times, of one series or below one another of
     several (unique_id, ds, y); or such a table of polars or pyarrow. A forecast is a table of the same kind.
 
@@ -176,9 +175,7 @@ class Forecaster:
         self._check_data(table)
         frame = None if table is None else frame_of(table, data_keys(overrides))
         if frame is not None:
-            layout = {f"data.{key}": value for key, value in frame.layout.items()}
-            path = "data.path=${hydra:runtime.output_dir}/" + TRAINING_TABLE
-            overrides = ["data=csv", path, *setting_words(layout), *overrides]
+            overrides = [*table_words(frame, "${hydra:runtime.output_dir}/" + TRAINING_TABLE), *overrides]
 
         def train_on_table(cfg: DictConfig) -> None:
             if frame is not None:
@@ -398,23 +395,20 @@ class Forecaster:
     ) -> "Forecaster":
         """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
 
-        table: as `fit` takes it, kept in `output` as data.parquet, a file, or the name of published data; None: the
-        data that the overrides name. output: the study's folder, with report.html; the same call goes on there.
-        minutes, trials: what ends it; None: the other alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML
-        file; None: that of the model, less what this forecaster says. metric: the validation error that judges; None:
-        the config's.
+        table: as `fit` takes it, kept in `output` as data.parquet; None: the data that the overrides name. output: the
+        study's folder, with report.html; the same call goes on there. minutes, trials: what ends it; None: the other
+        alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None: that of the model, less what this
+        forecaster says. metric: the validation error that judges; None: the config's.
 
         The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
         `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
-        Raises UserError with the words of the command line.
         """
         from forecast.apps.tune.search import OF
 
         self._check_data(table)
-        path = table is None or isinstance(table, Path | str)
-        frame = None if path else frame_of(table, data_keys(self.overrides))
+        frame = None if table is None else frame_of(table, data_keys(self.overrides))
         folder = Path(output).absolute()
-        words = data_words(frame or table, folder)
+        words = [] if frame is None else table_words(frame, hydra_value(str(folder / TRAINING_TABLE)))
         own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
         of_study = {
             "tune.minutes": minutes,
@@ -438,8 +432,8 @@ class Forecaster:
         call(study, config_name="tune", overrides=[*words, *trained, *setting_words(of_study)])
         best = copy.copy(self)
         best.study = documents[0]
-        best.overrides = [*([] if frame else words), *own, *best_words(documents[0])]
-        return best.fit(None if frame is None else table)
+        best.overrides = [*own, *best_words(documents[0])]
+        return best.fit(table)
 
     def __repr__(self) -> str:
         """Its model and lengths, and of a trained one its folder and how it did on the test rows."""
@@ -470,16 +464,9 @@ class Forecaster:
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)
 
 
-def data_words(table: Frame | Path | str | None, folder: Path) -> list[str]:
-    """The overrides that name the data of a study in a folder."""
-    if table is None:
-        return []
-    if isinstance(table, Frame):
-        laid_out = {f"data.{key}": value for key, value in table.layout.items()}
-        return ["data=csv", *setting_words({"data.path": str(folder / TRAINING_TABLE), **laid_out})]
-    if not Path(table).exists() and str(table) in options("data", but="csv"):
-        return [f"data={table}"]
-    return ["data=csv", *setting_words({"data.path": str(table)})]
+def table_words(frame: Frame, path: str) -> list[str]:
+    """The overrides that name a table kept at a path, which is written in Hydra's grammar."""
+    return ["data=csv", f"data.path={path}", *setting_words({f"data.{key}": v for key, v in frame.layout.items()})]
 
 
 def best_words(study: StudyDocument) -> list[str]:

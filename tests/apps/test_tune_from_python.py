@@ -61,17 +61,6 @@ def test_the_same_call_goes_on_and_the_settings_fit_another_table(frame):
         dlinear().tune(frame.iloc[:360], trials=3, **keys)
 
 
-def test_data_are_named_by_their_name_by_a_file_or_by_the_overrides(frame, tmp_path):
-    keys = {"minutes": None, "trials": 1, "space": {"optim.lr": [1e-3, 3e-3]}}
-    frame.to_csv(tmp_path / "own.csv", index_label="date")
-    by_file = dlinear().tune(tmp_path / "own.csv", output="file", **keys)
-    by_name = dlinear(f"data.rows={ROWS}").tune("demo", output="name", **keys)
-    typed = dlinear("data=demo", f"data.rows={ROWS}").tune(output="typed", **keys)
-    assert by_name.study["trials"][0]["error"] == typed.study["trials"][0]["error"]
-    assert by_name.checkpoint.data["targets"] == typed.checkpoint.data["targets"]
-    assert by_file.study["data"] == "own.csv" and len(by_file.predict()) == 5
-
-
 def test_another_metric_judges_and_refit_is_for_the_training_alone(frame):
     space = {"loss": ["mse", "mae"]}
     best = dlinear("refit=true").tune(frame, output="study", minutes=None, trials=1, metric="mae", space=space)
@@ -89,7 +78,6 @@ def test_the_best_of_trials_that_were_cut_off_is_trained_for_as_many_epochs():
     ("keys", "message"),
     [
         ({"table": 3}, r"a int was given in place of a DataFrame or the path of a CSV file"),
-        ({"table": "nowhere.csv"}, r"path='nowhere\.csv'"),
         ({"minutes": 0}, r"tune\.minutes=0: must be above 0"),
         ({"trials": None}, r"nothing would end the study\. Say tune\.trials=20, or tune\.minutes=10"),
         ({"space": {}}, r"tune\.space names no key to vary"),

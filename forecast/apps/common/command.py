@@ -20,7 +20,7 @@ def command(name: str) -> Callable[..., "Answer | None"]:
     """The function of `forecast NAME`, imported now: torch takes seconds that a typing error need not wait."""
     place = f"forecast.apps.{name.replace('-', '_')}"
     was_enabled = gc.isenabled()
-    gc.disable()  # it would look again and again through what the imports make, a fifth of their time
+    gc.disable()  # it would look again and again through what the imports make, a sixth of their time
     try:
         module = import_module(place)
         if hasattr(module, "__path__"):
