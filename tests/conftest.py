@@ -148,7 +148,7 @@ LONGEST = {
     "test_the_quickstart_beats_the_ridge",
     "test_training_with_compile_ends_with_the_figures_of_training_without",
     "test_a_killed_sweep_redoes_exactly_the_unfinished_jobs",
-    "test_killed_at_ten_moments_it_ends_with_the_same_leaderboard",
+    "test_killed_at_nine_moments_it_ends_with_the_same_leaderboard",
     "test_killed_at_five_random_moments_it_ends_with_the_same_bytes",
     "test_the_minutes_are_kept_to_within_three_seconds",
     "test_a_damaged_file_is_read_as_it_is_or_refused_in_words",

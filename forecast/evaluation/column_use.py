@@ -4,8 +4,7 @@ Breiman 2001, "Random Forests", section 10: permutation importance. Here windows
 and future, so that each still sees one that is possible, but not its own.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Batch
-from forecast.evaluation.baselines import season
 from forecast.evaluation.evaluate import (
     Protocol,
     chunk_on,
@@ -28,16 +26,13 @@ from forecast.evaluation.evaluate import (
 Use = Literal["without effect", "useless", "useful"]
 
 
-# By how much forecasts change, and the error grows: of a column, or of a block of the past.
-Importance = dict[str, Any]
+Importance = dict[str, Any]  # of a column: by how much forecasts change, and the error grows
 MOST_WINDOWS, FEWEST_WINDOWS = 1024, 64
 MOST_BYTES = 64_000_000  # of the windows, which are held together
 # Weights times steps of all passes: about half a minute of one core.
 MOST_WORK = 400_000_000_000
 SHUFFLES = 3
 EFFECT = 1e-6  # standard deviations of the train rows: less is rounding
-MOST_COLUMNS = 32  # of many columns the first
-FEWEST_BLOCKS = 4  # of a past without a season
 SURE = 2.0  # standard errors above 0 from which an importance counts
 
 
@@ -69,59 +64,6 @@ def column_use(
                 differences.append(_errors(shuffled, batch) - error)
             uses[name] = {"role": role, **_summary(torch.stack(changes), torch.stack(differences), independent)}
     return uses
-
-
-@torch.inference_mode()
-def rests_on(model: nn.Module, data: Prepared, *, split: str, protocol: Protocol) -> dict[str, list[Importance]]:
-    """What a forecast rests on: each column, and each block of the past of all columns, as `column_use` measures it.
-
-    columns: `name` and that summary; blocks: `first` and `last`, steps before the origin counted from 1. Blocks end at
-    one, two, four, ... seasons, the last at the earliest row that the model reads. The greatest importance first.
-    """
-    rows = look_back_of(model, data)
-    blocks = past_blocks(rows, season(data) or 1)
-    names = [*data.frame.columns[: data.n_columns], *data.covariates, *facts_of(data)][:MOST_COLUMNS]
-    passes = len(names) + len(blocks)
-    batch, independent = chosen_windows(model, data, split=split, protocol=protocol, columns=passes)
-    uses: dict[str, list[Importance]] = {"columns": [], "blocks": []}
-    if len(batch.target) < 2:
-        return uses
-    generator = torch.Generator().manual_seed(0)
-    orders = [_exchange(len(batch.target), generator) for _ in range(SHUFFLES)]
-    with exact_float32():
-        forecast = _forecasts(model, batch, rows)
-        error = _errors(forecast, batch)
-
-        def summary(exchange: Callable[[Tensor], Batch]) -> Importance:
-            shuffled = [_forecasts(model, exchange(order), rows) for order in orders]
-            changes = torch.stack([(changed - forecast).abs().double() for changed in shuffled])
-            return _summary(
-                changes, torch.stack([_errors(changed, batch) - error for changed in shuffled]), independent
-            )
-
-        for name in names:
-            uses["columns"].append({"name": name, **summary(partial(exchanged, batch, data, name))})
-        for first, last in blocks:
-            uses["blocks"].append({"first": first, "last": last, **summary(partial(_other_past, batch, first, last))})
-    return {key: sorted(rows_of, key=lambda row: -row["importance"]) for key, rows_of in uses.items()}
-
-
-def past_blocks(rows: int, period: int) -> list[tuple[int, int]]:
-    """First and last step, counted back from the origin, of blocks that end at 1, 2, 4, ... periods, and at `rows`."""
-    ends, end = [], max(1, period if period < rows else rows // FEWEST_BLOCKS)
-    while end < rows:
-        ends.append(end)
-        end *= 2
-    ends.append(rows)
-    return list(zip([1, *(end + 1 for end in ends)], ends, strict=False))
-
-
-def _other_past(batch: Batch, first: int, last: int, order: Tensor) -> Batch:
-    """The windows with these steps of the past, of all columns, of the windows `order` (B,)."""
-    length, past = batch.past.shape[1], batch.past.clone()
-    rows = slice(length - last, length - first + 1)
-    past[:, rows] = batch.past[order.to(past.device)][:, rows]
-    return batch._replace(past=past)
 
 
 def chosen_windows(

@@ -229,26 +229,6 @@ def short_number(value: float | None) -> str:
     return f"{value:.4f}" if value == 0.0 or 1e-3 <= abs(value) < 1e5 else f"{value:.3e}"
 
 
-def rests_on_tables(metrics: Metrics) -> list[ReportTable]:
-    """What the forecasts rest on: columns, and blocks of the past; none where that was not measured."""
-    rests_on, tables = metrics.get("rests_on") or {}, []
-    for key, title in (("columns", "By column"), ("blocks", "By block of the past, all columns")):
-        if not rests_on.get(key):
-            continue
-        table = titled_table(Text(title), "how much the MAE grows when windows exchange it, scaled")
-        table.add_column("", no_wrap=True)
-        for heading in ("MAE grows by", "+-"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("")
-        for row in rests_on[key]:
-            name = row["name"] if key == "columns" else f"{row['first']} to {row['last']} steps before"
-            table.add_row(
-                Text(label(name)), *(short_number(row[figure]) for figure in ("importance", "error")), row["use"]
-            )
-        tables.append(table)
-    return tables
-
-
 def board_table(rows: Sequence[Block], *, error: str) -> ReportTable:
     """A row for each model; error: mse or mae, of its figures on validation and test windows, scaled units."""
     table = titled_table("Leaderboard", spare=("weight", "seconds"))

@@ -412,12 +412,12 @@ def test_from_python_a_table_gives_a_forecaster_and_a_member_that_fails_is_said_
 
 # The logs that the steps of a run begin with, in their order. After each of them a kill comes, at a random moment.
 STEPS = ["seasonal_naive", "ridge", "boosted_trees", "informer_plus", "ensemble"]
-STEPS += ["refit_ridge", "refit_informer_plus", "refit_ensemble", "backtest", "explain"]
+STEPS += ["refit_ridge", "refit_informer_plus", "refit_ensemble", "backtest"]
 SOON = 0.05  # of the whole run
 
 
 @pytest.mark.slow
-def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(undisturbed, csv, tmp_path):
+def test_killed_at_nine_moments_it_ends_with_the_same_leaderboard(undisturbed, csv, tmp_path):
     found, lasts = undisturbed
     out, draws = tmp_path / "out", np.random.default_rng(3)
     words = [*LONG, str(csv), "--output", str(out)]
@@ -434,7 +434,7 @@ def test_killed_at_ten_moments_it_ends_with_the_same_leaderboard(undisturbed, cs
         process.kill()
         process.wait()
         time.sleep(0.5)  # what it had begun ends with it
-    assert len(moments) == 10 and not (out / "leaderboard.json").exists()
+    assert len(moments) == len(STEPS) and not (out / "leaderboard.json").exists()
     forked.run(words, check=True, **UNSEEN)
     without = [{**row, "seconds": None} for row in board(out)]
     expected = [{**row, "seconds": None} for row in board(found)]

@@ -10,7 +10,7 @@ from evaluation.small_panels import panel
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, panel_cuts
-from forecast.evaluation.column_use import column_use, past_blocks, rests_on
+from forecast.evaluation.column_use import column_use
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.base import ForecastModel, WindowShape
 
@@ -120,44 +120,3 @@ def test_series_of_a_panel_exchange_their_columns_too():
 def test_one_window_has_nothing_to_exchange(one_series):
     only = Protocol(stride=10_000)
     assert column_use(model_for(one_series), one_series, split="test", protocol=only, roles=ROLES) == {}
-
-
-@pytest.mark.parametrize(
-    ("rows", "period", "blocks"),
-    [
-        (96, 24, [(1, 24), (25, 48), (49, 96)]),
-        (100, 24, [(1, 24), (25, 48), (49, 96), (97, 100)]),
-        (20, 24, [(1, 5), (6, 10), (11, 20)]),
-        (3, 24, [(1, 1), (2, 2), (3, 3)]),
-        (1, 24, [(1, 1)]),
-    ],
-)
-def test_blocks_end_at_seasons_that_double_and_hold_every_row_once(rows, period, blocks):
-    assert past_blocks(rows, period) == blocks
-    assert [row for first, last in blocks for row in range(first, last + 1)] == list(range(1, rows + 1))
-
-
-class Recalling(ForecastModel):
-    """The sales of three steps before the origin, and nothing else."""
-
-    def forecast(self, past, past_known, future_known):
-        return past[:, -3:-2, :1].expand(-1, P, -1)
-
-
-def test_what_a_forecast_rests_on_is_told_by_column_and_by_block_of_the_past(one_series):
-    model = Recalling(model_for(one_series).window)
-    found = rests_on(model, one_series, split="test", protocol=Protocol())
-    assert {row["name"] for row in found["columns"]} == set(COLUMNS)
-    changed = {row["name"]: row["change"] for row in found["columns"]}
-    assert changed["sales"] > 0.5 and max(value for name, value in changed.items() if name != "sales") == 0
-    blocks = {(row["first"], row["last"]): row["use"] for row in found["blocks"]}
-    assert sorted(blocks) == past_blocks(L, 24) == [(1, 4), (5, 8), (9, 16), (17, 19)]
-    assert {block for block, use in blocks.items() if use != "without effect"} == {(1, 4)}
-
-
-def test_a_forecast_that_knows_rests_on_what_it_knows_first(one_series):
-    found = rests_on(model_for(one_series), one_series, split="test", protocol=Protocol())
-    assert found["columns"][0]["name"] == "promo" and found["columns"][0]["use"] == "useful"
-    assert [row["importance"] for row in found["columns"]] == sorted(
-        (row["importance"] for row in found["columns"]), reverse=True
-    )

@@ -69,8 +69,8 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     return Auto(arguments, folder, begun=begun).run()
 
 
-# outcomes.json: what ended without figures, and what steps gave. `runs`: the members that `weighed` is of. `backtest`,
-# `explained`: "done", or why there is none.
+# outcomes.json: what ended without figures, and what steps gave. `runs`: the members that `weighed` is of. `backtest`:
+# "done", or why there is none.
 Outcomes = dict[str, Any]
 
 
@@ -128,7 +128,6 @@ class Auto:
             weighed = self.weigh(list(figures))
             self.refit(figures, weighed)
             self.look_back()
-            self.explain(figures)
             forecast = self.forecast(self.levels())
             weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
             members = [self.members / name for name, weight in weights if weight > 0]
@@ -396,15 +395,6 @@ class Auto:
             "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
         )
         self.keep({"backtest": outcome.error or "done"})
-
-    def explain(self, figures: dict[str, MemberFigures]) -> None:
-        """What the forecasts rest on, where there is time: passes over some windows."""
-        passes = sum(member["test_seconds"] for member in figures.values())
-        if not checkpoint_path(self.folder, "best").is_file() or self.kept.get("explained"):
-            return
-        if self.budget.left > 2 * LAST + 10 * passes:
-            outcome = self.extra("explain", "explain", self.budget.left - LAST, folder=self.folder)
-            self.keep({"explained": outcome.error or "done"})
 
     def final(self) -> Path:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""

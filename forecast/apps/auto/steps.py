@@ -28,10 +28,9 @@ from forecast.data.panel import STEP_FREQ
 from forecast.data.prepare import Prepared
 from forecast.documents import read_document
 from forecast.errors import UserError
-from forecast.evaluation.column_use import Importance, rests_on
 from forecast.evaluation.evaluate import Protocol, evaluate, evenly_spaced
 from forecast.evaluation.predict import split_ends
-from forecast.files import rounded, save_arrays, write_json
+from forecast.files import save_arrays, write_json
 from forecast.run_folder import AHEAD, METRICS, checkpoint_path
 from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
@@ -204,16 +203,6 @@ def page_with(folder: Path, *, board: Block, forecast: Block | None) -> None:
     metrics = read_document(folder / METRICS, Metrics) or {}
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
     remake(folder, overwrite=True)
-
-
-def explain(folder: Path) -> dict[str, list[Importance]]:
-    """What the forecasts of a run rest on, measured on test windows by its held-out model, into its metrics.json."""
-    checkpoint = chosen_checkpoint(folder)
-    source = trained_source(checkpoint, root=None)
-    data, protocol = read_data(source, checkpoint.config), checkpoint.config.protocol.build(Protocol)
-    importances = rests_on(checkpoint.model(), data, split="test", protocol=protocol)
-    write_json(folder / METRICS, {**(read_document(folder / METRICS, Metrics) or {}), "rests_on": rounded(importances)})
-    return importances
 
 
 def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
