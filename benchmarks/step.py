@@ -13,7 +13,7 @@ from benchmarks.document import print_table
 from benchmarks.peers import load_peer
 from benchmarks.setting import PRECISIONS, TF32, Figures, Setting, Sizes
 from forecast.evaluation.metrics import mean_squared_error
-from forecast.training.optimizers import fused_keyword
+from forecast.training.module import fused_keyword
 
 SIZES = (
     Sizes(seq_len=48, label_len=48, pred_len=24, factor=3),

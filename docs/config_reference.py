@@ -14,7 +14,7 @@ import yaml
 
 from forecast.config.allow_list import resolve_target
 from forecast.config.check import PROVIDED
-from forecast.config.other_words import ADVICE, KEYS
+from forecast.config.hydra_errors import ADVICE, KEYS
 from forecast.config.schema import json_schema, parameters
 from forecast.config.settings import (
     BacktestSettings,

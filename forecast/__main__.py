@@ -100,7 +100,7 @@ def start(name: str, *, words: list[str] | None = None) -> None:
 @contextmanager
 def trust_of(name: str) -> Iterator[None]:
     """Trusts what the command's --trust names, which leaves sys.argv. Raises UserError as `trusting` does."""
-    from forecast.config.trust import take_modules, trusting
+    from forecast.config.allow_list import take_modules, trusting
 
     arguments = sys.argv[1:]
     modules = take_modules(arguments) if name in WITH_TRUST else []

@@ -966,7 +966,7 @@ INTERVALS = [
     Mutant(
         "intervals-half-judged-by-the-other",
         "A half of the validation windows chooses by its own windows.",
-        "forecast/training/cross_fit.py",
+        "forecast/training/calibrated.py",
         "return (float(errors[:middle].mean()) if middle else math.nan), float(errors[middle:].mean())",
         "return (float(errors[:middle].mean()) if middle else math.nan), float(errors.mean())",
         ("tests/apps/test_intervals.py::test_a_half_is_judged_by_its_own_windows",),
@@ -1151,7 +1151,7 @@ TRAINING = [
     Mutant(
         "training-order-ignores-the-epoch",
         "An epoch's order follows from the seed and its number.",
-        "forecast/training/samplers.py",
+        "forecast/training/datamodule.py",
         "seed = int(np.random.SeedSequence((self.seed, self.epoch)).generate_state(1, np.uint64)[0])",
         "seed = int(np.random.SeedSequence((self.seed, 0)).generate_state(1, np.uint64)[0])",
         ("tests/training/test_samplers.py::test_the_order_depends_on_seed_and_epoch_alone",),
@@ -1159,7 +1159,7 @@ TRAINING = [
     Mutant(
         "training-windows-left-out",
         "No train window is left out of an epoch.",
-        "forecast/training/samplers.py",
+        "forecast/training/datamodule.py",
         "return steps + 1 if rest >= self.world or not steps else steps",
         "return max(1, steps)",
         ("tests/training/test_samplers.py::test_one_process_takes_batches_of_the_requested_size_and_then_the_rest",),
@@ -1167,7 +1167,7 @@ TRAINING = [
     Mutant(
         "training-processes-weigh-alike",
         "The weighted means of the processes are the mean over the windows.",
-        "forecast/training/samplers.py",
+        "forecast/training/datamodule.py",
         "self.weight = size * self.world / len(self._step_range(step))",
         "self.weight = 1.0",
         (
@@ -1201,7 +1201,7 @@ TRAINING = [
     Mutant(
         "resume-forgets-the-place-in-the-epoch",
         "A resumed epoch goes on after the batches that were done.",
-        "forecast/training/samplers.py",
+        "forecast/training/datamodule.py",
         'return self.start["batches"] if self.start["epoch"] == self.sampler.epoch else 0',
         "return 0",
         (
@@ -1211,7 +1211,7 @@ TRAINING = [
     Mutant(
         "resume-counts-a-batch-late",
         "A checkpoint written in a step counts its batch as trained on.",
-        "forecast/training/loader.py",
+        "forecast/training/datamodule.py",
         "                    self.batch_sampler.advance(step, size)\n                    self.waited = self.clock() - requested_at\n                    yield batch\n",
         "                    self.waited = self.clock() - requested_at\n                    yield batch\n                    self.batch_sampler.advance(step, size)\n",
         (
@@ -1593,7 +1593,7 @@ TRUST = [
     Mutant(
         "trust-adds-up-for-ever",
         "Trust ends with its block.",
-        "forecast/config/trust.py",
+        "forecast/config/allow_list.py",
         "        _trusted.reset(before)",
         "        before",
         ("tests/config/test_trust.py::test_trust_adds_up_and_ends_with_its_block_whatever_happens",),
@@ -1635,7 +1635,7 @@ TRUST = [
     Mutant(
         "trust-other-files-deleted",
         "A checkpoint cannot have other files deleted.",
-        "forecast/training/callback_states.py",
+        "forecast/training/checkpoint.py",
         "if Path(path).absolute().parent == folder and path.endswith(ending)}",
         "if path.endswith(ending)}",
         ("tests/training/test_hostile_states.py::test_a_checkpoint_cannot_have_other_files_deleted",),

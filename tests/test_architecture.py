@@ -195,7 +195,7 @@ def test_no_csv_is_committed():
 # Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process;
 # and Hydra's, in the folder of a run.
 OWN_DOCUMENTS = {
-    *("config/recipes.py", "text/terminal.py", "text/overrides.py", "data/reading/columnar.py"),
+    *("config/compose.py", "text/terminal.py", "text/overrides.py", "data/reading/columnar.py"),
     *("apps/common/page.py", "apps/common/refit.py", "apps/auto/budget.py", "apps/auto/steps.py"),
     "run_folder/__init__.py",
 }

@@ -22,8 +22,7 @@ from forecast.data.windows import Batch
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Protocol, evaluate
 from forecast.training.compiled import CudaGraphs, RecordedStep
-from forecast.training.loader import WindowLoader
-from forecast.training.samplers import EpochOrder, TrainBatches
+from forecast.training.datamodule import EpochOrder, TrainBatches, WindowLoader
 from forecast.training.throughput import Throughput
 
 GPU = torch.device("cuda" if torch.cuda.is_available() else "cpu")

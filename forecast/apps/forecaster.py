@@ -30,9 +30,9 @@ from forecast.apps.common.tables import (
     spoken_of_as_frame,
 )
 from forecast.apps.tune.command import tune
+from forecast.config.allow_list import trusting
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
-from forecast.config.trust import trusting
 from forecast.data.sources import Source
 from forecast.documents import read_document
 from forecast.errors import UserError, closest

@@ -9,7 +9,7 @@ from forecast.apps.common.command import Answer
 from forecast.apps.common.description import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import FORMAT
-from forecast.config.trust import as_typed
+from forecast.config.allow_list import trust_words
 from forecast.run_folder import read_run, run_of
 from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import typed
@@ -77,9 +77,9 @@ def next_commands(checkpoint: Checkpoint) -> list[str]:
     epochs = checkpoint.config.trainer.get("max_epochs") or checkpoint.epoch
     future = " future=FILE" if checkpoint.future_columns else ""
     commands = [
-        f"forecast evaluate {as_typed()}{typed('ckpt_path', str(checkpoint.path))} split=test",
-        f"forecast predict {as_typed()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{future}",
-        f"forecast train {as_typed()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={int(str(epochs)) + 1}",
+        f"forecast evaluate {trust_words()}{typed('ckpt_path', str(checkpoint.path))} split=test",
+        f"forecast predict {trust_words()}{typed('ckpt_path', str(checkpoint.path))} output=forecast.csv{future}",
+        f"forecast train {trust_words()}{typed('ckpt_path', str(going_on))} trainer.max_epochs={int(str(epochs)) + 1}",
     ]
     # without an optimizer nothing goes on
     return commands[:2] if checkpoint.record.imported or going_on.name == "refit.ckpt" else commands

@@ -27,14 +27,12 @@ from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
 from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, final_checkpoint, read_run, write_run_info
 from forecast.run_folder.shapes import Block
-from forecast.training.calibrated import add_calibration, check_levels
+from forecast.training.calibrated import HALVES, add_calibration, check_levels, half_path
 from forecast.training.checkpoint import resume_hint
 from forecast.training.combined import fit_model
-from forecast.training.cross_fit import HALVES, half_path
 from forecast.training.fit import Plan, Trained
-from forecast.training.hyperparameters import log_hyperparameters
 from forecast.training.lightning_errors import errors_for_users
-from forecast.training.loggers import finished_wandb_run, log_checkpoint
+from forecast.training.loggers import finished_wandb_run, log_checkpoint, log_hyperparameters
 from forecast.training.record import versions
 from forecast.training.refit import refit
 

@@ -20,10 +20,10 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import distributed, hydra_errors, recipes, resolvers
-from forecast.config.compose import Begun, chosen, groups, in_sweep, run_folder
+from forecast.config import distributed, hydra_errors, resolvers
+from forecast.config.allow_list import OPTION, trusted, trusting
+from forecast.config.compose import Begun, chosen, groups, in_sweep, register_rows, run_folder
 from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
-from forecast.config.trust import OPTION, trusted, trusting
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
@@ -66,7 +66,7 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
     arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
     try:
         arguments = _command_line()
-        recipes.register(sys.argv)
+        register_rows(sys.argv)
         if arguments.help:
             say(help_text(config_name))
             return
@@ -80,7 +80,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
     Begun.at = time.time()
     _register()
-    recipes.register(overrides)
+    register_rows(overrides)
     folders: list[Path] = []
 
     def in_folder(cfg: DictConfig) -> None:

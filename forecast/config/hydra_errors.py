@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -11,7 +11,6 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import other_words
 from forecast.config.compose import compose_config, groups
 from forecast.config.values import chosen_groups, walk
 from forecast.errors import UserError, closest
@@ -78,7 +77,7 @@ def _no_key(text: str, config_name: str, overrides: Sequence[str]) -> str:
         keys += [path for path, _ in walk(OmegaConf.to_container(config)) if path and "[" not in path]
     if f"model.{key}" in keys and key.endswith("_attention"):
         return f"'{key}' is a slot of the model, whose attention is chosen as a group: say attention@model.{key}=NAME"
-    answer = other_words.answer(key, keys) or f".{_near(key, keys)}".rstrip(".")
+    answer = answer_to(key, keys) or f".{_near(key, keys)}".rstrip(".")
     # in a sweep another of its jobs may have the key
     return f"'{key}' is no key of the config{answer}" if answer and key not in keys else ""
 
@@ -91,3 +90,55 @@ def _near(key: str, keys: Sequence[str]) -> str:
         return closest(key, keys)
     # the shared beginning says nothing about a wrong last part
     return closest(key.rpartition(".")[2], siblings).replace("mean '", f"mean '{parent}.")
+
+
+# Word -> our key or group.
+KEYS = {
+    **dict.fromkeys(("horizon", "h", "forecast_horizon", "prediction_length", "output_chunk_length"), "pred_len"),
+    **dict.fromkeys(("lookback", "look_back", "context_length", "input_size", "input_chunk_length"), "seq_len"),
+    **dict.fromkeys(("random_seed", "random_state"), "seed"),
+    **dict.fromkeys(("quantile_levels", "quantiles", "levels"), "level"),
+    **dict.fromkeys(("attn", "attention_type"), "attention"),
+    **dict.fromkeys(("optimizer", "optim_type"), "optim"),
+    **dict.fromkeys(("lradj", "scheduler", "lr_scheduler"), "schedule"),
+    **dict.fromkeys(("criterion", "loss_fn"), "loss"),
+    **dict.fromkeys(("e_layers", "enc_layers", "num_encoder_layers"), "model.encoder_layers"),
+    **dict.fromkeys(("d_layers", "dec_layers", "num_decoder_layers"), "model.decoder_layers"),
+    **dict.fromkeys(("nhead", "num_heads", "n_head"), "model.n_heads"),
+    **dict.fromkeys(("dim_feedforward", "conv_hidden_size"), "model.d_ff"),
+    **dict.fromkeys(("hidden_size", "d_hidden"), "model.d_model"),
+    "embed": "model.embedding",
+    **dict.fromkeys(("revin", "use_norm"), "model.instance_norm"),
+    "factor": "attention.mechanism.factor",
+    **dict.fromkeys(("learning_rate", "init_lr"), "optim.lr"),
+    **dict.fromkeys(("epochs", "train_epochs", "n_epochs", "num_epochs"), "trainer.max_epochs"),
+    **dict.fromkeys(("amp", "use_amp"), "trainer.precision"),
+    "val_check_steps": "trainer.val_check_interval",
+    **dict.fromkeys(("grad_clip", "clip_grad", "gradient_clip"), "trainer.gradient_clip_val"),
+    **dict.fromkeys(("early_stop_patience_steps", "patience"), "callbacks.early_stopping.patience"),
+    **dict.fromkeys(("root_path", "data_dir"), "data.root"),
+    **dict.fromkeys(("data_path", "csv", "file"), "data.path"),
+    **dict.fromkeys(("batch", "bs", "train_batch_size"), "data.batch_size"),
+    **dict.fromkeys(("season_length", "seasonality"), "data.season"),
+    **dict.fromkeys(("time_col", "timestamp_column", "ds"), "data.time_column"),
+    **dict.fromkeys(("id_col", "item_id", "unique_id"), "data.id_column"),
+    **dict.fromkeys(("futr_exog_list", "known_covariates_names", "future_covariates"), "data.known"),
+}
+# Word -> what to do instead, in a training.
+ADVICE = {
+    **dict.fromkeys(("itr", "seeds"), "for three runs say -m seed=1,2,3; for the mean of three networks, networks=3"),
+    **dict.fromkeys(("gpus", "gpu", "use_gpu", "use_multi_gpu"), "say trainer=gpu, or trainer=ddp for several"),
+    **dict.fromkeys(("num_workers", "n_workers"), "windows are gathered faster than processes could hand them over"),
+    **dict.fromkeys(("flash", "sdpa", "flash_attention"), "attention=full takes the fastest kernel that torch has"),
+    **dict.fromkeys(("time_limit", "minutes"), "a search within so many minutes is forecast auto FILE --minutes 10"),
+    **dict.fromkeys(("checkpoints", "output_dir", "log_dir"), "the folder of a run is hydra.run.dir=FOLDER"),
+    "min_delta": "say +callbacks.early_stopping.min_delta=0.001, with the plus",
+    "is_training": "forecast train trains, forecast evaluate evaluates",
+}
+
+
+def answer_to(word: str, known: Collection[str]) -> str:
+    """What follows "is no key of the config" for a word; empty for one of nobody, and where our key is not `known`."""
+    if KEYS.get(word) in known:
+        return f". Did you mean '{KEYS[word]}'?"
+    return f": {ADVICE[word]}" if word in ADVICE and "trainer.devices" in known else ""

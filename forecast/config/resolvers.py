@@ -14,9 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config import distributed
+from forecast.config.allow_list import own_code, trusted
 from forecast.config.commit import program_hash
 from forecast.config.space import find_space, typed_keys, written
-from forecast.config.trust import own_code, trusted
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of

@@ -9,10 +9,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config.allow_list import resolve_target
+from forecast.config.allow_list import resolve_target, trusted
 from forecast.config.compose import groups
 from forecast.config.schema import parameters
-from forecast.config.trust import trusted
 from forecast.config.values import CONF, as_typed, chosen_groups, option_of, plain_values, walk
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from forecast.config.trust import trusted, trusting
+from forecast.config.allow_list import trusted, trusting
 from forecast.errors import UserError
 from forecast.jobs import Ended
 from forecast.text.overrides import install

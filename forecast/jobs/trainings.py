@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from forecast.config.allow_list import OPTION, trusted
 from forecast.config.entry import Main, call
 from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
-from forecast.config.trust import OPTION, trusted
 from forecast.errors import UserError
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use

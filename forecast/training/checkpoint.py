@@ -2,17 +2,19 @@
 
 import io
 import math
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import Callback, Checkpoint, ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from forecast.bounds import Positive
-from forecast.config.trust import as_typed
+from forecast.checkpoint.archive import Entries
+from forecast.config.allow_list import trust_words
 from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import checkpoint_path
@@ -151,5 +153,22 @@ def resume_hint(run_dir: str | Path, first: str) -> str:
     last = checkpoint_path(run_dir, "last")
     if not last.exists():
         return f"{first}, then start again: no checkpoint was written yet."
-    command = f"forecast train {as_typed()}{typed('ckpt_path', str(last))}"
+    command = f"forecast train {trust_words()}{typed('ckpt_path', str(last))}"
     return f"{first}, then go on from the last good checkpoint: {command}"
+
+
+PATHS = ("best_model_path", "kth_best_model_path", "last_model_path")
+
+
+def drop_other_paths(callbacks: Iterable[Callback], states: Entries) -> None:
+    """Leaves in the states of ModelCheckpoint only paths of checkpoints in its own folder. states: changed in place.
+
+    When Lightning writes a better checkpoint it deletes the file at such a path.
+    """
+    for callback in callbacks:
+        if isinstance(callback, ModelCheckpoint) and (state := states.get(callback.state_key)):
+            folder, ending = Path(str(callback.dirpath)).absolute(), callback.FILE_EXTENSION
+            paths = {*(state[key] for key in PATHS), *state["best_k_models"]}
+            own = {path for path in paths if Path(path).absolute().parent == folder and path.endswith(ending)}
+            state.update({key: state[key] if state[key] in own else "" for key in PATHS})
+            state["best_k_models"] = {path: score for path, score in state["best_k_models"].items() if path in own}

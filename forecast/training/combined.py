@@ -35,10 +35,9 @@ from forecast.models.weighted_ensemble import WeightedEnsemble
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
 from forecast.text.overrides import hydra_value
+from forecast.training.calibrated import HALVES, chosen_weights, write_half
 from forecast.training.checkpoint import write_checkpoint
-from forecast.training.closed_form import CPU, fit_closed_form, fitted_cost
-from forecast.training.cross_fit import HALVES, chosen_weights, write_half
-from forecast.training.fit import Plan, Trained, fit, make_logger
+from forecast.training.fit import CPU, Plan, Trained, fit, fit_closed_form, fitted_cost, make_logger
 from forecast.training.record import weights_only_content
 
 log = logging.getLogger(__name__)

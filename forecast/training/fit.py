@@ -1,8 +1,9 @@
-"""The training itself: a model, a trainer, and what ends it."""
+"""The training itself: a model, a trainer, and what ends it; or a model that is fitted at once."""
 
 import datetime
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -28,16 +29,18 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage import check_leakage
-from forecast.models.base import ForecastModel
+from forecast.evaluation.memory import PeakMemory
+from forecast.models.base import FittedModel, ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Block
-from forecast.training.checkpoint import WrittenInPlace
-from forecast.training.cross_fit import CrossFit
+from forecast.text.overrides import hydra_value
+from forecast.training.calibrated import CrossFit
+from forecast.training.checkpoint import WrittenInPlace, write_checkpoint
 from forecast.training.datamodule import ForecastDataModule
-from forecast.training.first_validation import FirstValidation
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.module import ForecastModule
-from forecast.training.random_states import RandomStates
+from forecast.training.random_states import FirstValidation, RandomStates
+from forecast.training.record import weights_only_content
 from forecast.training.shared_data import SHARED
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
 from forecast.training.throughput import Throughput
@@ -289,3 +292,51 @@ def limit_waiting(trainer: pl.Trainer, seconds: float) -> None:
     """
     if hasattr(trainer.strategy, "_timeout"):
         trainer.strategy._timeout = datetime.timedelta(seconds=seconds)
+
+
+CPU = torch.device("cpu")
+
+
+def fit_closed_form(plan: Plan, model: FittedModel, data: Prepared, record: Record) -> Trained:
+    """Fits a model and writes its checkpoint, under both names. The saved config has the options that were chosen.
+
+    Raises UserError when the options do not fit the data, when something leaks, and when a file cannot be written.
+    """
+    memory, begin = PeakMemory(), time.perf_counter()
+    try:
+        options = model.fit(fitting_rows(data, recent=plan.config.data.recent))
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    seconds = time.perf_counter() - begin
+    if plan.config.checks.leakage:
+        check_leakage(model, data, device=CPU)
+    chosen = {key: value for key, value in options.items() if value != plan.config.model.get(key)}
+    if chosen:
+        log.info("Fitted in %.1f s; chosen: %s", seconds, ", ".join(as_settings(chosen)))
+    content = weights_only_content(model, replace(record, config=plan.config.with_model(options), best_step=0))
+    for name in ("best", "last"):
+        write_checkpoint(checkpoint_path(plan.folder, name), content)
+    cost = fitted_cost(seconds, memory)
+    logger = make_logger(plan)
+    return Trained(finished=True, is_first=True, device=CPU, cost=cost, loggers=[logger] if logger else [])
+
+
+def as_settings(options: Mapping[str, object]) -> Iterator[str]:
+    """KEY=VALUE of each option; of those of a part, as skip_options has them, each under its name: skip.KEY=VALUE."""
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            yield from (f"{key.removesuffix('_options')}.{setting}" for setting in as_settings(value))
+        else:
+            yield f"{key}={hydra_value(value)}"
+
+
+def fitted_cost(seconds: float, memory: PeakMemory) -> Block:
+    """The block `cost` of metrics.json of a model without gradient steps."""
+    return {
+        "train_seconds": seconds,
+        "train_samples_per_second": None,
+        "train_limit_samples_per_second": None,
+        "peak_memory_mb": memory.megabytes(CPU),
+        "device": CPU.type,
+        "precision": "32-true",
+    }

@@ -1,4 +1,4 @@
-"""The Lightning module: loss, validation error, optimizer."""
+"""The Lightning module: loss, validation error, optimizer and schedule."""
 
 import logging
 from collections.abc import Callable
@@ -16,10 +16,11 @@ from lightning.pytorch.utilities.enums import GradClipAlgorithmType
 from lightning.pytorch.utilities.types import LRSchedulerTypeUnion, OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
 from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, Record
+from forecast.config.schema import parameters
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import exact_float32
@@ -27,8 +28,8 @@ from forecast.evaluation.metrics import ErrorSums
 from forecast.models.base import ForecastModel
 from forecast.models.spread import Spread
 from forecast.ops.autocast import autocast, float32_products
-from forecast.training.callback_states import drop_other_paths
-from forecast.training.checkpoint import best_by, monitored
+from forecast.training.calibrated import HALVES, half_means, logged
+from forecast.training.checkpoint import best_by, drop_other_paths, monitored
 from forecast.training.compiled import (
     EAGER,
     GRAPHS,
@@ -39,10 +40,8 @@ from forecast.training.compiled import (
     eager_reason,
     rates_on_gpu,
 )
-from forecast.training.cross_fit import HALVES, half_means, logged
-from forecast.training.optimizers import TOTAL, fused_keyword, is_stepwise, takes
+from forecast.training.datamodule import TrainBatches
 from forecast.training.record import complete_record
-from forecast.training.samplers import TrainBatches
 from forecast.training.stopping import StopOnNonFinite
 
 log = logging.getLogger(__name__)
@@ -318,3 +317,29 @@ def check_rows(truth: Tensor, measured: Tensor) -> None:
             f"the forecast has {tuple(measured.shape)}: they cannot be left out of its loss. Choose model=informer, or "
             "fill the gaps in the file."
         )
+
+
+# torch.optim.lr_scheduler has one class whose steps are batches though it does not ask for their number.
+BY_STEP = (CyclicLR,)
+TOTAL = "total_steps"
+
+
+def fused_keyword(make: Callable[..., Optimizer], *, may: bool) -> dict[str, bool]:
+    """The keyword by which an optimizer of torch changes all weights in one pass over them, where it has one.
+
+    may: not, where Lightning clips gradients in mixed precision, which it refuses to do beside a fused optimizer. A
+    partial function whose keywords name `fused` keeps its own.
+    """
+    return {"fused": True} if may and takes(make, "fused") else {}
+
+
+def takes(make: Callable[..., object], name: str) -> bool:
+    """Whether a class or function has a parameter `name`; not where a partial function's keywords give it a value."""
+    keywords = getattr(make, "keywords", {})
+    return name in parameters(getattr(make, "func", make)) and keywords.get(name) is None
+
+
+def is_stepwise(make: Callable[..., LRScheduler]) -> bool:
+    """Whether a schedule changes the rate after every step: of all others a step is an epoch."""
+    target = getattr(make, "func", make)
+    return TOTAL in parameters(target) or target in BY_STEP

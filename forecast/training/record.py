@@ -15,9 +15,9 @@ from torch import Tensor, nn
 import forecast
 from forecast.checkpoint.load import WEIGHTS_PREFIX
 from forecast.checkpoint.record import RECORD, Record, SeriesRecord
+from forecast.config.allow_list import own_code, trusted
 from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
-from forecast.config.trust import own_code, trusted
 from forecast.data.prepare import Prepared
 from forecast.data.recorded_rows import RecordedRows
 from forecast.data.roles import PADDED

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forecast.config.recipes import published_tables, recipe
+from forecast.config.compose import published_tables, recipe
 from forecast.config.trials import composed
 from forecast.errors import UserError, closest
 from studies.published.published import Published, find

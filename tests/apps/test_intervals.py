@@ -14,7 +14,7 @@ from forecast.checkpoint.load import load_checkpoint
 from forecast.evaluation.scored_intervals import windows_needed
 from forecast.report.verdict import coverage_sentences
 from forecast.training import calibrated
-from forecast.training.cross_fit import half_means
+from forecast.training.calibrated import half_means
 
 ROWS, P = 1201, 5
 SIZES = ("seq_len=19", "label_len=7", f"pred_len={P}", "logger=none", "checks.leakage=false")

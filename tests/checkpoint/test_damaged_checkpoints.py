@@ -13,7 +13,7 @@ from permissions import heeded
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
 import forecast
-from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.load import RESUMED, load_checkpoint
 from forecast.checkpoint.record import FORMAT, RECORD
 from forecast.errors import UserError
 
@@ -175,6 +175,7 @@ def test_floating_point_weights_of_another_precision_are_those_of_a_training_wit
 @pytest.mark.parametrize("program", [*PROGRAMS, "export"])
 def test_every_program_says_that_the_weights_do_not_fit(workplace, content, capsys, program):
     shorten(content)
+    content.update({key: kind() for key, kind in RESUMED.items()})
     assert "size mismatch for decoder.head.bias" in refused_by(capsys, program, saved(workplace, content))
 
 

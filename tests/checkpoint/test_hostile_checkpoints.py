@@ -19,7 +19,7 @@ from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
 
 from forecast.apps.common.inputs import trained_source
-from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.load import RESUMED, load_checkpoint
 from forecast.checkpoint.record import RECORD
 from forecast.config.check import check_config
 from forecast.errors import UserError
@@ -158,6 +158,7 @@ def catalogued(content, tmp_path):
     split = content[RECORD]["config"]["data"]["split"]
     use = {"name": "ETTh1", "root": str(tmp_path / "there"), "path": None, "features": "M", "target": "OT"}
     content[RECORD]["config"]["data"] = {"_target_": "forecast.data.sources.CatalogSource", **use, "split": split}
+    content.update({key: kind() for key, kind in RESUMED.items()})
     return saved(tmp_path, content), tmp_path / "there"
 
 

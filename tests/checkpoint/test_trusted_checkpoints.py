@@ -13,8 +13,8 @@ from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import RECORD
+from forecast.config.allow_list import trusting
 from forecast.config.run_config import RunConfig
-from forecast.config.trust import trusting
 from forecast.errors import UserError
 
 MODULE = "my_package.models"

@@ -18,8 +18,8 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 
-from forecast.config import recipes
 from forecast.config.check import check_config
+from forecast.config.compose import register_rows
 from forecast.config.run_config import RunConfig
 from forecast.config.values import CONF, plain_values
 from forecast.errors import UserError
@@ -152,7 +152,7 @@ _composed = {}
 
 def anew(overrides, name, hydra):
     """What `composed` gives a copy of."""
-    recipes.register(overrides)
+    register_rows(overrides)
     GlobalHydra.instance().clear()
     with fast_hydra(), initialize_config_dir(str(CONF), version_base="1.3"):
         return compose(name, overrides=list(overrides), return_hydra_config=hydra)

@@ -10,8 +10,7 @@ from omegaconf import OmegaConf
 
 from forecast.config import resolvers
 from forecast.config.check import check_config
-from forecast.config.compose import groups
-from forecast.config.recipes import published_tables, recipe
+from forecast.config.compose import groups, published_tables, recipe
 from forecast.config.values import CONF
 
 NAMES = ("train", "evaluate", "backtest", "tune", "predict", "update")

@@ -11,7 +11,7 @@ from forecast.config.check import check_config
 from forecast.config.schema import as_annotated
 from forecast.config.values import CONF
 from forecast.data.reading.layout import Layout
-from forecast.training.hyperparameters import flatten
+from forecast.training.loggers import flatten
 
 
 @pytest.fixture(scope="module")

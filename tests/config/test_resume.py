@@ -15,8 +15,8 @@ from lightning.pytorch.strategies import Strategy
 from omegaconf import OmegaConf
 from own_modules import own  # noqa: F401 - a fixture
 
+from forecast.config.allow_list import trusting
 from forecast.config.resume import FREE_GROUPS, check_places, resumed_config
-from forecast.config.trust import trusting
 from forecast.config.values import CONF
 from forecast.errors import UserError
 

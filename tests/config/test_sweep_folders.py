@@ -13,7 +13,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from forecast.config import recipes, resolvers, trials
+from forecast.config import resolvers, trials
+from forecast.config.compose import register_rows
 from forecast.config.resolvers import words_hash
 from forecast.config.values import CONF
 
@@ -28,7 +29,7 @@ def sweep_dir(command):
     """The folder that `train -m COMMAND` gets, asked as Hydra asks before the jobs."""
     resolvers.register()
     overrides = command.split()
-    recipes.register(overrides)
+    register_rows(overrides)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         hydra = GlobalHydra.instance().hydra

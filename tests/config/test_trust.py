@@ -12,11 +12,10 @@ from models.small import window_shape
 from omegaconf import OmegaConf
 from own_modules import own  # noqa: F401 - a fixture
 
-from forecast.config.allow_list import resolve_target
+from forecast.config.allow_list import own_code, resolve_target, take_modules, trust_words, trusted, trusting
 from forecast.config.build import build
 from forecast.config.check import check_config, read_settings
 from forecast.config.settings import EvaluateSettings, PredictSettings
-from forecast.config.trust import as_typed, own_code, take_modules, trusted, trusting
 from forecast.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("own")
@@ -144,8 +143,8 @@ def test_trust_adds_up_and_ends_with_its_block_whatever_happens():
             assert trusted() == {MODULE, "my_package"}
             raise KeyError
         assert trusted() == {MODULE}
-        assert as_typed() == "--trust my_package.models "
-    assert trusted() == set() and as_typed() == ""
+        assert trust_words() == "--trust my_package.models "
+    assert trusted() == set() and trust_words() == ""
 
 
 def test_the_current_folder_is_searched_last(tmp_path):

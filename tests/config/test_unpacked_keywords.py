@@ -7,13 +7,12 @@ import pytest
 from config.composed import composed
 from models.small import window_shape
 
-from forecast.config.allow_list import resolve_target
+from forecast.config.allow_list import resolve_target, trusting
 from forecast.config.build import build
 from forecast.config.check import check_config
 from forecast.config.resume import resumed_config
-from forecast.config.trust import trusting
 from forecast.errors import UserError
-from forecast.training.optimizers import takes
+from forecast.training.module import takes
 
 TEXT = '''\
 """A model of mine."""

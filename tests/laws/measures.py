@@ -26,7 +26,7 @@ KIND_FLAGS = {"panel", "panel_form"}
 READER = {"data/sources.py", "data/assembling/read.py"}
 # Law 2. Where windows are stepped through: to be forecast, to be trained on, to be fitted at once; and what gives
 # batches of a pass to whoever forecasts them, gathered in whole chunks.
-PASSES = ("data/", "evaluation/evaluate.py", "training/loader.py", "evaluation/fitting.py")
+PASSES = ("data/", "evaluation/evaluate.py", "training/datamodule.py", "evaluation/fitting.py")
 STEPS = {"in_chunks", "batches"}
 UNTYPED = {"config", "record", "cfg"}
 # A type of NumPy's, of which Any is no more than "any precision".

@@ -4,7 +4,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.check import check_config
-from forecast.config.recipes import recipe
+from forecast.config.compose import recipe
 from forecast.config.values import natural
 from forecast.errors import UserError
 from studies.published.published import PUBLISHED, read_published

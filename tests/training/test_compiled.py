@@ -13,7 +13,7 @@ from program import BRIEF, call
 
 from forecast.data.windows import Batch
 from forecast.training.compiled import FasterOutputs, RecordedStep, eager_reason, rates_on_gpu
-from forecast.training.optimizers import fused_keyword
+from forecast.training.module import fused_keyword
 from forecast.training.stopping import StopOnNonFinite
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from forecast.training.samplers import DrawnOrder, TrainBatches
+from forecast.training.datamodule import DrawnOrder, TrainBatches
 
 COUNTS = np.array([700, 0, 20, 280])  # of four series
 ENDS = np.cumsum(COUNTS)

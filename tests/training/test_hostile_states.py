@@ -7,7 +7,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from program import refusal
 
-from forecast.training.callback_states import PATHS, drop_other_paths
+from forecast.training.checkpoint import PATHS, drop_other_paths
 
 pytestmark = pytest.mark.core
 

@@ -12,11 +12,9 @@ from lightning.fabric.utilities.data import _set_sampler_epoch
 
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
-from forecast.training import loader as loading
-from forecast.training.datamodule import ForecastDataModule
-from forecast.training.loader import WindowLoader
+from forecast.training import datamodule as loading
+from forecast.training.datamodule import EpochOrder, ForecastDataModule, TrainBatches, WindowLoader
 from forecast.training.module import ForecastModule
-from forecast.training.samplers import EpochOrder, TrainBatches
 
 N, C, L, P, B = 149, 2, 7, 3, 5
 WINDOWS = 97 - L - P + 1

@@ -11,8 +11,8 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from forecast.__main__ import main, start
+from forecast.config.allow_list import trusted
 from forecast.config.entry import logging_restored
-from forecast.config.trust import trusted
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_class.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from forecast.attention.logsparse import LogSparseAttention
 from forecast.attention.pattern import DENSE_STEPS
 from forecast.attention.prob import ProbAttention
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.training.optimizers import fused_keyword
+from forecast.training.module import fused_keyword
 
 B, L, S, P, C, F = 3, 29, 13, 7, 2, 5
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from forecast.errors import UserError
-from forecast.training.samplers import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
+from forecast.training.datamodule import BatchesInOrder, DrawnOrder, EpochOrder, TrainBatches
 
 SIZES = list(itertools.product((1, 2, 5, 64, 67), (1, 16), (1, 3)))
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
-from forecast.training.optimizers import is_stepwise, takes
+from forecast.training.module import is_stepwise, takes
 from forecast.training.schedule import constant, cosine, decay_90, halve_each_epoch
 
 

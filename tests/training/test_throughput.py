@@ -9,7 +9,7 @@ import torch
 from program import BRIEF, call
 
 from forecast.data.windows import Windows
-from forecast.training.loader import WindowLoader
+from forecast.training.datamodule import WindowLoader
 from forecast.training.module import ForecastModule
 from forecast.training.throughput import Throughput
 

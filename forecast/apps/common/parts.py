@@ -18,7 +18,7 @@ from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.spread import Spread
 from forecast.training.fit import Parts
-from forecast.training.optimizers import TOTAL, takes
+from forecast.training.module import TOTAL, takes
 
 
 def build_parts(config: RunConfig) -> Parts:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.config.trust import as_typed
+from forecast.config.allow_list import trust_words
 from forecast.files import json_text
 from forecast.report.tables import short_number
 from forecast.run_folder import FILES, SAME_DATA, checkpoint_path
@@ -31,7 +31,7 @@ def chosen_checkpoint(folder: Path) -> Checkpoint:
 
 def shown(block: Block, metrics: Metrics, path: Path) -> list[str]:
     """What the log says of a refit, and the command that forecasts with it. block: `refit` of metrics.json."""
-    command = f"forecast predict {as_typed()}{typed('ckpt_path', str(path))} output=forecast.csv"
+    command = f"forecast predict {trust_words()}{typed('ckpt_path', str(path))} output=forecast.csv"
     return [*refit_sentences(block, metrics), f"Next: {command}"]
 
 

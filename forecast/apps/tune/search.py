@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.outputs import keep_others
 from forecast.checkpoint.model import is_fitted_at_once
+from forecast.config.allow_list import trusted
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import in_sweep, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity
@@ -17,7 +18,6 @@ from forecast.config.run_config import RunConfig
 from forecast.config.settings import TuneSettings, Tuning
 from forecast.config.space import Space, check_space, find_space, first_point, typed_keys, typed_point, written
 from forecast.config.trials import TrainConfig, train_config
-from forecast.config.trust import trusted
 from forecast.config.values import plain_values
 from forecast.documents import read_document
 from forecast.errors import UserError

@@ -18,12 +18,12 @@ from forecast.apps.common.training_data import plan_of, read_data
 from forecast.apps.tune.search import TABLE, TRIALS, Search, begin, read_search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
+from forecast.config.allow_list import trust_words
 from forecast.config.check import check_config
 from forecast.config.compose import Begun
 from forecast.config.run_config import RunConfig
 from forecast.config.space import as_it_stands, as_trained, typed_point, written
 from forecast.config.trials import train_config
-from forecast.config.trust import as_typed
 from forecast.errors import Terminated, UserError
 from forecast.files import json_text, rounded, together
 from forecast.report.tables import short_number
@@ -187,7 +187,7 @@ def command_of(search: Search, best: FrozenTrial) -> str:
     if best.user_attrs.get("cut"):
         words.append(f"trainer.max_epochs={best.user_attrs['epochs']}")
     folders = [f"--config-dir {shell_word(folder)}" for folder in search.folders]
-    return f"forecast train {as_typed()}" + " ".join([*folders, *map(shell_word, words)])
+    return f"forecast train {trust_words()}" + " ".join([*folders, *map(shell_word, words)])
 
 
 def write_files(folder: Path, document: StudyDocument) -> StudyDocument:
