@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from importlib.metadata import version
@@ -194,6 +194,15 @@ def _discard(*streams: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def imported(name: str) -> Callable[..., Answer | None]:
+    """The function of a command. Nothing looks for garbage in what the imports make: a sixth of their time."""
+    gc.disable()
+    main = application(name)
+    gc.freeze()
+    gc.enable()
+    return main
+
+
 def _run_configured(name: str, words: list[str]) -> Answer | None:
     """Composes the config, then imports the command: torch takes seconds that a typing error need not wait."""
     begun = time.time()  # these imports count too
@@ -205,9 +214,7 @@ def _run_configured(name: str, words: list[str]) -> Answer | None:
 
     def command(cfg: DictConfig) -> None:
         sys.argv = words
-        main = application(name)
-        gc.freeze()  # what the imports have made stays, and need not be looked through
-        answer = main(cfg)
+        answer = imported(name)(cfg)
         if answer is not None:
             answers.append(answer)
 
@@ -239,7 +246,7 @@ def _run_plain(name: str) -> Answer | None:
         trust_help = "a module of yours whose classes the checkpoint names; its code runs with your rights"
         parser.add_argument("--trust", metavar="MODULE", help=trust_help)
     arguments = parser.parse_intermixed_args()
-    main = application(name) if study is None else study.main
+    main = imported(name) if study is None else study.main
     answer: Answer | None = main(arguments)
     return answer
 
