@@ -257,7 +257,8 @@ def test_a_forecaster_shows_its_model_its_lengths_its_folder_and_how_it_did(fitt
 
 def test_without_verbose_nothing_is_shown_and_the_log_is_as_before(table, tmp_path, capfd):
     own = [word for word in OWN if "model." not in word]
-    quiet = Forecaster("dlinear", overrides=[*own, f"hydra.run.dir={tmp_path}/run"], verbose=False).fit(table)
+    quiet = Forecaster("dlinear", calibration="none", overrides=[*own, f"hydra.run.dir={tmp_path}/run"], verbose=False)
+    quiet.fit(table)
     quiet.predict(table)
     quiet.evaluate()
     assert capfd.readouterr() == ("", "") and logging.root.manager.disable < logging.INFO
