@@ -5,6 +5,8 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from forecast.config.compose import run_folder, task_overrides
+from forecast.config.fresh_process import is_lost
+from forecast.errors import UserError
 from forecast.jobs.trainings import train
 from forecast.run_folder import checkpoint_path, write_run_info
 
@@ -52,3 +54,19 @@ def test_one_that_fails_ends_alone_and_what_it_went_on_from_is_laid_aside(tmp_pa
     assert not checkpoint_path(tmp_path, "last").exists()
     assert (tmp_path / "checkpoints" / "last.failed.ckpt").is_file()
     assert "Traceback" in (tmp_path / "output.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("CUDA error: an illegal memory access was encountered", True),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm", True),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", False),
+        ("CUDA error: out of memory", False),
+        ("mat1 and mat2 shapes cannot be multiplied", False),
+    ],
+)
+def test_a_gpu_is_lost_by_any_error_of_cuda_but_a_lack_of_memory(text, lost):
+    error = UserError("the training failed")
+    error.__cause__ = RuntimeError(text)
+    assert is_lost(error) == lost
