@@ -167,11 +167,6 @@ def _formats_of(cell: str) -> list[str]:
     return formats
 
 
-def match_by_name(cell: str, time_format: str) -> re.Match[str] | None:
-    """The year and its part, by name, in a cell of a format that strptime has none for; None in another."""
-    return next((match for written in _BY_NAME[time_format][0] if (match := written.fullmatch(cell))), None)
-
-
 def is_year_and_number(cell: str) -> bool:
     """Whether a cell is a year and the number of a part of it, which ISO 8601 takes for a month."""
     return _PLAIN_MONTH.fullmatch(cell) is not None
@@ -212,8 +207,8 @@ def read_cells(cells: Sequence[str], time_format: str, *, guessed: bool = False)
     if time_format in UNIX or time_format == "excel":
         return _read_numbers(cells, time_format, guessed=guessed)
     if time_format in _BY_NAME:
-        _, plain_text, plain_format = _BY_NAME[time_format]
-        matches = [match_by_name(cell, time_format) for cell in cells]
+        writings, plain_text, plain_format = _BY_NAME[time_format]
+        matches = [next(filter(None, (writing.fullmatch(cell) for writing in writings)), None) for cell in cells]
         return _parsed([plain_text(match) if match else "" for match in matches], plain_format)
     first, _, others = time_format.partition("|")
     if has_year(first) and has_year(others):
