@@ -264,7 +264,7 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given,
         style = guess_style(numbers)
         if isinstance(style, AmbiguousStyle) and layout.separator == ",":
             left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
-            style = StyleGuess(left[0], ((style.column, style.cell),)) if len(left) == 1 else style
+            style = StyleGuess(left[0], style.column, style.cell) if len(left) == 1 else style
         if isinstance(style, AmbiguousStyle):
             keys = [{key.removeprefix("data."): value for key, value in choice.items()} for choice in style.settings]
             keys = [choice or {"decimal": USUAL.decimal} for choice in keys]
@@ -283,10 +283,10 @@ def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given,
 
 
 def style_reason(guess: StyleGuess) -> str:
-    """The keys of a style, and the cells that show it."""
+    """The keys of a style, and the cell that shows it."""
     settings = NumberStyle().settings(guess.style)
-    shown = "; ".join(f"{quoted(cell)} in column {quoted(name)}" for name, cell in guess.evidence)
-    return f"{' '.join(f'{key}={value!r}' for key, value in settings.items())}: {shown}"
+    keys = " ".join(f"{key}={value!r}" for key, value in settings.items())
+    return f"{keys}: {quoted(guess.cell)} in column {quoted(guess.column)}"
 
 
 def _decide_missing(columns: Sequence[RawColumn], guess: Guess) -> None:

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from forecast.data.reading.numbers import (
     STYLES,
     Numbers,
     NumberStyle,
-    RowArray,
     as_typed,
     in_threes,
     read_numbers,
@@ -50,17 +49,12 @@ def column_kind(column: RawColumn, style: NumberStyle = _DEFAULT, *, first: bool
     return "index" if first and _counts_rows(column.name.strip().lower(), read) else "numbers"
 
 
-@dataclass(frozen=True)
-class StyleGuess:
-    """The style of the numbers of a file.
-
-    evidence: cells that show it, as (name of the column, cell); none where nothing speaks against the default.
-    damaged: for columns that are not all written so, by name, a sentence with the two cells that contradict.
-    """
+class StyleGuess(NamedTuple):
+    """The style of the numbers of a file; column and cell: where one shows it, that says no number in others."""
 
     style: NumberStyle
-    evidence: tuple[tuple[str, str], ...] = ()
-    damaged: dict[str, str] = field(default_factory=dict)
+    column: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,46 +80,23 @@ class AmbiguousStyle:
 
 
 def guess_style(columns: Sequence[RawColumn]) -> StyleGuess | AmbiguousStyle:
-    """The style that reads all columns but those of text; the default where it does, so that 1.234 has decimals.
+    """The first style that reads all columns but those of text; the default where it does, so that 1.234 has decimals,
+    and where none does.
 
     Every cell counts: one of 0,125 or 1234,5 or 12,5 shows a decimal comma, one of 1,234,567 or 1,234.5, or 12.5
-    beside 4,800, shows thousands. A column that no style reads, or that stands alone against others, is damaged.
+    beside 4,800, shows thousands.
     """
-    whole = [column for column in columns if not _is_text(column, read_numbers(column, _DEFAULT))]
-    columns, counts = [], []
-    for column in whole:
-        examples, count = _examples(column)
-        columns.append(examples)
-        counts.append(count)
-    misfits = {style: [_misfits(column, style) for column in columns] for style in STYLES}
-
-    def score(style: NumberStyle) -> tuple[int, int]:
-        cells = sum(int(count[rows].sum()) for count, rows in zip(counts, misfits[style], strict=True))
-        return sum(not rows.size for rows in misfits[style]), -cells
-
-    style = max(STYLES, key=score)
-    sound = [place for place, rows in enumerate(misfits[style]) if not rows.size]
-    damaged = {
-        column.name: _contradiction(columns, misfits, place, style)
-        for place, column in enumerate(columns)
-        if place not in sound
-    }
+    columns = [_examples(column) for column in columns if not _is_text(column, read_numbers(column, _DEFAULT))]
+    misfits = {style: _first_misfit(columns, style) for style in STYLES}
+    style = next((style for style in STYLES if misfits[style] is None), _DEFAULT)
     if style == _DEFAULT:
-        return StyleGuess(style, damaged=damaged)
-    ruled_out = {}
-    for rival in (other for other in STYLES if other.decimal != style.decimal):
-        first = _first(columns, misfits[rival], sound)
-        if first is None:
-            ambiguous = _differ(columns, sound, style, rival)
-            if ambiguous is not None:
-                return ambiguous
-        else:
-            ruled_out[rival] = first
-    evidence = [_first(columns, misfits[_DEFAULT], sound), max(ruled_out.values(), default=None)]
-    cells = dict.fromkeys(
-        (columns[place].name, columns[place].cells([row])[0]) for place, row in filter(None, evidence)
-    )
-    return StyleGuess(style, tuple(cells), damaged)
+        return StyleGuess(style)
+    rivals = [rival for rival in STYLES if rival.decimal != style.decimal]
+    for rival in rivals:
+        if misfits[rival] is None and (ambiguous := _differ(columns, style, rival)) is not None:
+            return ambiguous
+    place, row = max(shown for shown in (misfits[rival] for rival in (_DEFAULT, *rivals)) if shown is not None)
+    return StyleGuess(style, columns[place].name, columns[place].cells([row])[0])
 
 
 def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str | float, str]:
@@ -204,57 +175,31 @@ def _counts_rows(name: str, read: Numbers) -> bool:
     return bool(((np.diff(values) == 1) | again).all())
 
 
-_Misfits = dict[NumberStyle, list[RowArray]]  # of each column, in each style
-
-
-def _examples(column: RawColumn) -> tuple[RawColumn, RowArray]:
-    """The first cell of each way of writing in a column, and how many cells are written so."""
+def _examples(column: RawColumn) -> RawColumn:
+    """The first cell of each way of writing in a column."""
     shapes = shapes_of(column.words)
     places = {shape: place for place, shape in enumerate(dict.fromkeys(shapes))}
     ways = np.array([-1, *(places[shape] for shape in shapes)])[column.codes]
     signs = 2 * column.commas + in_threes(column.numbers, column.decimals)
     ways = np.where(column.decimals >= 0, -2 - signs, ways)
-    _, rows, counts = np.unique(ways, return_index=True, return_counts=True)
-    order = np.argsort(rows)
-    rows, words = rows[order], [column.words[code - 1] for code in column.codes[rows[order]] if code]
-    codes = np.where(column.codes[rows] > 0, np.cumsum(column.codes[rows] > 0), 0).astype(np.int32)
-    first = RawColumn(column.name, column.numbers[rows], column.decimals[rows], column.commas[rows], codes, words)
-    return first, counts[order]
+    return column.take(np.sort(np.unique(ways, return_index=True)[1]))
 
 
-def _misfits(column: RawColumn, style: NumberStyle) -> RowArray:
-    """The rows, increasing, whose cells are numbers in other styles only."""
-    faults = read_numbers(column, style).faults
-    rows = [faults[kind] for kind in STYLE_FAULTS if kind in faults]
-    return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *rows]))
-
-
-def _first(columns: Sequence[RawColumn], rows: list[RowArray], places: Sequence[int]) -> tuple[int, int] | None:
-    """(place, row) of the first misfit in some columns."""
-    return next(((place, int(rows[place][0])) for place in places if rows[place].size), None)
-
-
-def _differ(
-    columns: Sequence[RawColumn], places: Sequence[int], style: NumberStyle, rival: NumberStyle
-) -> AmbiguousStyle | None:
-    """The first cell that two styles read as different numbers."""
-    for place in places:
-        numbers, rivals = (read_numbers(columns[place], s).values for s in (style, rival))
-        rows = np.flatnonzero((numbers != rivals) & ~np.isnan(numbers))[:1]
-        if rows.size:
-            (cell,), values = columns[place].cells(rows), (float(numbers[rows[0]]), float(rivals[rows[0]]))
-            return AmbiguousStyle((style, rival), columns[place].name, cell, values)
+def _first_misfit(columns: Sequence[RawColumn], style: NumberStyle) -> tuple[int, int] | None:
+    """(place, row) of the first cell that is a number in other styles only."""
+    for place, column in enumerate(columns):
+        faults = read_numbers(column, style).faults
+        if rows := [int(faults[kind][0]) for kind in STYLE_FAULTS if kind in faults]:
+            return place, min(rows)
     return None
 
 
-def _contradiction(columns: Sequence[RawColumn], misfits: _Misfits, place: int, style: NumberStyle) -> str:
-    """A cell of a column that a style does not read, and one that the styles of that cell do not read."""
-    row = misfits[style][place][0]
-    (cell,) = columns[place].cells([row])
-    own = [other for other in STYLES if row not in misfits[other][place]]
-    for other in (place, *(n for n in range(len(columns)) if n != place)):
-        rows = next((misfits[s][other][:1] for s in own if misfits[s][other].size), None)
-        if rows is not None:
-            where = "" if other == place else f" of column {quoted(columns[other].name)}"
-            return f"{quoted(cell)} and {quoted(columns[other].cells(rows)[0])}{where} are not written alike"
-    return f"{quoted(cell)} is not written like the other numbers"
+def _differ(columns: Sequence[RawColumn], style: NumberStyle, rival: NumberStyle) -> AmbiguousStyle | None:
+    """The first cell that two styles read as different numbers."""
+    for column in columns:
+        numbers, rivals = (read_numbers(column, s).values for s in (style, rival))
+        rows = np.flatnonzero((numbers != rivals) & ~np.isnan(numbers))[:1]
+        if rows.size:
+            (cell,), values = column.cells(rows), (float(numbers[rows[0]]), float(rivals[rows[0]]))
+            return AmbiguousStyle((style, rival), column.name, cell, values)
+    return None
