@@ -667,14 +667,6 @@ READING = [
         ("tests/data/test_check_file.py::test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows",),
     ),
     Mutant(
-        "check-without-changes-of-the-clock",
-        "A check finds where a clock was set on and back.",
-        "forecast/data/guessing/check.py",
-        "report_clock_changes(stamps_on_grid(stamps)[0], check.freq, findings)",
-        "pass",
-        ("tests/data/test_check_file.py::test_a_clock_set_on_and_back_is_recognised",),
-    ),
-    Mutant(
         "check-refuses-the-columns-that-are-there",
         "A column of ids that a file lacks is refused by its name.",
         "forecast/data/guessing/guess_rows.py",

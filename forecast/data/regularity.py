@@ -1,14 +1,8 @@
-"""Whether timestamps are regular, the words for those that are not, and for a clock that was changed."""
-
-from calendar import Calendar
-from datetime import date
+"""Whether timestamps are regular, and the words for those that are not."""
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.frequencies import to_offset
-from pandas.tseries.offsets import Tick
 
-from forecast.data.gaps import missing_runs
 from forecast.data.reading.table import Table
 from forecast.data.values.findings import GAPS_FIX, Findings, Gaps, counted, quoted
 from forecast.data.values.frequency import (
@@ -111,41 +105,3 @@ def _frequency_with_gaps(table: Table, ordered: pd.DatetimeIndex, findings: Find
         f"{f', or set {GAPS_FIX}' if freq is not None else ''}."
     )
     return freq
-
-
-def report_clock_changes(stamps: pd.DatetimeIndex, freq: str, findings: Findings) -> None:
-    """Recognises one hour that is missing on a Sunday in March, or stands twice on one in October or November.
-
-    stamps (N,): of all rows, before repeated ones are made one.
-    """
-    ordered = stamps.sort_values().unique()
-    step, one_hour = to_offset(freq), pd.Timedelta("1h")
-    if not isinstance(step, Tick) or one_hour % pd.Timedelta(step) != pd.Timedelta(0):
-        return
-    hour = one_hour // pd.Timedelta(step)  # rows of one hour
-    # Europe: the last Sundays of March and October; North America: the second of March, the first of November.
-    spring = [
-        stamp
-        for stamp, length in missing_runs(ordered, freq)
-        if length == hour and stamp.hour <= 3 and stamp.date() in (_sunday(stamp, 3, -1), _sunday(stamp, 3, 1))
-    ]
-    repeated = stamps[stamps.duplicated()].unique().sort_values()
-    nights = [s for s in repeated if s.hour <= 3 and s.date() in (_sunday(s, 10, -1), _sunday(s, 11, 0))]
-    counts = pd.DatetimeIndex(nights).floor("h").value_counts()
-    autumn = sorted(counts[counts == hour].index)
-    if not spring and not autumn:
-        return
-    parts = [f"{spring[0]} is missing"] if spring else []
-    parts += [f"{autumn[0]} stands twice"] if autumn else []
-    findings.add(
-        "note",
-        f"The clock was changed: the hour of {' and that of '.join(parts)}, as daylight saving time does "
-        f"({counted(len(spring), 'spring')}, {counted(len(autumn), 'autumn')}). A file in UTC has no "
-        "clock changes, which suits what follows the sun; what follows the clock, as people do, is better kept so: "
-        "data.gaps fills the hour that is missing, data.duplicates=mean or sum makes one of that which stands twice.",
-    )
-
-
-def _sunday(stamp: pd.Timestamp, month: int, number: int) -> date:
-    """The Sunday `number` of a month in the year of `stamp`, from 0; -1 is the last."""
-    return [week[-1] for week in Calendar().monthdatescalendar(stamp.year, month) if week[-1].month == month][number]

@@ -156,37 +156,11 @@ def test_more_than_half_of_the_rows_missing_is_no_gap(path):
 # time
 
 
-BERLIN = pd.date_range("2018-12-31 23:00", "2020-12-31", freq="h", tz="UTC").tz_convert("Europe/Berlin")
-NEW_YORK = pd.date_range("2019-01-01", "2020-12-31", freq="30min", tz="UTC").tz_convert("America/New_York")
-
-
-@pytest.mark.parametrize(
-    ("zone", "spring", "autumn"),
-    [(BERLIN, "2019-03-31 02:00:00", "2019-10-27 02:00:00"), (NEW_YORK, "2019-03-10 02:00:00", "2019-11-03 01:00:00")],
-    ids=["Berlin", "New York"],
-)
-def test_a_clock_set_on_and_back_is_recognised(path, zone, spring, autumn):
-    local = zone.tz_localize(None)
-    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
-    (clock,) = [text for text in texts(check, "note") if "clock" in text]
-    assert check.layout.duplicates == "mean" and "data.duplicates=mean" in check.command
-    assert f"the hour of {spring} is missing and that of {autumn} stands twice" in clock
-    assert "(2 springs, 2 autumns)" in clock and "UTC" in clock
-
-
-def test_a_clock_of_which_only_the_missing_hours_are_left_is_noted(path):
-    local = BERLIN.tz_localize(None).unique()
-    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local))])
-    assert "the hour of 2019-03-31 02:00:00 is missing, as daylight" in texts(check, "note")[0]
-    assert check.gaps == "interpolate" and check.command
-
-
-@pytest.mark.parametrize(
-    "absent", ["2021-03-21 02:00:00", "2021-03-28 12:00:00", "2021-05-30 02:00:00", "2021-03-27 02:00:00"]
-)
-def test_another_missing_hour_is_no_change_of_the_clock(path, absent):
-    lines = [line for line in lines_of(table(rows=5000)) if not line.startswith(absent)]
-    assert not any("clock" in finding.text for finding in checked(path, lines).findings)
+def test_hours_that_a_clock_repeats_are_their_mean_and_those_that_it_skips_are_filled(path):
+    local = pd.date_range("2018-12-31 23:00", "2020-12-31", freq="h", tz="UTC").tz_convert("Europe/Berlin")
+    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local.tz_localize(None)))])
+    assert (check.layout.duplicates, check.gaps, check.rows_missing) == ("mean", "interpolate", 2)
+    assert "data.duplicates=mean" in check.command
 
 
 def test_everything_is_found_at_once(path):

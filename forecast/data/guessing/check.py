@@ -24,12 +24,11 @@ from forecast.data.guessing.guess_rows import counts_above_zero
 from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
-from forecast.data.regularity import report_clock_changes
 from forecast.data.seasonality import CLEAR, Lengths, Season
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
 from forecast.data.suggestion import Suggestion, suggest
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
-from forecast.data.values.frequency import rows_missing, stamps_on_grid
+from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError, closest
 from forecast.text.overrides import train_command
 from forecast.text.terminal import listed
@@ -230,10 +229,7 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
             f"Names of columns look like numbers ({quoted(like_numbers[0])}). If they are a row, add names above it.",
         )
     table, spec = read_guessed(opened, guess, given, findings)
-    stamps = table.timestamps.dropna()
     check.table, check.freq = series_of(table, spec, findings)
-    if check.freq is not None and guess.layout.time_column is not None:
-        report_clock_changes(stamps_on_grid(stamps)[0], check.freq, findings)
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, guess.layout, findings)

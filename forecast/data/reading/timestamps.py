@@ -351,21 +351,12 @@ def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -
     clocks = (known + offsets) - (known + offsets).normalize()
     if len(clocks.unique()) > 1 or (clocks.any() and len(offsets.unique()) == 1):
         return
-    zone = zone_of_offsets(cells, known) if any(_minutes(cells)) else _zone_with(known, offsets)
-    if zone not in (None, "UTC"):
+    hours, rest = divmod(offsets[0], pd.Timedelta("1h"))
+    fixed = len(offsets.unique()) == 1 and not rest
+    zone = f"Etc/GMT{-hours:+d}" if fixed else _zone_with(known, offsets)
+    if zone is not None:
         days = stamps.tz_localize("UTC").tz_convert(ZoneInfo(str(zone))).tz_localize(None)
         raise _ambiguous(texts, codes, {str(zone): days, "UTC": stamps}, "data.time_zone")
-
-
-def zone_of_offsets(texts: Sequence[str], stamps: pd.DatetimeIndex) -> str | None:
-    """The zone in whose clock texts (U,) are written that mean these instants in UTC (U,); None where there is none.
-
-    The offset itself where it is one, of whole hours.
-    """
-    minutes = _minutes(texts)
-    if len(set(minutes)) == 1 and minutes[0] % 60 == 0:
-        return f"Etc/GMT{-minutes[0] // 60:+d}" if minutes[0] else "UTC"
-    return _zone_with(stamps, pd.to_timedelta(minutes, unit="min"))
 
 
 def _minutes(texts: Sequence[str]) -> list[int]:
