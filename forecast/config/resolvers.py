@@ -16,7 +16,6 @@ from omegaconf.errors import OmegaConfBaseException
 from forecast.config import distributed
 from forecast.config.allow_list import own_code, trusted
 from forecast.config.commit import program_hash
-from forecast.config.space import find_space, typed_keys, written
 from forecast.config.values import select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
@@ -70,6 +69,8 @@ def tuning_dir(program: str, *, _root_: DictConfig) -> str:
 
     Raises UserError for what is no search space.
     """
+    from forecast.config.space import find_space, typed_keys, written  # with pydantic, which --help does without
+
     space = find_space(
         _plain(_root_.tune.space),
         model=OmegaConf.select(_root_, "hydra.runtime.choices.model"),
