@@ -12,7 +12,7 @@ from forecast.bounds import Text
 from forecast.config.schema import parameters
 from forecast.config.settings import typed_settings
 from forecast.data.guessing.check import FileCheck, check_file
-from forecast.data.guessing.choices import settings_of
+from forecast.data.guessing.guess_rows import settings_of
 from forecast.data.reading.layout import Layout
 from forecast.data.seasonality import CLEAR, Season
 from forecast.data.sources import CsvSource

@@ -21,7 +21,7 @@ from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.run_config import RunConfig
 from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.codebook import Codebook
+from forecast.data.reading.table import Codebook
 from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scaler, Scales

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forecast.data.panel import Facts, PanelFrame
-from forecast.data.reading.codebook import Codebook, Words
+from forecast.data.reading.table import Codebook, Words
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import Cells
 from forecast.text.terminal import listed

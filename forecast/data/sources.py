@@ -14,8 +14,8 @@ from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
 from forecast.data import catalog
 from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.layout import STEP, STEPS, Layout
+from forecast.data.reading.table import Codebook
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split

@@ -16,8 +16,8 @@ from forecast.config.schema import parameters
 from forecast.config.settings import typed_settings
 from forecast.config.trials import composed
 from forecast.data.assembling.read import read_panel
+from forecast.data.guessing.advice import find_outliers
 from forecast.data.guessing.check import check_file
-from forecast.data.guessing.column_notes import find_outliers
 from forecast.data.reading.layout import Layout
 
 ROWS = 613

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from forecast.data.guessing.check import check_file
-from forecast.data.guessing.choices import settings_of
+from forecast.data.guessing.guess_rows import settings_of
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree

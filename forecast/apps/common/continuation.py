@@ -16,8 +16,8 @@ from forecast.apps.common.inputs import read_source, rows_of, trained_columns
 from forecast.apps.common.intervals import wanted
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain
-from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_files
+from forecast.data.assembling.regular import times_are_counted
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind

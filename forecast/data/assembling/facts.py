@@ -12,12 +12,11 @@ import numpy as np
 from forecast.data.assembling.rows import PanelRows, SortedRows
 from forecast.data.panel import Facts
 from forecast.data.reading.cells import RawFile, read_raw
-from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.column_guess import column_kind
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import read_numbers
-from forecast.data.reading.table import TableSpec
+from forecast.data.reading.table import Codebook, TableSpec
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import Findings, quoted

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from forecast.data.assembling.assembly import times_are_counted
 from forecast.data.assembling.read import panel_rows
+from forecast.data.assembling.regular import times_are_counted
 from forecast.data.assembling.rows import SortedRows, in_order, nanoseconds, time_words
 from forecast.data.frame import one_series
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.cells import read_table
-from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import Layout
-from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.table import Codebook, Table, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray, IntArray

@@ -7,20 +7,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.assembly import frame_of, times_are_counted
-from forecast.data.assembling.cache import Unfinished, cached_panel
-from forecast.data.assembling.conversion import can_be_converted, convert_columnar
-from forecast.data.assembling.csv_rows import long_rows, wide_rows
+from forecast.data.assembling.cache import Unfinished, cached_panel, can_be_converted, convert_columnar
+from forecast.data.assembling.csv_rows import line_rows, long_rows, wide_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.line_rows import line_rows
-from forecast.data.assembling.regular import regular
+from forecast.data.assembling.regular import frame_of, regular, times_are_counted
 from forecast.data.assembling.rows import PanelRows, checksum_of, in_order, joined, resampled
 from forecast.data.catalog import file_md5
 from forecast.data.holidays import with_holidays
 from forecast.data.panel import Facts, PanelFrame
-from forecast.data.reading.codebook import Codebook
 from forecast.data.reading.rows import within
+from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError
 

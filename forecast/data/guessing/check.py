@@ -16,11 +16,10 @@ from forecast.data.guessing.advice import (
     floor_setting,
     informer_settings,
     mostly_zero,
+    note_columns,
 )
-from forecast.data.guessing.choices import Given, Guess, Reading, Undecided, settings_of
-from forecast.data.guessing.column_notes import note_columns
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
-from forecast.data.guessing.guess_rows import counts_above_zero
+from forecast.data.guessing.guess_rows import Given, Guess, Reading, Undecided, counts_above_zero, settings_of
 from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets

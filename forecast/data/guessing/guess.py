@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.guessing.guess_rows import decided_rows
+from forecast.data.frame import ExchangedDays, check_days
+from forecast.data.guessing.guess_rows import Given, Guess, Reading, Undecided, decided_rows
 from forecast.data.guessing.guess_time import USUAL_NAMES, Names, choose_time, likely_times
 from forecast.data.reading.cells import RawFile, plain_file, raw_cells, table_of
 from forecast.data.reading.column_guess import (
@@ -23,14 +23,12 @@ from forecast.data.reading.column_guess import (
     guess_style,
     is_usual_code,
 )
-from forecast.data.reading.csv_columns import check_signs, plain_table
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
-from forecast.data.reading.exchanged_days import ExchangedDays, check_days
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
 from forecast.data.reading.raw_columns import RawColumn, RawColumns
 from forecast.data.reading.rows import within
-from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.table import Table, TableSpec, check_signs, plain_table
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.values.findings import Finding, Findings, Gaps, counted, quoted
 from forecast.errors import UserError

@@ -1,8 +1,11 @@
-"""What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps."""
+"""What a table's rows seem to be: several series below one another, repeats, an irregular series, a column of gaps.
+
+What is chosen, and why; and the readings among which nobody but the writer of a file can choose.
+"""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -12,8 +15,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.data.gaps import MOST_MISSING
-from forecast.data.guessing.choices import Given, Guess, Reading, Undecided
-from forecast.data.reading.layout import USUAL, Cell
+from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import Rows, merged, resampled
 from forecast.data.reading.table import Table
@@ -38,6 +40,54 @@ _MOST_IDS, _MOST_COLUMNS, _ROWS_OF_ONE = 1_000, 12, 10
 _EXAMPLES = 3  # of series, that are shown
 
 Codes = npt.NDArray[np.int64]
+Given = Mapping[str, object]
+
+
+class Reading(NamedTuple):
+    """One way to read a file: what it is, and the keys of the layout that choose it."""
+
+    description: str
+    settings: Given
+
+
+class Undecided(UserError):
+    """Several readings of a file give different data.
+
+    ids: the columns that tell series below one another apart, which can also be read together, as a panel. shortest:
+    the rows of the shortest of these.
+    """
+
+    def __init__(
+        self, message: str, readings: Sequence[Reading], *, ids: Sequence[str] = (), shortest: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.readings, self.ids, self.shortest = readings, tuple(ids), shortest
+
+
+@dataclass
+class Guess:
+    """A layout, and a line for each choice in it.
+
+    kept: columns that stay although they say nothing; None where all do. target: the column to forecast,
+    if one is named.
+    """
+
+    layout: Layout
+    kept: Collection[str] | None = None
+    target: str | None = None
+    ids: Sequence[str] = ()
+    reasons: list[str] = field(default_factory=list)
+
+    def set(self, reason: str, **settings: object) -> None:
+        """Takes a choice."""
+        self.layout = self.layout.changed(settings)
+        self.reasons.append(reason)
+
+
+def settings_of(layout: Layout) -> dict[str, object]:
+    """The keys of a layout that are not as usual."""
+    pairs = {key.name: (getattr(layout, key.name), getattr(USUAL, key.name)) for key in fields(Layout)}
+    return {key: list(now) if isinstance(now, tuple) else now for key, (now, usual) in pairs.items() if now != usual}
 
 
 class Ids(NamedTuple):

@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.cell_faults import CellFaults
-from forecast.data.reading.column_guess import Kind, column_kind
+from forecast.data.reading.column_guess import CellFaults, Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
-from forecast.data.reading.csv_columns import check_signs, plain_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns, TypedTable
 from forecast.data.reading.rows import between_whole, known_frequency
-from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.table import Table, TableSpec, check_signs, plain_table
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.values.cells import FloatArray, IntArray

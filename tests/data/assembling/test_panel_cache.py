@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from data.assembling.panel_files import Series, held, long_table, planted, read, refusal
 
-from forecast.data.assembling import conversion, rows
+from forecast.data.assembling import cache, rows
 
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
 
@@ -26,7 +26,7 @@ def gappy():
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few rows are read and looked at at a time."""
-    monkeypatch.setattr(conversion, "CELLS", 17)
+    monkeypatch.setattr(cache, "CELLS", 17)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
 
 
@@ -74,7 +74,7 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
 
 
 def test_a_conversion_holds_a_tenth_of_the_panel_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversion, "CELLS", 1 << 16)
+    monkeypatch.setattr(cache, "CELLS", 1 << 16)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 1 << 16)
     series, length, names = 400, 500, [f"y{number}" for number in range(32)]
     table = pd.DataFrame(np.random.default_rng(0).random((series * length, 32), dtype=np.float32), columns=names)
@@ -200,11 +200,11 @@ def bytes_of(cache):
 
 
 def test_after_a_kill_the_next_conversion_begins_anew_to_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversion, "CELLS", PART)
+    monkeypatch.setattr(cache, "CELLS", PART)
     monkeypatch.setattr(rows, "BLOCK_CELLS", 40)
     path = in_row_groups(tmp_path)
     read(path, cache=str(tmp_path / "whole"), **KEYS)
-    killed_at(monkeypatch, path, tmp_path / "cache", (conversion, "regular"), 3)
+    killed_at(monkeypatch, path, tmp_path / "cache", (cache, "regular"), 3)
     assert list((tmp_path / "cache").glob("panel-*")) == []
     assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), read(path, **KEYS))
     assert bytes_of(tmp_path / "cache") == bytes_of(tmp_path / "whole")
