@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Literal
 
@@ -196,13 +197,20 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]
     return settings
 
 
-def typed_text(word: str) -> str | None:
-    """The VALUE of a word KEY=VALUE in Hydra's grammar, if it is a text that is not empty."""
+def typed_value(word: str) -> object:
+    """The VALUE of a word KEY=VALUE in Hydra's grammar. Raises UserError where it has none."""
     try:
-        value = _plain(OverridesParser.create().parse_override(word).value())
-    except HydraException:
-        return None
-    return value if isinstance(value, str) and value else None
+        return _plain(OverridesParser.create().parse_override(word).value())
+    except HydraException as error:
+        raise UserError(f"{word!r} cannot be read as KEY=VALUE.") from error
+
+
+def typed_text(word: str) -> str | None:
+    """`typed_value`, if it is a text that is not empty."""
+    with suppress(UserError):
+        value = typed_value(word)
+        return value if isinstance(value, str) and value else None
+    return None
 
 
 def _plain(value: object) -> object:

@@ -11,14 +11,12 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
 from forecast.config.schema import check_value, parameters
-from forecast.config.settings import typed_settings
+from forecast.config.settings import typed_settings, typed_value
 from forecast.config.values import Problems
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
@@ -130,8 +128,8 @@ def _keyword(match: re.Match[str]) -> str:
     if text is None:
         return key
     inner = text.strip("\"'") if text[1:2] in "[{" else text  # as a shell takes it
-    with suppress(HydraException):
-        return f"{key}={OverridesParser.create().parse_override(f'{key}={inner}').value()!r}"
+    with suppress(UserError):
+        return f"{key}={typed_value(f'{key}={inner}')!r}"
     return match[0]
 
 
