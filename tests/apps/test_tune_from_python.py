@@ -81,7 +81,7 @@ def test_the_best_of_trials_that_were_cut_off_is_trained_for_as_many_epochs():
         ({"minutes": 0}, r"tune\.minutes=0: must be above 0"),
         ({"trials": None}, r"nothing would end the study\. Say tune\.trials=20, or tune\.minutes=10"),
         ({"space": {}}, r"tune\.space names no key to vary"),
-        ({"space": {"optim.lrr": [1, 2]}}, r"this config has no key optim\.lrr\. Did you mean 'optim\.lr'\?"),
+        ({"space": {"optim.lrr": [1, 2]}}, r"'optim\.lrr' is no key of the config\. Did you mean 'optim\.lr'\?"),
         ({"space": "no.yaml"}, r"tune\.space=no\.yaml cannot be read"),
     ],
 )
