@@ -106,7 +106,7 @@ def test_the_minutes_are_kept_to_within_three_seconds(words, minutes, run, tmp_p
     assert document["seconds"] < 60 * minutes + 3
     if words:
         assert document["best"]["state"] == "cut" and document["states"] == {"cut": 1}
-        assert "was cut off after" in run.stderr
+        assert "was cut off after" in run.stdout
 
 
 @pytest.mark.slow
