@@ -198,7 +198,8 @@ def imported(name: str) -> Callable[..., Answer | None]:
     """The function of a command. Nothing looks for garbage in what the imports make: a sixth of their time."""
     gc.disable()
     main = application(name)
-    gc.freeze()
+    if not gc.get_freeze_count():  # a later job of a sweep would keep the garbage of those before it
+        gc.freeze()
     gc.enable()
     return main
 

@@ -1,5 +1,6 @@
 """Trainings of one process: what they share, and that each is what a process of its own would have made of it."""
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from config.composed import run_config
 from program import TINY
 
+from forecast.__main__ import imported
 from forecast.apps.common.training_data import read_data
 from forecast.data.sources import Source
 from forecast.training.shared_data import DataCache
@@ -80,3 +82,11 @@ def test_what_was_used_last_is_kept_as_far_as_there_is_room(series):
     found(cache, config("seq_len=17"))
     assert found(cache, config()) is first and found(cache, config("seq_len=18")) is not second
     assert found(DataCache(), config()) is not found(DataCache(), config()), "by themselves none are kept"
+
+
+def test_what_a_job_of_a_sweep_leaves_behind_is_collected():
+    imported("train")
+    frozen, garbage = gc.get_freeze_count(), []
+    garbage.append(garbage)
+    imported("train")
+    assert gc.get_freeze_count() == frozen
