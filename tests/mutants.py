@@ -443,8 +443,8 @@ DATA = [
         "data-val-rows-in-train",
         "Parts of a split share no row.",
         "forecast/data/split.py",
-        'parts = {"train": range(train, val), "val"',
-        'parts = {"train": range(train, val + 1), "val"',
+        "parts = map(TargetRows, edges[:-1], edges[1:])",
+        "parts = map(TargetRows, edges[:-1], [edges[1] + 1, *edges[2:]])",
         ("tests/data/test_split.py::test_ett_has_the_published_window_counts",),
     ),
     Mutant(

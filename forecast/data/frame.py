@@ -5,13 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.gaps import Repair, Side, check_gaps, fill, regular_frequency, rows_since_measured
+from forecast.data.gaps import Repair, Side, check_gaps, fill, regular_frequency
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.cells import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -61,11 +60,6 @@ class SeriesFrame:
         return len(self.timestamps)
 
     @cached_property
-    def filled(self) -> npt.NDArray[np.bool_] | None:
-        """(N,): the rows that hold a value which no file held; None for none."""
-        return None if self.missing is None else np.logical_or.reduce(self.missing, axis=1)
-
-    @cached_property
     def measured(self) -> npt.NDArray[np.bool_] | None:
         """(N, C): the cells that a file held; None: all. With `offsets` a series is `Cells`."""
         return None if self.missing is None else ~self.missing
@@ -74,12 +68,6 @@ class SeriesFrame:
     def offsets(self) -> npt.NDArray[np.int64]:
         """(2,): the rows of the one series."""
         return np.array([0, len(self)])
-
-    @cached_property
-    def since(self) -> npt.NDArray[np.integer[Any]] | None:
-        """How many rows before each cell (N, C) the last measured one lies; None where none was drawn to a later."""
-        interpolated = self.missing is not None and self.repair.policy == "interpolate"
-        return rows_since_measured(self.missing) if interpolated else None  # type: ignore[arg-type]
 
     def as_panel(self) -> PanelFrame:
         """The same as the one series of a panel without ids, by which all that is made of it is made."""
@@ -99,10 +87,6 @@ class SeriesFrame:
             },
             categories=self.categories,
         )
-
-    def size_of(self, column: str) -> int:
-        """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
-        return len(self.categories[column]) + 1 if column in self.categories else 0
 
     def of(self, columns: Sequence[str]) -> "SeriesFrame":
         """Some columns alone, in this order."""

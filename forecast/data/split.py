@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
-from forecast.data.frame import SeriesFrame
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
@@ -70,18 +70,6 @@ class Split(ABC):
                 if ((cuts.test - cuts.val) // pred_len).sum() >= windows and (cuts.val - cuts.train).max() >= least:
                     return f"data/split=last data.split.val={val} data.split.test={test}"
         return None
-
-    def rows(self, frame: SeriesFrame) -> dict[str, range]:
-        """The target rows of each part of one series; errors as `check`, and of dates as `DateSplit.dates`."""
-        length = np.array([len(frame)])
-        self.check(length, frame.name)
-        cuts = self.cuts(length, lambda date: np.array([frame.timestamps.searchsorted(date)]))
-        train, val, test, end = (int(cut[0]) for cut in cuts)
-        assert train <= val <= test <= end, f"the parts of {self} share rows"
-        parts = {"train": range(train, val), "val": range(val, test), "test": range(test, end)}
-        if self.validation_judges:
-            parts["test"] = parts["val"]
-        return parts if end == len(frame) else {**parts, "tail": range(end, len(frame))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,6 +254,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
     split.check(frame.lengths, frame.name)
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
     edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
+    assert all((edge <= following).all() for edge, following in pairwise(edges)), f"the parts of {split} share rows"
     parts = map(TargetRows, edges[:-1], edges[1:])
     rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
     if split.validation_judges:

@@ -49,7 +49,7 @@ def _with_colon(text: str) -> str:
     return re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text)
 
 
-_LETTERS: tuple[Callable[[str], str], ...] = str, str.upper, str.lower, _with_colon
+_LETTERS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, _with_colon)
 
 
 @dataclass(frozen=True)

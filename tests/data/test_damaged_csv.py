@@ -186,7 +186,7 @@ def assert_is_what_the_file_holds(frame, content, options):
         assert there.all()
         assert sorted(at.tolist()) == list(range(len(frame)))
     else:
-        untouched = np.ones(len(frame), bool) if frame.filled is None else ~frame.filled
+        untouched = np.ones(len(frame), bool) if frame.missing is None else ~frame.missing.any(axis=1)
         assert untouched.sum() == there.all(axis=1).sum()
         assert untouched[at[there.all(axis=1)]].all()
 

@@ -41,7 +41,7 @@ def test_the_grid_is_whole_and_says_which_rows_are_made_up_and_what_was_done(pat
     gappy(path)
     frame = read_frame(path, gaps=policy)
     assert (frame.freq, frame.timestamps.tolist()) == ("h", HOURS.tolist())
-    assert np.flatnonzero(frame.filled).tolist() == FILLED
+    assert np.flatnonzero(frame.missing.any(axis=1)).tolist() == FILLED
     assert frame.repair == Repair(policy, rows_added=3, cells_filled=2, longest_run=3)
     assert frame.values.dtype == np.float64
     measured = [0, 1, 2, 6, 7, 8, 10, 12]
@@ -74,7 +74,7 @@ def test_mask_keeps_every_row_and_any_finite_number_stands_in_it(path):
     frame = read_frame(path, gaps="mask")
     assert np.isfinite(frame.values).all()
     assert frame.values[[0, 3, 5]].tolist() == [[0, 0], [2, 2], [4, 4]]
-    assert frame.filled.tolist() == [False, True, True, False, True, False]
+    assert frame.missing.any(axis=1).tolist() == [False, True, True, False, True, False]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -82,7 +82,7 @@ def test_a_file_without_gaps_is_read_to_the_same_bits(path, policy):
     rng = np.random.default_rng(0)
     write(path, HOURS, [f"{x},{y}" for x, y in rng.normal(size=(13, 2))])
     plain, frame = read_frame(path), read_frame(path, gaps=policy)
-    assert (frame.filled, frame.repair) == (None, Repair(policy))
+    assert (frame.missing, frame.repair) == (None, Repair(policy))
     assert frame.values.tobytes() == plain.values.tobytes()
     assert frame.timestamps.equals(plain.timestamps) and frame.freq == plain.freq
 
@@ -91,7 +91,7 @@ def test_a_file_without_gaps_is_read_to_the_same_bits(path, policy):
 def test_only_the_columns_that_are_read_have_gaps(path, policy):
     gappy(path)
     frame = read_frame(path, columns=["a"], gaps=policy)
-    assert np.flatnonzero(frame.filled).tolist() == [3, 4, 9, 11]
+    assert np.flatnonzero(frame.missing.any(axis=1)).tolist() == [3, 4, 9, 11]
     assert frame.repair == Repair(policy, rows_added=3, cells_filled=1, longest_run=2)
 
 

@@ -58,7 +58,7 @@ def test_ett_splits_end_at_the_published_hours():
 
 @pytest.mark.parametrize("n", [97, 101, 1009, 17420])
 def test_shares_round_as_informer2020(n):
-    parts = ShareSplit(train=0.7, val=0.1, test=0.2).rows(frame(n))
+    parts = split_rows(frame(n), ShareSplit(train=0.7, val=0.1, test=0.2))
     assert {name: len(rows) for name, rows in parts.items()} == {
         "train": int(n * 0.7),
         "val": n - int(n * 0.7) - int(n * 0.2),
@@ -85,7 +85,7 @@ FOLDS = {"folds": 4, "step": 3, "horizon": 5, "val": 0.25}
 
 
 def fold_rows(fold, rows=101, **changes):
-    parts = FoldSplit(**{**FOLDS, "fold": fold, **changes}).rows(frame(rows))
+    parts = split_rows(frame(rows), FoldSplit(**{**FOLDS, "fold": fold, **changes}))
     return {name: (part.start, part.stop) for name, part in parts.items()}
 
 
@@ -142,7 +142,7 @@ def test_each_series_of_a_panel_has_its_folds_at_its_own_end():
 
 def test_dates_name_the_first_row_of_each_part():
     full = frame(101)
-    parts = DateSplit(val_start="2016-07-03 05:00", test_start="2016-07-03 22:30", end="2016-07-04").rows(full)
+    parts = split_rows(full, DateSplit(val_start="2016-07-03 05:00", test_start="2016-07-03 22:30", end="2016-07-04"))
     assert {name: (rows.start, rows.stop) for name, rows in parts.items()} == {
         "train": (0, 53),
         "val": (53, 71),  # 22:30 is between two rows: 22:00 is val, 23:00 test
@@ -171,7 +171,7 @@ def test_train_holds_one_window_with_its_context_and_every_other_part_one_foreca
 @pytest.mark.parametrize("date", ["soon", "2017-13-01", "2017-01-01 00:00Z"])
 def test_an_unreadable_date_is_refused(date):
     with pytest.raises(UserError, match=rf"data.split.test_start is '{date}'.*2017-06-26"):
-        DateSplit(val_start="2016-07-02", test_start=date).rows(frame(31))
+        split_rows(frame(31), DateSplit(val_start="2016-07-02", test_start=date))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_an_unreadable_date_is_refused(date):
 )
 def test_dates_out_of_order_are_refused(test_start, end):
     with pytest.raises(UserError, match=r"2016-07-02 00:00:00 then .*val_start must be before test_start"):
-        DateSplit(val_start="2016-07-02", test_start=test_start, end=end).rows(frame(31))
+        split_rows(frame(31), DateSplit(val_start="2016-07-02", test_start=test_start, end=end))
 
 
 def test_a_split_that_shares_rows_is_our_own_fault():

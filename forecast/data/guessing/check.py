@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecast.data.frame import SeriesFrame, series_of, table_to_frame
+from forecast.data.frame import series_of, table_to_frame
 from forecast.data.gaps import large_hole, longest_part
 from forecast.data.guessing.advice import (
     FEWEST_WINDOWS,
@@ -20,6 +20,7 @@ from forecast.data.guessing.advice import (
 )
 from forecast.data.guessing.guess import Opened, open_file, read_guessed
 from forecast.data.guessing.guess_rows import Given, Guess, Reading, Undecided, counts_above_zero, settings_of
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
@@ -265,8 +266,9 @@ def _advise(check: FileCheck, given: Given) -> None:
     assert check.table is not None and check.freq is not None
     frame = _without_gaps(check, given)
     assert check.suggestion is not None and check.lengths is not None
-    splits = (check.suggestion.cut or ShareSplit()).rows(frame)
-    check.drift = find_drift(frame.values, frame.columns, train=splits["train"], val=splits["val"])
+    parts = panel_cuts(check.suggestion.cut or ShareSplit(), frame, pred_len=check.lengths.pred_len)
+    train, val = (range(int(parts[name].first[0]), int(parts[name].stop[0])) for name in ("train", "val"))
+    check.drift = find_drift(frame.values, frame.columns, train=train, val=val)
     settings = {
         **_settings(check, check.layout),
         **floor_setting(dict(zip(frame.columns, frame.values.T, strict=True))),
@@ -282,7 +284,7 @@ def _advise(check: FileCheck, given: Given) -> None:
     check.command = train_command(check.model, check.path, {**settings, **lengths, **keys})
 
 
-def _note_counts(check: FileCheck, frame: SeriesFrame) -> bool:
+def _note_counts(check: FileCheck, frame: PanelFrame) -> bool:
     """Says which targets are counts, and which are intermittent; whether any is so."""
     columns = dict(zip(frame.columns, frame.values.T, strict=True))
     never_below = [name for name, column in columns.items() if (column >= 0).all() and len(np.unique(column)) > 2]
@@ -318,7 +320,7 @@ def _settings(check: FileCheck, layout: Layout) -> dict[str, object]:
     return settings
 
 
-def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
+def _without_gaps(check: FileCheck, given: Given) -> PanelFrame:
     """The target, or all columns; sets season, lengths, windows and, unless given, the first rule for gaps that serves.
 
     UserError where no rule leaves every split a window.
@@ -342,11 +344,11 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
         rules = (check.gaps,)
     for gaps in rules:
         try:
-            frame = table_to_frame(check.table, check.freq, gaps)
+            frame = table_to_frame(check.table, check.freq, gaps).as_panel()
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
         targets = [frame.columns.index(name) for name in target]
-        suggestion = suggest(frame.as_panel(), ShareSplit(), targets=targets, pred_len=check.pred_len, is_free=True)
+        suggestion = suggest(frame, ShareSplit(), targets=targets, pred_len=check.pred_len, is_free=True)
         check.season, check.runner_up = (*suggestion.seasons, None, None)[:2]
         check.suggestion, check.lengths = suggestion, suggestion.lengths
         gaps_used, check.windows = gaps, _windows(frame, suggestion)
@@ -355,7 +357,7 @@ def _without_gaps(check: FileCheck, given: Given) -> SeriesFrame:
             and gaps == "interpolate"
             and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2)
         ):
-            masked = _windows(table_to_frame(check.table, check.freq, "mask"), suggestion)
+            masked = _windows(table_to_frame(check.table, check.freq, "mask").as_panel(), suggestion)
             if all(masked.values()):
                 gaps_used, check.windows = "mask", masked
         check.layout = replace(check.layout, gaps=gaps_used)
@@ -384,9 +386,9 @@ def _target(check: FileCheck) -> tuple[str, ...]:
     return (check.target,)
 
 
-def _windows(frame: SeriesFrame, suggestion: Suggestion) -> dict[str, int]:
+def _windows(panel: PanelFrame, suggestion: Suggestion) -> dict[str, int]:
     """How many windows each split has."""
-    panel, lengths, counts = frame.as_panel(), suggestion.lengths, {}
+    lengths, counts = suggestion.lengths, {}
     sizes = {"seq_len": lengths.seq_len, "pred_len": lengths.pred_len}
     parts = panel_cuts(suggestion.cut or ShareSplit(), panel, pred_len=lengths.pred_len)
     context = 1 if suggestion.pad else lengths.seq_len
