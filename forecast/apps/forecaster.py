@@ -18,16 +18,21 @@ from omegaconf import DictConfig
 from forecast.apps.auto.budget import BOARD, FOLDER, STATE, check_folder, default_folder
 from forecast.apps.auto.command import automatic
 from forecast.apps.common.command import command
-from forecast.apps.common.frame_kinds import Frame, Kind, Table, frame_of
+from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.tables import (
+    HORIZONS,
     as_file,
+    best_words,
+    check_table,
     data_keys,
     data_keywords,
     errors_table,
+    horizon_of,
     keep_table,
     place_table,
     spoken,
     spoken_of_as_frame,
+    table_words,
 )
 from forecast.apps.tune.command import tune
 from forecast.config.allow_list import trusting
@@ -35,7 +40,7 @@ from forecast.config.compose import run_folder
 from forecast.config.entry import call
 from forecast.data.sources import Source
 from forecast.documents import read_document
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
 from forecast.run_folder.shapes import Block, Metrics, StudyDocument
@@ -45,22 +50,8 @@ if TYPE_CHECKING:
     from forecast.apps.common.loaded import LoadedModel
     from forecast.checkpoint.load import Checkpoint
 
-HORIZONS = ("pred_len", "h", "horizon", "prediction_length")  # the first here, the others elsewhere
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def horizon_of(lengths: Mapping[str, object]) -> int | None:
-    """How many steps are forecast, by one of HORIZONS. UserError for two numbers, and for another name."""
-    if unknown := next((name for name in lengths if name not in HORIZONS), None):
-        raise UserError(
-            f"{unknown} is no argument.{closest(unknown, HORIZONS)} The steps are called {', '.join(HORIZONS)}"
-        )
-    named = {name: steps for name, steps in lengths.items() if steps is not None}
-    if len(set(named.values())) > 1:
-        both = " and ".join(f"{name}={steps}" for name, steps in named.items())
-        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
-    return cast(int | None, next(iter(named.values()), None))
 
 
 def in_python(
@@ -172,7 +163,7 @@ class Forecaster:
         from forecast.checkpoint.load import load_checkpoint
 
         overrides = self.overrides
-        self._check_data(table)
+        check_table(table, self.overrides)
         frame = None if table is None else frame_of(table, data_keys(overrides))
         if frame is not None:
             overrides = [*table_words(frame, "${hydra:runtime.output_dir}/" + TRAINING_TABLE), *overrides]
@@ -405,7 +396,7 @@ class Forecaster:
         """
         from forecast.apps.tune.search import OF
 
-        self._check_data(table)
+        check_table(table, self.overrides)
         frame = None if table is None else frame_of(table, data_keys(self.overrides))
         folder = Path(output).absolute()
         words = [] if frame is None else table_words(frame, hydra_value(str(folder / TRAINING_TABLE)))
@@ -444,12 +435,6 @@ class Forecaster:
         metrics = read_document(self.folder / METRICS, Metrics)
         return "\n".join([*lines, *([] if metrics is None else [" ".join(verdict(metrics, "test")[:2])])])
 
-    def _check_data(self, table: object) -> None:
-        """UserError for no table where the overrides name no data either."""
-        named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
-        if table is None and not any(word.startswith(named) for word in self.overrides):
-            raise UserError("There is no table. Give one, fit(df), or name the data: Forecaster(..., data='ETTh1')")
-
     @property
     def _kind(self) -> Kind:
         """That of the table trained on, which the run folder keeps."""
@@ -462,17 +447,3 @@ class Forecaster:
         from forecast.apps.common.loaded import LoadedModel
 
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)
-
-
-def table_words(frame: Frame, path: str) -> list[str]:
-    """The overrides that name a table kept at a path, which is written in Hydra's grammar."""
-    return ["data=csv", f"data.path={path}", *setting_words({f"data.{key}": v for key, v in frame.layout.items()})]
-
-
-def best_words(study: StudyDocument) -> list[str]:
-    """The overrides that train the best trial of a study again."""
-    best = study["best"]
-    return [
-        *setting_words(best["config"]),
-        *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else []),
-    ]

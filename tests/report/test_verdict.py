@@ -407,12 +407,7 @@ def test_foreign_names_in_the_tables_and_the_verdict_are_seen_and_not_obeyed():
     metrics = make(test={"flat": ["OT\x1b[2J", "a\nb", "n" * 600]}, **names, evaluated_file="f\x07.csv")
     text = render(metrics)
     assert harmless(text) == text
-    words = (
-        r"data\x1b[2J\ny [bold]",
-        r"f\x07.csv",
-        r"Forecasts of OT\x1b[2J, a\nb, nnn",
-        "... (600 characters) are",
-    )
+    words = (r"data\x1b[2J\ny [bold]", r"f\x07.csv", r"Forecasts of OT\x1b[2J, a\nb, nnn", "... (600 characters) are")
     assert all(word.replace(" ", "") in text.replace("\n", "").replace(" ", "") for word in words)
 
 
@@ -431,20 +426,15 @@ def of_columns(**errors):
 
 def test_the_first_sentence_names_the_targets_in_the_units_of_the_file():
     metrics = make(test={"columns": of_columns(price=(12.5, 0.5))})
-    assert verdict(metrics, "test")[0] == (
-        "Forecasts of price are off by 12.5 on average, in the units of the file (MAE)."
-    )
+    said = "Forecasts of price are off by 12.5 on average, in the units of the file (MAE)."
+    assert verdict(metrics, "test")[0] == said
     first, *_ = verdict(make(test={"columns": of_columns(load=(1.0, 0.5), price=(12.5, 0.5))}, target="price"), "test")
     assert first.startswith("Forecasts of price are off by 12.5, of load by 1 on average")  # the target of the card
     metrics = make(test={"columns": of_columns(price=(12.5, 0.5), sold=(3.0, 0.5))})
-    assert verdict(metrics, "test")[0] == (
-        "Forecasts of price are off by 12.5, of sold by 3 on average, in the units of the file (MAE)."
-    )
+    said = "Forecasts of price are off by 12.5, of sold by 3 on average, in the units of the file (MAE)."
+    assert verdict(metrics, "test")[0] == said
     metrics = make(test={"columns": of_columns(**dict.fromkeys("abcdef", (1.0, 0.5)))})
-    assert verdict(metrics, "test")[0] == (
-        "Forecasts of a are off by 1, of b by 1, of c by 1, of d by 1 and of 2 more columns on "
-        "average, in the units of the file (MAE)."
-    )
+    assert ", of c by 1, of d by 1 and of 2 more columns on average, in" in verdict(metrics, "test")[0]
 
 
 def test_the_targets_that_a_baseline_forecasts_better_are_named():
@@ -452,5 +442,5 @@ def test_the_targets_that_a_baseline_forecasts_better_are_named():
     best = {"seasonal_naive": scores(0.5, 0.5) | {"period": 24, "columns": theirs}}
     sentences = verdict(make(test={"columns": ours}, baselines=best), "test")
     assert "Of flow alone seasonal naive errs less, by MASE." in sentences
-    worse = {"seasonal_naive": scores(0.1, 0.1) | {"period": 24, "columns": theirs}}
-    assert not any("alone" in one for one in verdict(make(test={"columns": ours}, baselines=worse), "test"))
+    worse = make(test={"columns": ours}, baselines={"seasonal_naive": best["seasonal_naive"] | scores(0.1, 0.1)})
+    assert not any("alone" in one for one in verdict(worse, "test"))

@@ -7,6 +7,7 @@ from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import pandas as pd
 import pyarrow as pa
@@ -20,14 +21,16 @@ from forecast.config.settings import typed_settings, typed_value
 from forecast.config.values import Problems
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.errors import UserError
+from forecast.errors import UserError, closest
 from forecast.files import replacing
 from forecast.run_folder import RUN_INFO, TRAINING_TABLE
-from forecast.run_folder.shapes import Metrics
+from forecast.run_folder.shapes import Metrics, StudyDocument
+from forecast.text.overrides import setting_words
 from forecast.text.terminal import quiet_output
 
 COMMAND = re.compile(r"(\bforecast [a-z][a-z-]* [^\n]*)")
 DATA_VALUE = re.compile(r"""\bdata\.([a-z_]+)\b(?:=("[^"]*"|'[^']*'|\[[^\]]*\]|[^\s,;:)]*[^\s,;:.)]))?""")
+HORIZONS = ("pred_len", "h", "horizon", "prediction_length")  # the first here, the others elsewhere
 LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
 
 
@@ -198,3 +201,37 @@ def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
         dtype=float,
     )
     return table
+
+
+def horizon_of(lengths: Mapping[str, object]) -> int | None:
+    """How many steps are forecast, by one of HORIZONS. UserError for two numbers, and for another name."""
+    if unknown := next((name for name in lengths if name not in HORIZONS), None):
+        raise UserError(
+            f"{unknown} is no argument.{closest(unknown, HORIZONS)} The steps are called {', '.join(HORIZONS)}"
+        )
+    named = {name: steps for name, steps in lengths.items() if steps is not None}
+    if len(set(named.values())) > 1:
+        both = " and ".join(f"{name}={steps}" for name, steps in named.items())
+        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
+    return cast(int | None, next(iter(named.values()), None))
+
+
+def check_table(table: object, words: Sequence[str]) -> None:
+    """UserError for no table where the overrides name no data either."""
+    named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
+    if table is None and not any(word.startswith(named) for word in words):
+        raise UserError("There is no table. Give one, fit(df), or name the data: Forecaster(..., data='ETTh1')")
+
+
+def table_words(frame: Frame, path: str) -> list[str]:
+    """The overrides that name a table kept at a path, which is written in Hydra's grammar."""
+    return ["data=csv", f"data.path={path}", *setting_words({f"data.{key}": v for key, v in frame.layout.items()})]
+
+
+def best_words(study: StudyDocument) -> list[str]:
+    """The overrides that train the best trial of a study again."""
+    best = study["best"]
+    return [
+        *setting_words(best["config"]),
+        *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else []),
+    ]
