@@ -25,7 +25,6 @@ PARTS = {
     "step": ("a training step, its memory, and its share of the machine's rate", "--budget 12 --rounds 12"),
     "epoch": ("from the CSV file to the first validation metric", "--rounds 1 --fraction 0.15"),
     "evaluation": ("the ETTh1 test split by the same weights", "--rounds 2"),
-    "predict": ("predict.py from the shell to the CSV", ""),
     "panels": ("a million series opened, trained on and forecast; 10,000 beside neuralforecast", ""),
 }
 # With --device cuda `all` measures these of each part, meant for 8 minutes; "panels" is work of a CPU and a disk.
@@ -35,7 +34,6 @@ ON_GPU = {
     "step": "--budget 3 --rounds 12",
     "epoch": "--rounds 1",
     "evaluation": "--rounds 2",
-    "predict": "",
 }
 # The options that change `Sizes`.
 SIZES = ("seq_len", "label_len", "pred_len", "batch", "factor", "d_model", "n_heads", "d_ff")

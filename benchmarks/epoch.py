@@ -7,7 +7,7 @@ the file is opened, and stops when the validation error is known.
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,8 +97,8 @@ def trained(setting: Setting, *, csv: str, folder: str, more: list[str]) -> Figu
         started = time.perf_counter()
         data = read_data(plan.source, plan.config)
         record = make_record(plan.config, plan.choices, plan.source, data, fit_baselines(data))
-        parts = replace(plan.parts, callbacks=[*plan.parts.callbacks, FirstValidation()])
-        fit(replace(plan, parts=parts), build_model(plan.config, record.data), data, record)
+        plan.parts.callbacks.append(FirstValidation())
+        fit(plan, build_model(plan.config, record.data), data, record)
 
     sys.argv = [  # what Hydra reads; this process is ours alone
         "train.py",

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from lightning.pytorch.callbacks import Callback
@@ -52,8 +51,8 @@ def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:
         fitted = fit_baselines(data)
         stage("baselines")
         record = make_record(plan.config, plan.choices, plan.source, data, fitted)
-        parts = replace(plan.parts, callbacks=[*plan.parts.callbacks, Stages()])
-        fit(replace(plan, parts=parts), build_model(plan.config, record.data), data, record)
+        plan.parts.callbacks.append(Stages())
+        fit(plan, build_model(plan.config, record.data), data, record)
 
     sys.argv = ["train.py", *command]  # what Hydra reads; this process is ours alone
     entry.run(main, config_name="train")

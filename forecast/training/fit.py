@@ -59,7 +59,7 @@ class Parts:
     optimizer: Callable[..., Optimizer]
     schedule: Callable[..., LRScheduler]
     protocol: Protocol
-    callbacks: Sequence[Callback]
+    callbacks: list[Callback]
     logger: Callable[..., Logger] | None
     trainer: Callable[..., pl.Trainer]
 

@@ -150,12 +150,6 @@ def test_a_peer_that_computes_something_else_is_no_peer(call):
 
 
 @pytest.mark.slow
-def test_predict_runs_the_program_itself(measured):
-    content, _ = measured("predict", *TINY, *LENGTHS, "--rounds", "1")
-    assert content["parts"]["predict"]["steps"] == 3
-    assert content["parts"]["predict"]["contenders"]["predict.py"]["seconds"] > 0
-
-
 @pytest.mark.parametrize(("part", "shortened"), [(part, short) for part, (_, short) in command_line.PARTS.items()])
 def test_the_shortened_form_of_every_part_is_a_valid_command_line(part, shortened):
     assert command_line.make_parser().parse_args([part, *shortened.split(), "--threads", "2"]).threads == 2
