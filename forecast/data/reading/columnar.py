@@ -60,14 +60,9 @@ class ColumnarFile:
         """Its cells, so many rows at a time, None: all."""
         first = 2
         for part in self._parts(rows):
-            read, unread = [], dict(self.unread)
-            for name, column in zip(self._places, part.columns, strict=True):
-                try:
-                    read.append(raw_column(name, column))
-                except NotText as error:
-                    unread[name] = not_text(self.kinds[name], error.cell)
+            read = [raw_column(name, column) for name, column in zip(self._places, part.columns, strict=True)]
             lines = range(first, first + part.num_rows)
-            yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=unread).without_blank_rows()
+            yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=self.unread).without_blank_rows()
             first += part.num_rows
 
     def _parts(self, rows: int | None) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -78,7 +73,7 @@ class ColumnarFile:
             stored = [place for place, name in enumerate(self._schema.names) if name in names]
             wanted = list(dict.fromkeys(self._schema.names[place] for place in stored))
             # One text may stand in a million rows: it is held once.
-            texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if has_text(kind)]
+            texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if is_text(kind)]
             parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
             parts = [parquet.read(wanted)] if rows is None else parquet.iter_batches(rows, columns=wanted)
             places = [stored.index(place) for place in places]
@@ -100,7 +95,7 @@ class ColumnarFile:
 
 
 def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
-    """The cells of a column, as a `TypedTable` has them. Raises NotText."""
+    """The cells of a column, as a `TypedTable` has them."""
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries().combine_chunks()
     column = plain(column)
@@ -178,14 +173,6 @@ class TimeColumn(RawColumn):
         return self
 
 
-class NotText(ValueError):
-    """A column of bytes holds something else than text in UTF-8. cell: the number of the first such one."""
-
-    def __init__(self, cell: int) -> None:
-        super().__init__(f"cell {cell} is no text")
-        self.cell = cell
-
-
 def unread_type(kind: pa.DataType) -> str | None:
     """What is to be said of a type that holds neither numbers, text nor times; None for one that does."""
     inner = kind
@@ -193,7 +180,7 @@ def unread_type(kind: pa.DataType) -> str | None:
         inner = inner.storage_type
     if types.is_dictionary(inner):
         inner = inner.value_type
-    if has_text(inner) or is_number(inner) or is_time(inner) or types.is_time(inner):
+    if is_text(inner) or is_number(inner) or is_time(inner) or types.is_time(inner):
         return None
     return f"is of the type {type_name(kind)}, which holds neither numbers, text nor times"
 
@@ -203,13 +190,8 @@ def type_name(kind: pa.DataType) -> str:
     return label(str(kind), _LONGEST)
 
 
-def not_text(kind: pa.DataType, row: int) -> str:
-    """What is to be said of a column whose cell in a row, from 0, is no text."""
-    return f"is of the type {type_name(kind)}, and row {row + 1} holds other bytes than text in UTF-8"
-
-
 def unread_column(path: object, name: str, reason: str) -> UserError:
-    """The error for a column that cannot be read, and is to be. reason: of `unread_type` or `not_text`."""
+    """The error for a column that cannot be read, and is to be. reason: of `unread_type`."""
     return UserError(
         f"{path}: the column '{label(name)}' {reason}. Store it as numbers, text or times, or name another column."
     )
@@ -230,51 +212,11 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def has_text(kind: pa.DataType) -> bool:
-    """Whether a column of a type holds text, or bytes that may be text."""
-    return is_text(kind) or is_bytes(kind)
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """Whether a type is one of bytes: Spark, Impala and Hive write text so, without the mark that it is text."""
-    checks = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
-    return any(check(kind) for check in checks)
-
-
-def holds_bytes(kind: pa.DataType) -> bool:
-    """Whether cells of a type are bytes, also as those of a dictionary or an extension."""
-    inner = kind.storage_type if hasattr(kind, "extension_name") else kind
-    return is_bytes(getattr(inner, "value_type", inner))
-
-
 def plain(column: pa.Array) -> pa.Array:
-    """A column whose bytes are text, and without types that pyarrow computes little with. Raises NotText."""
-    if holds_bytes(column.type):
-        column = column.storage if isinstance(column, pa.ExtensionArray) else column
-        if isinstance(column, pa.DictionaryArray):
-            try:
-                words = plain(column.dictionary)
-            except NotText:  # perhaps in no row
-                return plain(column.dictionary_decode())
-            return pa.DictionaryArray.from_arrays(column.indices, words)
-        column = pc.cast(column, pa.large_binary())
-        try:
-            column = pc.cast(column, pa.large_string())
-        except pa.ArrowInvalid:
-            raise NotText(next(i for i, cell in enumerate(column.to_pylist()) if not _is_text(cell))) from None
-        if pc.any(nul := pc.match_substring(column, "\0")).as_py():
-            raise NotText(nul.to_pylist().index(True))
-        return column
-    if is_text(column.type) and pa.types.is_string_view(column.type):
+    """A column without types that pyarrow computes little with."""
+    if types.is_string_view(column.type):
         return pc.cast(column, pa.large_string())
-    return pc.cast(column, pa.float32()) if pa.types.is_float16(column.type) else column
-
-
-def _is_text(cell: bytes | None) -> bool:
-    try:
-        return "\0" not in (cell or b"").decode()
-    except UnicodeDecodeError:
-        return False
+    return pc.cast(column, pa.float32()) if types.is_float16(column.type) else column
 
 
 def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
@@ -304,7 +246,7 @@ def index_columns(schema: pa.Schema) -> list[str]:
 
 
 def texts_of(column: pa.Array) -> pa.Array:
-    """The cells of a column of numbers, text or times as text, null for a missing one. Raises NotText."""
+    """The cells of a column of numbers, text or times as text, null for a missing one."""
     column = plain(column)
     if isinstance(column, pa.ExtensionArray):
         if column.type.extension_name == "pandas.period":
