@@ -706,7 +706,7 @@ EVALUATION = [
     Mutant(
         "metrics-mase-by-one-step",
         "MASE is scaled by the difference to the season before.",
-        "forecast/data/differences.py",
+        "forecast/data/scaling.py",
         "difference[period:] = np.abs(values[period:] - values[:-period])",
         "difference[1:] = np.abs(values[1:] - values[:-1])",
         ("tests/evaluation/test_metrics.py::test_mase_is_scaled_by_the_season_of_the_train_rows_alone",),
@@ -1056,7 +1056,7 @@ PANELS = [
     Mutant(
         "panel-mase-over-a-border",
         "A seasonal difference is between rows of one series.",
-        "forecast/data/differences.py",
+        "forecast/data/scaling.py",
         "edges = np.minimum(rows[0] + period, high - low), rows[1]",
         "edges = np.minimum(rows[0], high - low), rows[1]",
         (
@@ -1803,7 +1803,7 @@ LEAKS = [
     Mutant(
         "leak-season-of-the-test",
         "Train rows alone choose the season of a suggestion.",
-        "forecast/data/suggestion.py",
+        "forecast/data/seasonality.py",
         'cut, longest = panel_cuts(split, frame, pred_len=pred_len)["train"]',
         'cut, longest = panel_cuts(split, frame, pred_len=pred_len)["test"]',
         ("tests/apps/test_auto_task.py::test_no_row_after_those_of_the_training_chooses_the_season",),

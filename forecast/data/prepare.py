@@ -15,8 +15,8 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales
+from forecast.data.seasonality import suggest
 from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
-from forecast.data.suggestion import suggest
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows, check_look_back, moved_if_it_fits

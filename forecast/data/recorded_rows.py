@@ -8,8 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from forecast.data.differences import CELLS, pieces
 from forecast.data.panel import PanelFrame
+from forecast.data.scaling import CELLS, pieces
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import Flags, IntArray
 

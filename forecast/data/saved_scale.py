@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import How, Scaler, Scales, cell_means, seasonal_spread, spread
+from forecast.data.scaling import How, Scaler, Scales, SeasonalDifferences, cell_means, seasonal_spread, spread
 from forecast.data.values.cells import FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
+from forecast.data.scaling import SeasonalDifferences
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from forecast.bounds import Positive
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
-from forecast.data.scaling import TOO_FAR
+from forecast.data.scaling import TOO_FAR, SeasonalDifferences
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError

@@ -7,10 +7,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from forecast.data.differences import CELLS, pieces, sums
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import Scaler
+from forecast.data.scaling import CELLS, Scaler, pieces, sums
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
 from forecast.text.terminal import label

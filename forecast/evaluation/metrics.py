@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from forecast.data.differences import SeasonalDifferences
+from forecast.data.scaling import SeasonalDifferences
 from forecast.data.values.cells import Flags, FloatArray
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.differences import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
+from forecast.data.scaling import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
 from forecast.data.split import TargetRows, WindowOrigins
 from forecast.data.values.cells import Cells, FloatArray, IntArray

@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared
+from forecast.data.scaling import SeasonalDifferences
 from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.differences import sums
+from forecast.data.scaling import sums
 
 
 @settings(max_examples=50, deadline=None)

@@ -11,9 +11,9 @@ from sklearn.metrics import mean_absolute_error as mean_absolute_error_of
 from sklearn.metrics import mean_squared_error as mean_squared_error_of
 from utilsforecast import losses
 
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
+from forecast.data.scaling import SeasonalDifferences
 from forecast.evaluation.metrics import SUMMED, UNIT_FREE, ErrorSums, mean_squared_error
 from forecast.evaluation.naive_errors import BeforeEachWindow, naive_errors
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utilsforecast import losses
 
-from forecast.data.differences import seasonal_differences
+from forecast.data.scaling import seasonal_differences
 from forecast.data.split import LastSplit, TargetRows
 from forecast.evaluation.metrics import UNIT_FREE, ErrorSums
 from forecast.evaluation.naive_errors import naive_errors
@@ -215,7 +215,7 @@ def test_scales_are_the_same_however_many_rows_are_looked_at_together(monkeypatc
     frame = panel(gaps=0.3)
     rows = frame.offsets[:-1], frame.offsets[1:] - 3
     whole = seasonal_differences(frame, *rows, period=SEASON, targets=(1, 2))
-    monkeypatch.setattr("forecast.data.differences.CELLS", 50)
+    monkeypatch.setattr("forecast.data.scaling.CELLS", 50)
     parts = seasonal_differences(frame, *rows, period=SEASON, targets=(1, 2))
     assert np.array_equal(whole.absolute, parts.absolute)
 

@@ -23,10 +23,9 @@ from forecast.data.guessing.advice import floor_setting, mostly_zero
 from forecast.data.guessing.check import check_file
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
-from forecast.data.seasonality import label_len_of, usual_pred_len
+from forecast.data.seasonality import label_len_of, suggest, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import LastSplit, ShareSplit, Split, panel_cuts
-from forecast.data.suggestion import suggest
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value

@@ -17,9 +17,9 @@ from forecast.apps.common.description import description
 from forecast.apps.common.page import origin_of, page_of
 from forecast.checkpoint.load import Checkpoint
 from forecast.comparison.bootstrap import model_less
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
+from forecast.data.scaling import SeasonalDifferences
 from forecast.data.sources import MadeUpSource, Source
 from forecast.evaluation.baselines import baseline_look_backs
 from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics

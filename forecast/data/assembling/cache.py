@@ -17,9 +17,17 @@ from filelock import FileLock
 from forecast.data import catalog
 from forecast.data.assembling.csv_rows import id_codes, rows_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.names import check_ids, joint_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, frame_of, regular, taken_series, times_are_counted
-from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
+from forecast.data.assembling.rows import (
+    PanelRows,
+    SortedRows,
+    check_ids,
+    in_order,
+    joined,
+    joint_ids,
+    known_time,
+    layout_of,
+)
 from forecast.data.gaps import Repair
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time

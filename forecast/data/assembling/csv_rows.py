@@ -9,16 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.assembling.names import (
+from forecast.data.assembling.rows import (
     KNOWN_IDS,
+    PanelRows,
     check_ids,
     counted_times,
+    finite_values,
     id_columns,
     joint_ids,
     known_time,
     layout_of,
+    nanoseconds,
+    time_words,
 )
-from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
 from forecast.data.reading.cells import counted_stamps, read_raw, steps_in, table_of
 from forecast.data.reading.column_guess import CellFaults
 from forecast.data.reading.csv_text import CsvText, valid_separator

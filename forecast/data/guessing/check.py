@@ -24,9 +24,8 @@ from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import USUAL, Cell, Layout
 from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
-from forecast.data.seasonality import CLEAR, Lengths, Season
+from forecast.data.seasonality import CLEAR, Lengths, Season, Suggestion, suggest
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
-from forecast.data.suggestion import Suggestion, suggest
 from forecast.data.values.findings import Findings, Gaps, counted, quoted
 from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError, closest

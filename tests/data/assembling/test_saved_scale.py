@@ -10,9 +10,9 @@ import torch
 from panels import made_panel
 from scales import scales_of
 
-from forecast.data.differences import SeasonalDifferences
 from forecast.data.panel import PanelFrame
 from forecast.data.saved_scale import SavedScale
+from forecast.data.scaling import SeasonalDifferences
 from forecast.data.split import TargetRows
 
 LENGTHS = (7, 3, 11)
