@@ -244,7 +244,9 @@ def missing_runs(timestamps: pd.DatetimeIndex, freq: str) -> list[tuple[pd.Times
 
 def longest_run(flags: npt.NDArray[np.bool_]) -> int:
     """The most flags (N,) that are set in succession."""
-    return max((stop - start for start, stop in runs(flags)), default=0)
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    # edges come in pairs, a begin and an end: False stands at both sides
+    return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
 def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -404,9 +404,7 @@ class MadeUpSource(Source):
     def frame(self) -> SeriesFrame:
         """The columns that are used."""
         full = self.every_column()
-        columns = self._columns_to_read(full.columns, full.name)
-        values = full.values[:, [full.columns.index(name) for name in columns]]
-        return replace(full, values=values, columns=columns)
+        return full.of(self._columns_to_read(full.columns, full.name))
 
     def checksum(self) -> str:
         """The seed and the number of rows: they determine all values."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows, SortedRows
-from forecast.data.gaps import MOST_MISSING, Repair
+from forecast.data.gaps import MOST_MISSING, Repair, longest_run
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -75,7 +75,7 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
     unknown = np.isnan(values) if gaps[kept].any() else None
     repair = Repair(policy)
     if unknown is not None:
-        repair = Repair(policy, absent, int(empty[kept].sum()), _longest_run(np.logical_or.reduce(unknown, axis=1)))
+        repair = Repair(policy, absent, int(empty[kept].sum()), longest_run(np.logical_or.reduce(unknown, axis=1)))
         if policy == "zero":
             values, unknown = np.nan_to_num(values), None
         else:
@@ -165,13 +165,6 @@ def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArra
         after = np.minimum.accumulate(np.where(gone, len(values), numbers)[::-1])[::-1][cells]
         share = (when(cells) - when(before)) / (when(after) - when(before))
         column[cells] = column[before] + share * (column[after].astype(np.float64) - column[before])
-
-
-def _longest_run(flags: Flags) -> int:
-    """The most flags (N,) that are set in succession."""
-    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
-    # edges come in pairs, a begin and an end: False stands at both sides
-    return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
 def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: IntArray) -> UserError:
