@@ -10,30 +10,29 @@ from laws import measures
 
 # Statements without docstrings, by room; a commit that deletes lowers them. Of the 450 that short series may take, the
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
-# and the rest 20; of the 100 of the terminal training and text hold 60.
+# and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 5484,
-    "checkpoint, run_folder": 491,
-    "config": 1645,
-    "data": 7281,
-    "evaluation": 2175,
-    "jobs, text, forecast/*.py": 732,
-    "models, attention, layers, ops": 4098,
-    "report, comparison": 2254,
-    "training": 2029,
-    "tests": 31281,
+    "apps": 5236,
+    "checkpoint, run_folder": 496,
+    "config": 1625,
+    "data": 6992,
+    "evaluation": 2079,
+    "jobs, text, forecast/*.py": 822,
+    "models, attention, layers, ops": 4101,
+    "report, comparison": 2034,
+    "training": 1995,
+    "tests": 30939,
     "other Python": 4203,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
 # Files that a reader walks through: those in which the whole quickstart calls a function.
-ENTERED = {"train": 135, "predict": 79}
+ENTERED = {"train": 127, "predict": 76}
 LONGEST_FILE = 450
 # Lines of the files that are longer than that.
 LONG_FILES = {
-    "forecast/data/writing.py": 466,
     "forecast/evaluation/leakage.py": 483,
-    "tests/data/test_check_file.py": 628,
+    "tests/data/test_check_file.py": 602,
     "tests/data/test_timestamps.py": 578,
     "tests/evaluation/test_leakage.py": 530,
     "tests/mutants.py": 1877,
