@@ -26,7 +26,7 @@ from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
-from forecast.data.reading.time_formats import EXCEL_START, ISO, UNIX_SIZES, possible_formats, read_cells
+from forecast.data.reading.time_formats import EXCEL_START, ISO, UNIX_SIZES, has_year, possible_formats, read_cells
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.documents import Count
@@ -40,6 +40,7 @@ LEAST_DIGITS = 3  # of a column's standard deviation, however few the file has
 MOST_DIGITS = 7  # of it: float32 keeps no more
 # What strftime has no name for, as `time_formats.read_cells` reads it: in one column, and in two.
 _BY_NAME = {"quarter": ("%YQ%q", "%Y %q"), "week": ("%G-W%V", "%G %V"), "year.month": ("%Y.%m", "%Y %m")}
+_OF_DAYS = {"week": "%G-W%V-%u"}  # the same where days of weeks are told apart
 _SIZES = {**UNIX_SIZES, "excel": 86_400 * 10**9}  # of the formats that are numbers, in nanoseconds
 _MARK = "\x01"  # before a number without a zero in front
 
@@ -82,7 +83,9 @@ class TimeWriter:
             iso = read_cells(texts, ISO)
             formats = [candidate for candidate in possible_formats(texts) if candidate != ISO]
             time_format = next((candidate for candidate in formats if read_cells(texts, candidate).equals(iso)), None)
-        time_format = time_format and time_format.partition("|")[0].replace("%Z", "%z")
+        if time_format:
+            first, _, others = time_format.partition("|")
+            time_format = (first if has_year(first) and has_year(others) else time_format).replace("%Z", "%z")
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
         offset = re.search(r"([+-]\d\d):?(\d\d)$", texts[-1]) if texts else None
@@ -91,9 +94,13 @@ class TimeWriter:
         writer = cls(tuple(columns), time_format, zone, widths, order, shown)
         if time_format is None or time_format in _SIZES:
             return writer
-        stamps, written = writer._read(texts), _BY_NAME.get(time_format, (time_format,) * 2)[len(columns) > 1]
+        read = writer._read(texts)
+        stamps, texts = read.dropna(), [text for text, is_read in zip(texts, read.notna(), strict=True) if is_read]
+        written = _BY_NAME.get(time_format, (time_format,) * 2)[len(columns) > 1]
         written = written.replace("%z", "Z") if texts and texts[0][-1:] in "Zz" else written
         first, *others = (replace(writer, style=style) for style in _styles(written))
+        if not writer._read(first._texts(stamps)).equals(stamps) and time_format in _OF_DAYS:
+            first = replace(writer, style=(_OF_DAYS[time_format], str))
         return next((writer for writer in (first, *others) if writer._texts(stamps) == texts), first)
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:

@@ -145,7 +145,7 @@ def test_the_weights_of_a_model_that_is_trained_are_those_of_its_seed(monkeypatc
         states.append(torch.random.get_rng_state())
         raise UserError("the training begins")
 
-    monkeypatch.setattr(combined, "fit", stopped)
+    monkeypatch.setattr(combined, "build_model", stopped)
     assert "the training begins" in refusal(capsys, "train", *TINY, "seed=3", f"hydra.run.dir={tmp_path}/run")
     torch.manual_seed(3)
     assert torch.equal(states[0], torch.random.get_rng_state())  # neither baselines nor a look at the class drew

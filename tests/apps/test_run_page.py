@@ -45,8 +45,9 @@ def test_the_page_made_anew_is_the_same_to_the_byte(run, report):
     assert (run / "metrics.json").read_bytes() == metrics
 
 
-def test_of_an_evaluation_too(best, run, tmp_path, report):
+def test_of_an_evaluation_too(best, run, tmp_path, report, capsys):
     call("evaluate", f"ckpt_path={run}/checkpoints/best.ckpt", "split=val", f"hydra.run.dir={tmp_path}/val")
+    capsys.readouterr()
     before = (tmp_path / "val" / "report.html").read_bytes()
     assert b"windows of val" in before
     report(tmp_path / "val")

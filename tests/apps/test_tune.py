@@ -223,7 +223,6 @@ def test_without_a_folder_the_same_command_goes_on_in_tunings(tmp_path, monkeypa
         (["tune.minutes=null"], "nothing would end the study. Say tune.trials=20, or tune.minutes=10"),
         (["refit=true"], "refit=True: a trial is a new training"),
         (["tune.space={optim.lrr: [1e-3]}"], "'optim.lrr' is no key of the config. Did you mean 'optim.lr'?"),
-        (["tune.space={model.d_model: [8]}"], "Could not override 'model.d_model'"),
         (["tune.space={loss: [msee, mse]}"], "loss=msee: there is no such choice. Did you mean 'mse'?"),
         (
             ["model=theta", "tune.space=null"],

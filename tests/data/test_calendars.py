@@ -103,16 +103,17 @@ def test_a_calendar_is_not_guessed_and_the_word_that_is_proposed_reads_it(tmp_pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_forecasts_are_written_in_it(tmp_path, kind):
+def test_forecasts_are_written_so_that_they_continue_it(tmp_path, kind):
     stamps, table, time_column, known = a_table(kind)
-    table[:-5].to_csv(tmp_path / "series.csv", index=False)
+    path, table = tmp_path / "series.csv", table.astype(str)
+    table[:-5].to_csv(path, index=False)
     layout = Layout(time_column=time_column, time_format=known)
-    frame = read_frame(tmp_path / "series.csv", time_column=time_column, time_format=known)
-    writer = Writing.of(tmp_path / "series.csv", layout, frame.time_format).times
+    frame = read_frame(path, time_column=time_column, time_format=known)
+    writer = Writing.of(path, layout, frame.time_format).times
     assert writer is not None
-    cells = [cell for row in writer.cells(stamps[-5:]) for cell in row]
-    names = list(table.columns[:-1])
-    assert cells == table[-5:][names].astype(str).to_numpy().ravel().tolist()
+    table.iloc[-5:, :-1] = writer.cells(stamps[-5:])
+    table.to_csv(path, index=False)
+    assert (read_frame(path, time_column=time_column, time_format=known).timestamps == stamps).all()
 
 
 # what looks like it and is not

@@ -219,7 +219,7 @@ def test_a_run_prints_its_speed_and_the_hint_once_and_writes_the_limit(tmp_path,
 
     monkeypatch.setattr(Windows, "in_batches", slow)
     monkeypatch.setattr(ForecastModule, "training_step", quick)
-    monkeypatch.setattr("forecast.training.combined.Throughput", partial(Throughput, clock=clock))
+    monkeypatch.setattr("forecast.training.fit.Throughput", partial(Throughput, clock=clock))
     monkeypatch.setattr("forecast.training.datamodule.WindowLoader", partial(WindowLoader, clock=clock))
     call("train", *BRIEF, "trainer.limit_train_batches=4", f"hydra.run.dir={tmp_path}")
     out, log = capsys.readouterr().err, (tmp_path / "train.log").read_text()
