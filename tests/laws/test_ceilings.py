@@ -15,13 +15,13 @@ CEILINGS = {
     "apps": 5236,
     "checkpoint, run_folder": 496,
     "config": 1625,
-    "data": 6992,
+    "data": 6999,
     "evaluation": 2079,
     "jobs, text, forecast/*.py": 822,
     "models, attention, layers, ops": 4101,
     "report, comparison": 2034,
     "training": 1995,
-    "tests": 30939,
+    "tests": 30941,
     "other Python": 4203,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
