@@ -84,8 +84,8 @@ class TimeWriter:
             formats = [candidate for candidate in possible_formats(texts) if candidate != ISO]
             time_format = next((candidate for candidate in formats if read_cells(texts, candidate).equals(iso)), None)
         if time_format:
-            one, _, other = time_format.partition("|")
-            time_format = (one if has_year(one) and has_year(other) else time_format).replace("%Z", "%z")
+            head, _, rest = time_format.partition("|")
+            time_format = (head if has_year(head) and has_year(rest) else time_format).replace("%Z", "%z")
         firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
         widths = tuple(1 if known else len(cell.split()) for cell in firsts)
         offset = re.search(r"([+-]\d\d):?(\d\d)$", texts[-1]) if texts else None
