@@ -10,6 +10,8 @@ import forked
 import pytest
 from apps.tunings import command, drawn, read, started
 
+from forecast.apps.tune.studies import SECONDS
+
 LONG = ["trainer.max_epochs=400", "callbacks.early_stopping.patience=400", "data.batch_size=4"]
 
 
@@ -114,7 +116,7 @@ def test_the_minutes_are_of_the_study_whatever_kills_it(tmp_path):
     folder, words = tmp_path / "study", ["tune.minutes=0.4"]
     forked.ready()
     process, begin = started(folder, *words), time.monotonic()
-    wait_for(process, lambda: time.monotonic() > begin + 12)
+    wait_for(process, lambda: time.monotonic() > begin + 12 and SECONDS in journal(folder))  # a trial has ended
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     time.sleep(8)  # does not count
