@@ -27,10 +27,10 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object
     mapping, and for what a constructor refuses.
     """
     plain = OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
-    return _built(_checked(plain, ""), "", provided)
+    return _build_part(_check_part(plain, ""), "", provided)
 
 
-def _checked(node: object, path: str) -> object:
+def _check_part(node: object, path: str) -> object:
     """A copy in which each `_target_` is what was checked, not its name: just that is called."""
     if isinstance(node, str):
         check_is_plain(node, path)
@@ -40,7 +40,7 @@ def _checked(node: object, path: str) -> object:
             here = f"{path}.{key}" if path else str(key)
             if str(key).startswith("_") and key not in SPECIAL:
                 raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
-            checked[key] = _checked(value, here)
+            checked[key] = _check_part(value, here)
         if "_target_" in checked:
             checked["_target_"] = target = resolve_target(checked["_target_"], path)
             for name, parameter in parameters(target).items():
@@ -48,17 +48,19 @@ def _checked(node: object, path: str) -> object:
                     checked[name] = as_annotated(checked[name], parameter.annotation, f"{path}.{name}".lstrip("."))
         return checked
     if isinstance(node, list | tuple):
-        return [_checked(value, f"{path}[{index}]") for index, value in enumerate(node)]
+        return [_check_part(value, f"{path}[{index}]") for index, value in enumerate(node)]
     return node
 
 
-def _built(node: object, path: str, provided: Mapping[str, object]) -> object:
+def _build_part(node: object, path: str, provided: Mapping[str, object]) -> object:
     """What a checked node makes; its innermost parts are made first."""
     if isinstance(node, list):
-        return [_built(value, f"{path}[{index}]", {}) for index, value in enumerate(node)]
+        return [_build_part(value, f"{path}[{index}]", {}) for index, value in enumerate(node)]
     if not isinstance(node, dict):
         return node
-    parts = {key: _built(value, f"{path}.{key}".lstrip("."), {}) for key, value in node.items() if key not in SPECIAL}
+    parts = {
+        key: _build_part(value, f"{path}.{key}".lstrip("."), {}) for key, value in node.items() if key not in SPECIAL
+    }
     if "_target_" not in node:
         return parts
     make = functools.partial(node["_target_"], **{**parts, **provided})

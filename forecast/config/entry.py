@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from forecast.config import distributed, hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
 from forecast.config.compose import Begun, chosen, groups, in_sweep, register_rows, run_folder
-from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
+from forecast.config.fresh_process import is_lost, lost_runs, restart_command
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
@@ -214,7 +214,7 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
         in_this_process = HydraConfig.get().runtime.choices["hydra/launcher"] == "basic"
         if in_this_process and is_lost(error) and str(folder) not in lost_runs():
-            begin_anew(folder)
+            restart_command(folder)
         raise JobFailed(str(error)) from error
     if mistake or isinstance(error, BrokenPipeError):
         raise _Refused from error

@@ -22,7 +22,7 @@ def lost_runs() -> list[str]:
     return os.environ.get(LOST, "").split(os.pathsep)
 
 
-def begin_anew(folder: Path) -> NoReturn:
+def restart_command(folder: Path) -> NoReturn:
     """Runs the command of this process again, in its place; it leaves out the run in that folder, whose GPU failed."""
     os.environ[LOST] = os.pathsep.join([*lost_runs(), str(folder)])
     say("The GPU failed, and this process cannot use it any more: the others go on in a fresh one.", file=sys.stderr)

@@ -93,7 +93,7 @@ def on_gpu() -> bool:
 def begin_server(module: str) -> None:
     """Begins to import what the steps of a module need, while the command reads its file."""
     if on_gpu():
-        kept.append(Worker(module))
+        workers.append(Worker(module))
     elif context(module).get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
@@ -123,16 +123,16 @@ class Worker:
                 self.process.join(GRACE)
 
 
-kept: list[Worker] = []
+workers: list[Worker] = []
 
 
-def end_kept() -> None:
+def end_workers() -> None:
     """Ends the worker that was kept, if there is one: Python would wait for it at its end."""
-    while kept:
-        kept.pop().end(GRACE)
+    while workers:
+        workers.pop().end(GRACE)
 
 
-atexit.register(end_kept)
+atexit.register(end_workers)
 
 
 def run_step(
@@ -150,9 +150,9 @@ def run_step(
     It is named and not handed over, so that the process which begins it need not import what it needs. limit: seconds
     of the clock after which it is stopped. tick: called while it runs. A step that raises, dies or is stopped ends with
     an error. Ctrl-C stops it too, and so does the end of this process, however that ends. With a GPU the next step has
-    the same process, until `end_kept`.
+    the same process, until `end_workers`.
     """
-    worker, grace = kept.pop() if kept else Worker(module), 0.0
+    worker, grace = workers.pop() if workers else Worker(module), 0.0
     process, end = worker.process, clock() + limit
     try:
         worker.connection.send((step, arguments, str(log)))
@@ -164,12 +164,12 @@ def run_step(
         if worker.connection.poll():
             ended, grace = Ended(*worker.connection.recv()), GRACE
             if on_gpu() and not is_lost(RuntimeError(ended.error)):
-                kept.append(worker)
+                workers.append(worker)
             return ended
     except (EOFError, OSError):  # it died
         process.join(GRACE)
     finally:
-        if worker not in kept:
+        if worker not in workers:
             worker.end(grace)
     return Ended(error=f"its process has ended with status {process.exitcode}; {log} has what it said")
 

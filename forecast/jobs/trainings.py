@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forecast.config.allow_list import OPTION, trusted
 from forecast.config.entry import Main, call
-from forecast.config.fresh_process import begin_anew, is_lost, lost_runs
+from forecast.config.fresh_process import is_lost, lost_runs, restart_command
 from forecast.errors import UserError
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
@@ -19,7 +19,6 @@ from forecast.text.overrides import hydra_value
 from forecast.text.terminal import say
 
 LOOK = 0.2  # seconds between two looks
-MOST_THREADS = 1024
 
 
 def run_train(
@@ -74,7 +73,7 @@ def train(main: Main, overrides: Sequence[str], folder: Path) -> Run:
             failure = error
             say(error if isinstance(error, UserError) else traceback.format_exc())
     if is_lost(failure):
-        begin_anew(folder)
+        restart_command(folder)
     run = read_run(folder)
     if failure is None:
         return run
@@ -91,8 +90,8 @@ def threads_of(folder: Path | None) -> Iterator[None]:
     import torch  # a command that trains nothing does without
 
     now = torch.get_num_threads()
-    before = "" if folder is None else str(read_run(folder).run_info.get("versions", {}).get("threads"))
-    if before.isdecimal() and 0 < int(before) <= MOST_THREADS:
+    before = None if folder is None else read_run(folder).run_info.get("versions", {}).get("threads")
+    if before is not None:
         torch.set_num_threads(int(before))
     try:
         yield

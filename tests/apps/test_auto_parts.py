@@ -16,7 +16,7 @@ from forecast.apps.auto.command import PRESETS
 from forecast.apps.auto.steps import Pace
 from forecast.apps.auto.task import AutoTask, by_processor, members_of, rows_of_a_year
 from forecast.errors import UserError
-from forecast.jobs.steps import REAL_TIME, ProcessorClock, end_kept, run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, end_workers, run_step
 
 
 def pace(**changes):
@@ -219,7 +219,7 @@ def test_steps_on_a_gpu_have_one_process_until_it_dies_is_stopped_or_has_lost_th
             following = steps("number").value
             assert following not in (None, first)
             first = following
-    end_kept()
+    end_workers()
 
 
 def member(val, test, seconds=1.0):

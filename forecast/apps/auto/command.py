@@ -30,7 +30,7 @@ from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
 from forecast.jobs import Ended
-from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, end_kept, run_step
+from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, end_workers, run_step
 from forecast.report.tables import board_table, table_lines
 from forecast.report.verdict import verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
@@ -137,7 +137,7 @@ class Auto:
             self.budget.forget()
             raise
         finally:
-            end_kept()
+            end_workers()
             release(self.members)
         say(table_lines(board_table(rows, error=self.error)))
         say(why)
