@@ -1500,20 +1500,12 @@ FILES = [
         ("tests/config/test_lock.py::test_the_same_process_may_hold_a_folder_again_and_lets_it_go",),
     ),
     Mutant(
-        "export-not-on-the-disk",
-        "Every file of an export is on the disk before the export has its name.",
-        "forecast/apps/export/command.py",
-        '        for path in unfinished.rglob("*"):\n            sync(path)\n',
-        "",
-        ("tests/scripts/test_export.py::test_every_file_of_an_export_is_on_the_disk_before_it_has_its_name",),
-    ),
-    Mutant(
         "export-not-compared",
         "A program that forecasts otherwise than its model is deleted.",
         "forecast/apps/export/program.py",
         "if not difference <= TOLERANCE:  # NaN too",
         "if difference > 1e9:  # NaN too",
-        ("tests/scripts/test_export.py::test_a_program_that_forecasts_otherwise_is_deleted",),
+        ("tests/scripts/test_export.py::test_a_program_that_forecasts_otherwise_is_refused",),
     ),
     Mutant(
         "export-draws",

@@ -85,11 +85,10 @@ def export(parser: argparse.ArgumentParser) -> None:
     """A checkpoint and the folder to write."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
-OUT/README.md           what the model is, how good it was, how it is called
 OUT/model.safetensors   the weights
 OUT/config.json         columns, targets, frequency, scaler, lengths, config, versions, inputs and outputs
 OUT/model.pt2           a program that forecasts without this package, for torch.export.load
-OUT/model.onnx          with --format onnx: one that forecasts without torch, in the units of the data, with intervals
+OUT/model.onnx          with --format onnx: one that forecasts without torch
 
 Both are compared with the model before they are kept. ONNX needs the extra onnx.
 """

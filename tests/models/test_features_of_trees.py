@@ -89,7 +89,7 @@ def test_beside_these_stands_what_each_smoothing_of_the_window_forecasts_and_the
     again.load_state_dict(made.state_dict())
     assert torch.equal(again(*given), made(*given))
     save_program(trace(copy.deepcopy(made), given, batch=3), tmp_path / "model.pt2")
-    assert largest_difference(torch.export.load(tmp_path / "model.pt2"), made, given, (3,)) <= 1e-5
+    assert largest_difference(torch.export.load(tmp_path / "model.pt2").module(), made, given, (3,)) <= 1e-5
 
 
 def test_what_is_known_of_a_step_is_used_at_that_step_and_what_was_known_a_season_before():
@@ -184,7 +184,7 @@ def test_large_levels_cost_no_digits(series, found):
 def test_they_become_a_program_that_forecasts_the_same(series, found, batch, tmp_path):
     given, _ = windows_of(found, series)
     save_program(trace(copy.deepcopy(found), given, batch=batch), tmp_path / "model.pt2")
-    program = torch.export.load(tmp_path / "model.pt2")
+    program = torch.export.load(tmp_path / "model.pt2").module()
     assert len(found.trees) > 16  # more than are looked up together
     assert largest_difference(program, found, given, (1, 2, 61) if batch is None else (3, 3)) <= 1e-5
 

@@ -1,7 +1,8 @@
-"""A model as a torch.export program: a graph that runs without this package and draws no random numbers."""
+"""A model as a graph that runs without this package and draws no random numbers: a torch.export program, or ONNX."""
 
+import logging
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,16 @@ from torch.export import Dim, ExportedProgram
 from forecast.attention.base import SeededDraws
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.allow_list import target_nodes
-from forecast.data.values.frequency import future_timestamps, past_timestamps
 from forecast.data.values.time_features import time_features
 from forecast.errors import UserError
 from forecast.models.base import FittedModel, ForecastModel
+from forecast.text.overrides import install
 
-PROGRAM = "model.pt2"
 # Forecasts of a file and of the model may differ by so much, scaled units, on batches of these sizes.
 TOLERANCE = 1e-5
 BATCHES = (1, 2, 7)
 INPUTS = ("past", "past_known", "future_known")
+OPSET = 18  # of ONNX: the one that torch writes of itself, others are made of it
 # Traced with so many windows when the program is to take any number: 0 and 1 would be taken for constants.
 TRACED_WINDOWS = 3
 FileEntry = dict[str, Any]  # what config.json says of a file beside it: docs/reference/exports.md
@@ -117,18 +118,18 @@ def draws(node: fx.Node) -> bool:
 
 
 def largest_difference(
-    program: ExportedProgram, model: nn.Module, inputs: Sequence[Tensor], batches: Iterable[int]
+    run: Callable[..., Tensor | Sequence[Tensor]], model: nn.Module, inputs: Sequence[Tensor], batches: Iterable[int]
 ) -> float:
-    """How far outputs of a program are from those of its model, scaled units, on batches of these sizes.
+    """How far outputs of a graph are from those of its model, scaled units, on batches of these sizes.
 
     inputs: as in `trace`; each batch takes the windows after those of the one before.
     """
-    run, first, differences = program.module(), 0, []
+    first, differences = 0, []
     for size in batches:
         windows = [part[first : first + size] for part in inputs]
         first += size
         with torch.no_grad():
-            theirs, ours = (out if isinstance(out, tuple) else (out,) for out in (run(*windows), model(*windows)))
+            theirs, ours = ([out] if isinstance(out, Tensor) else out for out in (run(*windows), model(*windows)))
         differences += [(their - our).abs().max() for their, our in zip(theirs, ours, strict=True)]
     return float(torch.stack(differences).max())  # NaN if one is
 
@@ -138,25 +139,81 @@ def save_program(program: ExportedProgram, path: Path) -> None:
     for name, value in program.constants.items():
         if isinstance(value, Tensor):  # a view is written with the whole tensor behind it, and a warning
             program.constants[name] = value.clone(memory_format=torch.contiguous_format)
-    torch.export.save(program, path)
+    with path.open("wb") as file:  # of a name that ends otherwise torch warns
+        torch.export.save(program, file)
 
 
-def write_program(checkpoint: Checkpoint, folder: Path, *, batch: int | None) -> FileEntry:
+def write_program(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> FileEntry:
     """Writes the program and returns what config.json says of it.
 
     Raises UserError when the model cannot become one, and when the program read back forecasts anything else.
     """
-    check_has_graph(checkpoint)
-    path, sizes = folder / PROGRAM, sizes_of(batch)
-    windows = noise_windows(checkpoint, max(sum(sizes), TRACED_WINDOWS))
-    save_program(trace(as_called(checkpoint.model()), windows, batch=batch), path)
-    difference = largest_difference(torch.export.load(path), as_called(checkpoint.model()), windows, sizes)
+    windows, program = traced(checkpoint, batch)
+    save_program(program, path)
+    with path.open("rb") as file:
+        run = torch.export.load(file).module()
     return {
-        **graph_entry(path, batch, difference),
+        **compared(checkpoint, run, windows, batch),
         "kind": "torch.export.save; torch.export.load(...).module() runs it",
         "device": "cpu",
         "warning": "torch.export.load can execute what an archive holds: load only a file that you trust",
     }
+
+
+def write_onnx(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> FileEntry:
+    """As `write_program`, of an ONNX file that onnxruntime runs. UserError without the packages of the extra."""
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  what torch writes ONNX by
+    except ImportError as error:
+        raise UserError(f"ONNX needs onnxscript and onnxruntime ({error}). Install them: {install('onnx')}") from error
+    windows, program = traced(checkpoint, batch)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of torch, on what it has optimised
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions of ONNX to come
+            torch.onnx.export(
+                program,
+                (),
+                path,
+                input_names=INPUTS,
+                opset_version=OPSET,
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+    except Exception as error:  # of many kinds, by what the model does
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # the outer ones say no more than that it failed
+            cause = cause.__cause__
+        raise UserError(
+            f"torch.onnx cannot write this model. It says: {reason_of(cause)}. Export it with --format program."
+        ) from error
+    finally:
+        logging.disable(before)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def run(*windows: Tensor) -> list[Tensor]:
+        parts = zip(INPUTS, windows, strict=True)
+        return [torch.from_numpy(part) for part in session.run(None, {name: part.numpy() for name, part in parts})]
+
+    return {**compared(checkpoint, run, windows, batch), "opset": OPSET}
+
+
+# Of each format the file beside the weights, and what writes it for so many windows at once; what that returns becomes
+# the entry of config.json that is called as the format.
+FORMATS: dict[str, tuple[str, Callable[..., FileEntry]]] = {
+    "program": ("model.pt2", write_program),
+    "onnx": ("model.onnx", write_onnx),
+}
+
+
+def traced(checkpoint: Checkpoint, batch: int | None) -> tuple[tuple[Tensor, ...], ExportedProgram]:
+    """Windows of noise on which a file is compared with its model, and the model's program."""
+    check_has_graph(checkpoint)
+    windows = noise_windows(checkpoint, max(sum(sizes_of(batch)), TRACED_WINDOWS))
+    return windows, trace(as_called(checkpoint.model()), windows, batch=batch)
 
 
 def check_has_graph(checkpoint: Checkpoint) -> None:
@@ -180,41 +237,31 @@ def sizes_of(batch: int | None) -> tuple[int, ...]:
     return BATCHES if batch is None else (batch,) * len(BATCHES)
 
 
-def graph_entry(path: Path, batch: int | None, difference: float) -> FileEntry:
+def compared(
+    checkpoint: Checkpoint, run: Callable[..., Sequence[Tensor]], windows: Sequence[Tensor], batch: int | None
+) -> FileEntry:
     """What config.json says of a file that forecasts; UserError where it forecasts anything else than the model."""
+    sizes = sizes_of(batch)
+    difference = largest_difference(run, as_called(checkpoint.model()), windows, sizes)
     if not difference <= TOLERANCE:  # NaN too
         raise UserError(
-            f"the forecasts of {path.name} are {difference:.1e} away from the model's, scaled units; {TOLERANCE:.0e} "
-            "is allowed. Use the weights."
+            f"forecasts of the exported file are {difference:.1e} away from the model's, scaled units; "
+            f"{TOLERANCE:.0e} is allowed. Use the checkpoint."
         )
-    return {
-        **file_entry(path),
-        "windows": batch,  # null: any number
-        "largest_difference_scaled": difference,
-        "compared_on_windows": list(sizes_of(batch)),
-    }
-
-
-def noise_times(checkpoint: Checkpoint, count: int) -> pd.DatetimeIndex:
-    """The times of the rows of `count` windows, which follow the rows trained on."""
-    data = checkpoint.data
-    until = pd.Timestamp(data["trained_until"])
-    needed = count + checkpoint.model().look_back + checkpoint.config.pred_len - 1
-    try:
-        return future_timestamps(until, data["freq"], needed)
-    except UserError:  # years lead past the last one of pandas: those before are as good
-        return past_timestamps(until, data["freq"], needed)
+    # windows null: any number
+    return {"windows": batch, "largest_difference_scaled": difference, "compared_on_windows": list(sizes)}
 
 
 def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Windows of noise that begin after the rows trained on, with their real calendar, in float32.
+    """Windows of noise with a real calendar, in float32.
 
     Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F), B = count. What is known beside the calendar is
     noise too, a category one of its numbers.
     """
     window, seq_len = checkpoint.model().window, checkpoint.model().look_back
-    times = noise_times(checkpoint, count)
-    features = time_features(times, checkpoint.data["freq"], encoding=checkpoint.encoding).astype(np.float32)
+    freq = checkpoint.data["freq"]
+    times = pd.date_range("1700-01-01", periods=count + seq_len + checkpoint.config.pred_len - 1, freq=freq)
+    features = time_features(times, freq, encoding=checkpoint.encoding).astype(np.float32)
     generator = torch.Generator().manual_seed(0)
     past = torch.randn(count, seq_len, window.n_columns, generator=generator)
     padded = torch.zeros(len(times), window.n_known - features.shape[1] - len(window.covariates))
@@ -231,6 +278,6 @@ def noise_windows(checkpoint: Checkpoint, count: int) -> tuple[Tensor, Tensor, T
     return past, windows[:, :seq_len].contiguous(), windows[:, seq_len:].contiguous()
 
 
-def file_entry(path: Path) -> FileEntry:
-    """What config.json says of a file beside it."""
-    return {"file": path.name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}
+def file_entry(path: Path, name: str) -> FileEntry:
+    """What config.json says of a file, of that name, beside it."""
+    return {"file": name, "sha256": pooch.file_hash(path), "bytes": path.stat().st_size}

@@ -142,17 +142,6 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
     return future
 
 
-def past_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
-    """The `periods` timestamps up to `last` -> (periods,); UserError where they begin before the years of pandas."""
-    try:
-        return pd.date_range(end=last, periods=periods, freq=freq)
-    except (ValueError, OverflowError) as error:
-        raise UserError(
-            f"{periods} steps of the frequency {freq} are more than the years from {pd.Timestamp.min.year} to "
-            f"{pd.Timestamp.max.year} have, which can be counted. Train on rows of a finer frequency."
-        ) from error
-
-
 def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
     """The alias of the commonest distance."""
     steps, counts = np.unique(np.diff(timestamps.to_numpy().astype("datetime64[ns]")), return_counts=True)
