@@ -39,7 +39,7 @@ PLAIN = {
     "check-data": "what is in a CSV file, what is wrong with it, and the command to train on it",
     "export": "a checkpoint as a file that forecasts without this package: torch.export or ONNX",
     "import-informer2020": "read a checkpoint of the Informer's authors",
-    "inspect-checkpoint": "a checkpoint on one page",
+    "inspect-checkpoint": "what a checkpoint is, as JSON",
     "merge": "join the parts of a forecast of many series",
     "report": "compare the runs of a sweep",
 }

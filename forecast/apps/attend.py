@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> None:
     say(f"{folder / ATTENTION}: {window}; {listed(f'{slot}/{layer}' for slot, layer in maps)}")
     if read_run(folder).metrics:
         try:
-            remake(folder, overwrite=arguments.overwrite)
+            remake(folder)
         except UserError as error:
             say(f"{folder / PAGE} is as it was: {error}")
 

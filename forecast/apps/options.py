@@ -124,8 +124,6 @@ def report(parser: argparse.ArgumentParser) -> None:
     """A sweep's folder, and the row to compare with."""
     parser.epilog = "It writes report.md, report.csv, report.html and runs.jsonl into the folder."
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="multirun/NAME: the folder of a sweep")
-    page_help = "FOLDER is that of one run: its report.html is made anew from its files"
-    parser.add_argument("--page", action="store_true", help=page_help)
     parser.add_argument("--against", metavar="ROW", help="the row to compare with; default: the first of the sweep")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write instead of FOLDER")
     parser.add_argument("--overwrite", action="store_true", help="replaces files there that no report has written")

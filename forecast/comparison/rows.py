@@ -82,7 +82,7 @@ def read_folder(folder: Path) -> list[Run]:
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder. It is multirun/NAME, the folder of a sweep.")
     if (folder / OVERRIDES).is_file():
-        raise UserError(f"{folder} is a single run: say the folder that holds the runs, or --page for its page.")
+        raise UserError(f"{folder} is a single run: say the folder that holds the runs.")
     runs = [read_run(path) for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     if all(run.state == "foreign" for run in runs):
         raise UserError(f"{folder} holds no runs. A sweep writes them: forecast train -m experiment=ablation/attention")

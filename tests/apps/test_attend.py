@@ -11,6 +11,7 @@ from checkpoints import DEMO, LENGTHS, write_untrained
 from own_modules import own  # noqa: F401 - a fixture
 from script import call_script
 
+from forecast.apps.common.page import remake
 from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import RECORD
 from forecast.run_folder import ATTENTION, sha256
@@ -87,7 +88,7 @@ def test_a_run_has_its_page_remade_with_its_attention(csv_run, capsys, tmp_path)
     assert "Window 1 of test, known until " in page.split('<section id="attention">')[1].split("</section>")[0]
     assert json.loads((run / "metrics.json").read_text())["files"]["report.html"] == sha256(run / "report.html")
     (run / ATTENTION).unlink()
-    assert call_script(capsys, "report", run, "--page")[0] == 0
+    remake(run)
     assert (run / "report.html").read_text() == before
 
 

@@ -60,13 +60,6 @@ def test_a_refusal(hostile, capsys, tmp_path):
     assert "there is no column 'none'" in text
 
 
-def test_inspect_checkpoint(hostile, capsys):
-    status, output, errors = call_script(capsys, "inspect_checkpoint", hostile / "best.ckpt")
-    assert status == 0
-    check_shown(output + errors)
-    assert r"load\x1b]0;owned\x07\x1b[2J" in output
-
-
 def test_inspect_as_json_keeps_the_true_names_and_is_harmless(hostile, capsys):
     _, output, _ = call_script(capsys, "inspect_checkpoint", "--json", hostile / "best.ckpt")
     assert harmless(output) == output

@@ -168,10 +168,11 @@ def test_from_python_the_refitted_model_forecasts_and_the_held_out_one_is_judged
 
 def test_it_is_inspected_and_exported(runs, tmp_path, capsys):
     path = refit_of(runs / "ridge")
+    capsys.readouterr()
     call("inspect-checkpoint", str(path))
-    card = " ".join(capsys.readouterr().out.split())
-    assert f"rows (train, val, test), trained_until {UNTIL}, held_out" in card
-    assert f"mse {metrics_of(runs / 'ridge')['test']['scaled']['mse']:.6g}" in card
+    card = json.loads(capsys.readouterr().out)
+    assert card["refit"]["rows"] == ["train", "val", "test"] and card["refit"]["trained_until"] == UNTIL
+    assert card["metrics"]["test"]["mse"] == metrics_of(runs / "ridge")["test"]["scaled"]["mse"]
     call("export", str(path), str(tmp_path / "exported"))
     assert json.loads((tmp_path / "exported/config.json").read_text())["refit"]["trained_until"] == UNTIL
 

@@ -202,7 +202,7 @@ def page_with(folder: Path, *, board: Block, forecast: Block | None) -> None:
         save_arrays(folder / AHEAD, ahead(**forecast))
     metrics = read_document(folder / METRICS, Metrics) or {}
     write_json(folder / METRICS, {**metrics, "leaderboard": board})
-    remake(folder, overwrite=True)
+    remake(folder)
 
 
 def backtest_run(folder: Path, overrides: Sequence[str]) -> None:

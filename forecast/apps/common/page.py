@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from omegaconf import OmegaConf
 
-from forecast.apps.common.command import Answer
-from forecast.apps.common.outputs import keep_others
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.apps.common.refit import chosen_checkpoint
+from forecast.checkpoint.load import Checkpoint
 from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.files import json_text, together
@@ -22,15 +20,11 @@ from forecast.run_folder import (
     METRICS,
     NOT_IDENTITY,
     PAGE,
-    RUN_INFO,
     SERIES_ERRORS,
     STEP_ERRORS,
-    Run,
-    checkpoint_path,
     read_run,
     read_windows,
     sha256,
-    torn,
 )
 from forecast.run_folder.shapes import Metrics, Origin
 from forecast.text.terminal import say
@@ -100,59 +94,22 @@ def page_of(
     )
 
 
-def remake(folder: Path, *, overwrite: bool) -> Answer:
-    """Writes report.html of a run whose results stand, and its checksum into metrics.json.
+def remake(folder: Path) -> None:
+    """Writes report.html of a training whose results stand, and its checksum into metrics.json.
 
-    Raises UserError for one that has not finished, and where the checkpoint that its results are of is gone.
+    Raises UserError for one without results.
     """
     run = read_run(folder)
-    check_results(run)
+    split = next((key for key, block in run.metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
+    if split is None or run.state not in ("finished", "interrupted"):
+        raise UserError(f"{folder} has no results to report: {run.reason or f'{METRICS} has no skill'}. Run it again.")
     metrics = run.metrics.copy()
-    split = next((key for key, block in metrics.items() if isinstance(block, Mapping) and "skill" in block), None)
-    if split is None:
-        raise UserError(f"{folder} has no results to report: {METRICS} has no skill. Run it again.")
-    origin = origin_of(load_checkpoint(evaluated_checkpoint(run)))
     ahead = folder / AHEAD if (folder / AHEAD).is_file() and "leaderboard" in metrics else None
     attention = folder / ATTENTION if (folder / ATTENTION).is_file() else None
-
-    known: dict[str, str] = metrics.get(FILES, {})
-    ours, fix = overwrite or PAGE in known, "move it away, or say --overwrite"
-    keep_others([folder / PAGE], ours=ours, key=str(folder), like="a page of this run", fix=fix)
+    origin = origin_of(chosen_checkpoint(folder))
     page = page_of(lambda name: folder / name, metrics, split, origin, ahead=ahead, attention=attention)
     with together(folder) as place:
         place(PAGE).write_text(page, encoding="utf-8")
-        metrics[FILES] = {**known, PAGE: sha256(place(PAGE))}
+        metrics[FILES] = {**metrics.get(FILES, {}), PAGE: sha256(place(PAGE))}
         place(METRICS).write_text(json_text(metrics), encoding="utf-8")
     say(f"{folder / PAGE}: {len(page.encode()) / 1e6:.2f} MB")
-    return Answer({"folder": str(folder), "files": [PAGE]})
-
-
-def check_results(run: Run) -> None:
-    """Raises UserError unless the results of a training or an evaluation stand whole in its folder."""
-    folder, last = run.path, checkpoint_path(run.path, "last")
-    if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder. With --page it is that of one run, as outputs/DATE/TIME.")
-    again = f"forecast train ckpt_path={last} goes on with it" if last.is_file() else "train again"
-    training = bool(run.run_info)
-    if not run.run_info and not run.metrics and any((entry / RUN_INFO).is_file() for entry in folder.iterdir()):
-        raise UserError(f"{folder} has no results to report: it holds runs. Their page: forecast report {folder}")
-    if not run.metrics or run.state == "failed" or (training and run.state in ("unfinished", "foreign")):
-        reason = run.reason or "it has no results"
-        raise UserError(f"{folder} has no results to report: {reason}. Name a finished run; of a killed one {again}.")
-    if other := torn(folder, run.metrics):
-        raise UserError(f"{folder}: {other} is not the one that {METRICS} was written with. Run it again.")
-
-
-def evaluated_checkpoint(run: Run) -> Path:
-    """The checkpoint whose results lie in a folder: of a training its own, of an evaluation the one that it names."""
-    if run.run_info:
-        best = checkpoint_path(run.path, "best")
-        return best if best.is_file() else checkpoint_path(run.path, "last")
-    config = run.path / ".hydra" / "config.yaml"
-    named = OmegaConf.select(OmegaConf.load(config), "ckpt_path") if config.is_file() else None
-    if not named or not Path(named).is_file():
-        raise UserError(
-            f"{run.path}: the checkpoint that was evaluated, {named or 'which it does not name'}, is not there. "
-            "forecast evaluate ckpt_path=CKPT writes the page with the results."
-        )
-    return Path(named)

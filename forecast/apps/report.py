@@ -1,5 +1,11 @@
-"""The runs of a sweep side by side: reads their folder, writes the files of the comparison."""
+"""Compares the runs of a sweep.
 
+Runs that differ in their seed alone are one row: mean and spread of the error, its cost, and the difference to a chosen
+row with a 95 % interval, on the windows that both have forecast. Writes report.md, report.csv, report.html and
+runs.jsonl into the folder. Failed and unfinished runs are listed with the reason.
+"""
+
+import argparse
 import json
 import re
 from pathlib import Path
@@ -9,6 +15,7 @@ from forecast.apps.common.outputs import keep_others
 from forecast.comparison.page import comparison_page
 from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_rows, csv_text, report
+from forecast.errors import UserError
 from forecast.files import rounded, together
 from forecast.run_folder import PAGE, result_line
 from forecast.text.terminal import say
@@ -16,33 +23,38 @@ from forecast.text.terminal import say
 REPORT = "report.md"
 
 
-def write_report(folder: Path, to: Path, against: str | None, *, overwrite: bool, output_safe: bool) -> Answer:
-    """Writes and prints the comparison. output_safe: report.csv is for a spreadsheet.
+def main(arguments: argparse.Namespace) -> Answer:
+    """Reads the folder, writes and prints the comparison.
 
     Raises UserError for a folder without runs, or without such a row, and where a file that no report has written would
     be replaced.
     """
+    folder, against, to = arguments.folder, arguments.against, arguments.to or arguments.folder
     runs = read_folder(folder)
     tables = comparisons(runs)
     text = report(folder.name, tables, runs, against)
     lines = [{"row": row.name, **result_line(run)} for table in tables for row in table.rows for run in row.finished]
     texts = {
         REPORT: text,
-        "report.csv": csv_text(tables, against, safe=output_safe),
+        "report.csv": csv_text(tables, against, safe=arguments.output_safe),
         PAGE: comparison_page(tables, runs, against),
         "runs.jsonl": "".join(json.dumps(rounded(line), allow_nan=False) + "\n" for line in lines),
     }
     keep_others(
         [to / name for name in texts],
-        ours=overwrite or is_report(to / REPORT),
+        ours=arguments.overwrite or is_report(to / REPORT),
         key=f"--to {to}",
         like="a file of a report",
         fix="choose another folder, or say --overwrite",
     )
-    to.mkdir(parents=True, exist_ok=True)
-    with together(to) as beside:
-        for name in reversed(texts):
-            beside(name).write_text(texts[name], encoding="utf-8")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        with together(to) as beside:
+            for name in reversed(texts):
+                beside(name).write_text(texts[name], encoding="utf-8")
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}."
+        raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
     say(text)
     say(f"In {to}: {', '.join(texts)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]

@@ -1,1 +1,0 @@
-"""`forecast report`: the runs of a sweep beside one another, or a page made anew."""
