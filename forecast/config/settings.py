@@ -170,7 +170,6 @@ class UpdateSettings(Settings):
     """The keys of update.yaml."""
 
     ckpt_path: str
-    level: Sequence[Level] | None
     future: str | None
     device: str
     data: OtherFile

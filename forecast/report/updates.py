@@ -6,8 +6,8 @@ from typing import Any
 from forecast.report.forecasters import baseline_name
 from forecast.report.tables import short_number
 
-# A line of an update's log, or what it says of one series: `values` and errors of the forecasts that have met their
-# truth, `day` that is watched, `totals` of the charts, `alarms` of those above their limits.
+# A line of an update's log: `values` and errors of the forecasts that have met their truth, `day` that is watched,
+# `totals` of the charts, `alarms` of those above their limits.
 Line = dict[str, Any]
 
 

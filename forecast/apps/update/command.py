@@ -17,11 +17,11 @@ from forecast.apps.common.continuation import (
 )
 from forecast.apps.common.future import future_source, future_values
 from forecast.apps.common.inputs import find_device, rows_of
-from forecast.apps.common.intervals import levels_of, wanted, written
+from forecast.apps.common.intervals import wanted
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.seen_rows import train_again
-from forecast.apps.update.continued import Continued, first_rows, holds_training, next_rows
+from forecast.apps.update.continued import Continued, first_rows, next_rows
 from forecast.apps.update.state import (
     LATEST,
     LOG,
@@ -34,7 +34,6 @@ from forecast.apps.update.state import (
     next_line,
     read_state,
     save_state,
-    so_far,
 )
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
@@ -118,9 +117,9 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
             f"{key} holds the updates of another checkpoint than {checkpoint.path}. Begin anew in another folder: "
             "hydra.run.dir=FOLDER"
         )
-    intervals = intervals_of(checkpoint, settings, state)
+    intervals = wanted(checkpoint, how="static", level=None if state is None else state.levels)
     frame = rows_of(checkpoint, source, settings.data.path, settings.data.reading(), leave_out=True)
-    continued = next_rows(checkpoint, state.seen, frame) if state else first_rows(checkpoint, source, frame)
+    continued = next_rows(checkpoint, state.seen, frame) if state else first_rows(checkpoint, frame)
     return Given(
         loaded=loaded,
         source=source,
@@ -130,19 +129,6 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
         continued=continued,
         state=state,
     )
-
-
-def intervals_of(checkpoint: Checkpoint, settings: UpdateSettings, state: State | None) -> Intervals | None:
-    """Those of the updates before; of the first as asked for, or as in training. UserError for others than before."""
-    level = settings.level
-    if state is not None:
-        if level is not None and levels_of(level) != state.levels:
-            raise UserError(
-                f"level={written(level)}: the updates before have {written(state.levels)}. Leave level out, or begin "
-                "anew in another folder: hydra.run.dir=FOLDER"
-            )
-        level = state.levels
-    return wanted(checkpoint, how="static", level=level)
 
 
 def next_state(given: Given) -> State:
@@ -156,8 +142,8 @@ def next_state(given: Given) -> State:
     time = whole.end(int(ends_at.argmax()))
     if before is None:
         issued = issued.of(issued.watched).and_then(issued, watch=True)
-        totals = np.full((1 + len(whole), len(CHARTS)), np.nan)
-        log = [first_line(time, levels, continued)]
+        totals = np.full((1, len(CHARTS)), np.nan)
+        log = [first_line(time, levels)]
     else:
         line, totals, over = next_line(time, checkpoint, before, continued)
         last = first_row(whole, before.issued) + issued.values.shape[1] - 1
@@ -175,7 +161,6 @@ def next_state(given: Given) -> State:
         seen=seen,
         issued=issued.of(issued.cutoff >= seen.times()[seen.steps][issued.series]),
         totals=totals,
-        refused=list(continued.refused),
         log=log,
         latest=text,
     )
@@ -184,14 +169,12 @@ def next_state(given: Given) -> State:
 def answer(given: Given, state: State, folder: Path) -> Answer:
     """Prints how it stands after an update, and gives the same as a document."""
     continued, line, latest = given.continued, state.log[-1], folder / LATEST
-    *_, running = so_far(state.log)
     new = 0 if given.state is None else int(continued.new[: len(given.state.seen)].sum())
     many = "" if continued.whole.id_column is None else f" of {len(continued.whole)} series"
     sentences = []
     if refused := list(continued.refused.values()):
         of = f"{len(refused)} of {len(continued.whole)} series are refused and not forecast"
-        rest = f" The others are in {LOG}." if refused[1:] else ""
-        sentences.append(f"{of}, the first: {refused[0]}{rest}" if rest else f"{of}: {refused[0]}")
+        sentences.append(f"{of}, the first: {refused[0]} --json has all." if refused[1:] else f"{of}: {refused[0]}")
     if continued.unseen:
         sentences.append(
             f"{len(continued.unseen)} of {len(continued.whole)} series are new, the first is "
@@ -206,8 +189,6 @@ def answer(given: Given, state: State, folder: Path) -> Answer:
     if line["values"]:
         where = f"Forecasts of these rows, {line['values']} values"
         sentences.append(figures_sentence(figures(line), baseline=state.reference.baseline, where=where))
-        where = f"Updates so far, {len(state.log) - 1}"
-        sentences.append(figures_sentence(running, baseline=state.reference.baseline, where=where))
     level = state.levels[0] if state.levels else None
     grown_old = alarm_sentences(state.log, baseline=state.reference.baseline, level=level)
     again = None
@@ -217,7 +198,6 @@ def answer(given: Given, state: State, folder: Path) -> Answer:
     for sentence in sentences:
         say(sentence)
     log.info("Everything about these updates is in %s", folder)
-    limits = [chart.limit for chart in CHARTS.values()]
     document: dict[str, object] = {
         "status": "updated" if given.goes_on else "nothing_new",
         "folder": str(folder),
@@ -228,15 +208,14 @@ def answer(given: Given, state: State, folder: Path) -> Answer:
         "updates": len(state.log),
         "baseline": state.reference.baseline,
         "last": {"values": line["values"], **figures(line)},
-        "so_far": running,
         "cusum": line["totals"],
         "alarms": line["alarms"],
         "series": {
             "count": len(continued.whole),
             "refused": len(continued.refused),
             "unseen": len(continued.unseen),
-            "alarms": int((state.totals[1:] > limits).any(axis=1).sum()),
         },
+        "refused": continued.refused,
         "sentences": sentences,
         "train_again": again,
     }
@@ -247,7 +226,9 @@ def again_command(given: Given) -> str:
     """The training that is due, on the file given; of new rows alone on that trained on, to which they belong."""
     checkpoint, path, reading = given.checkpoint, given.settings.data.path, given.settings.data.reading()
     changes: dict[str, object] = {}
-    if path and holds_training(checkpoint, given.frame):
+    places = checkpoint.scale.places(given.frame.ids)
+    begins = checkpoint.record.series.rows.begins(given.frame, places)
+    if path and (begins[places >= 0] >= 0).all():  # the rows trained on are there
         changes = {"data.path": path, **{f"data.{key}": value for key, value in reading.items()}}
         if not isinstance(given.source, FileSource):
             return train_again(checkpoint, without=("data",), **{"data": "csv", **changes})

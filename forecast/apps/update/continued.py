@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from forecast.apps.common.inputs import rows_of
 from forecast.apps.common.seen_rows import changed_series
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
-from forecast.data.sources import Source
+from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError
@@ -39,100 +37,57 @@ class Continued:
         flags: Flags = ~np.isin(self.whole.ids, list(self.refused))
         return flags
 
-    def checked(self) -> "Continued":
-        """Itself; UserError where no series continues."""
-        if self.refused and not self.taken.any():
-            raise UserError(next(iter(self.refused.values())))
-        return self
 
-    def without(self, refused: dict[str, str]) -> "Continued":
-        """The same without the new rows of further series, and why."""
-        if not refused:
-            return self
-        whole, gone = self.whole, np.isin(self.whole.ids, list(refused))
-        stop = whole.offsets[1:] - np.where(gone, self.new, 0)
-        kept = np.flatnonzero(stop > whole.offsets[:-1])
-        whole = whole.cut(kept, whole.offsets[:-1][kept], stop[kept])
-        return replace(
-            self,
-            whole=whole,
-            new=np.where(gone, 0, self.new)[kept],
-            refused={**self.refused, **refused},
-            unseen=[name for name in self.unseen if name not in refused],
-        ).checked()
-
-
-def first_rows(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> Continued:
-    """The rows of the first update, the train and validation rows among them; new are those after these.
-
-    A file without these continues the data trained on.
-    """
-    base = frame
-    if not holds_training(checkpoint, frame):
-        last = frame.calendar()[-1]
-        if frame.freq != STEP_FREQ and last <= pd.Timestamp(checkpoint.trained_until):
-            raise UserError(
-                f"{frame.name} ends at {last}, and the model has learned from rows up to {checkpoint.trained_until}: "
-                "these are earlier rows. Give a file that goes on."
-            )
-        try:
-            base = rows_of(checkpoint, source)
-        except UserError as error:
-            raise UserError(
-                f"{frame.name} does not hold the rows that the model was trained on, and where these were they cannot "
-                f"be read: {error} The first update needs them: give it the whole history once."
-            ) from error
-    wrong = {
-        name: f"{reason}. Restore the file, or give the rows after the training alone."
-        for name, reason in changed_series(checkpoint, base, "val").items()
-    }
-    right = np.flatnonzero(~np.isin(base.ids, list(wrong)))
-    if not right.size:
-        raise UserError(next(iter(wrong.values())))
-    seen = base.take(right)
-    left = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
-    rows = frame.take(left)
-    continued = joined(seen, rows, checkpoint.scales_of(seen).std)
-    whole = continued.whole
-    placed = checkpoint.record.series.rows.placed(whole, checkpoint.scale.places(whole.ids))
-    learned = {"val", *(checkpoint.refit["rows"] if checkpoint.refit is not None else ())}
-    new = np.maximum(0, whole.offsets[1:] - np.max([placed[name].stop for name in learned], axis=0))
-    return with_absent(checkpoint, frame, replace(continued, new=new, refused={**wrong, **continued.refused}))
-
-
-def holds_training(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
-    """Whether every series of a frame that was trained on has its train and validation rows.
-
-    UserError where the training had none.
-    """
-    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
+def first_rows(checkpoint: Checkpoint, frame: PanelFrame) -> Continued:
+    """The rows of the first update, the train and validation rows among them; new are those after these."""
+    recorded = checkpoint.record.series.rows
     if missing := {"train", "val"} - recorded.splits.keys():
         raise UserError(
             f"{checkpoint.path} knows of no {' and no '.join(sorted(missing))} rows, with which an update compares. "
             "Forecast with it by forecast predict."
         )
-    begin = recorded.begins(frame, places)
-    held = (begin >= 0) & (begin + recorded.splits["val"][places, 1] <= frame.offsets[1:])
-    return bool(held[places >= 0].all()) and bool((places >= 0).any())
+    wrong = {
+        name: f"{reason}. The first update needs the whole history, as it was in training."
+        for name, reason in changed_series(checkpoint, frame, "val").items()
+    }
+    whole = without(frame, wrong)
+    placed = recorded.placed(whole, checkpoint.scale.places(whole.ids))
+    learned = {"val", *(checkpoint.refit["rows"] if checkpoint.refit is not None else ())}
+    new = np.maximum(0, whole.offsets[1:] - np.max([placed[name].stop for name in learned], axis=0))
+    return with_absent(checkpoint, frame, Continued(whole=whole, new=new, refused=wrong, unseen=[]))
 
 
 def next_rows(checkpoint: Checkpoint, seen: PanelFrame, frame: PanelFrame) -> Continued:
     """The rows of a further update. A series that was trained on and not seen yet must be as it was then."""
-    continued = joined(seen, frame, checkpoint.scales_of(seen).std).checked()
-    if not continued.unseen:
-        return with_absent(checkpoint, frame, continued)
-    added = np.flatnonzero(np.isin(frame.ids, continued.unseen))
-    wrong = changed_series(checkpoint, frame.take(added), "val")
-    continued = continued.without({name: f"{reason}. Restore the file." for name, reason in wrong.items()})
-    return with_absent(checkpoint, frame, continued)
+    added, wrong = np.flatnonzero(~np.isin(frame.ids, seen.ids)), dict[str, str]()
+    if added.size:
+        changed = changed_series(checkpoint, frame.take(added), "val")
+        wrong = {name: f"{reason}. Restore the file." for name, reason in changed.items()}
+    continued = joined(seen, without(frame, wrong), checkpoint.scales_of(seen).std)
+    return with_absent(checkpoint, frame, replace(continued, refused={**wrong, **continued.refused}))
+
+
+def without(frame: PanelFrame, wrong: Mapping[str, str]) -> PanelFrame:
+    """The other series of a frame. wrong: why not, by their ids. UserError where there are no others."""
+    right = np.flatnonzero(~np.isin(frame.ids, list(wrong)))
+    if not right.size:
+        raise UserError(next(iter(wrong.values())))
+    return frame.take(right) if wrong else frame
 
 
 def with_absent(checkpoint: Checkpoint, frame: PanelFrame, continued: Continued) -> Continued:
-    """With the series that were trained on and have not been seen yet, among those refused; UserError as `checked`."""
-    there = {*continued.whole.ids.tolist(), *continued.refused}
-    gaps = gaps_of(frame)
-    absent = {name: gone(frame, name, gaps) for name in checkpoint.scale.ids.tolist() if name not in there}
-    return replace(continued, refused={**continued.refused, **absent}).checked()
+    """With the series among those refused that were trained on or seen, and are not there. UserError where none is."""
+    gaps = {name: reason for reason, names in frame.left_out.items() for name in names}
+    refused = dict(continued.refused)
+    for name in (*continued.whole.ids.tolist(), *checkpoint.scale.ids.tolist()):
+        if name not in frame.id_numbers:
+            gap = gaps.get(name)
+            reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
+            refused[name] = f"{frame.name}, series '{label(name)}' {reason}."
+    continued = replace(continued, refused=refused)
+    if not continued.taken.any():
+        raise UserError(next(iter(refused.values())))
+    return continued
 
 
 def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
@@ -161,12 +116,9 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
     changed = np.zeros(len(ids), dtype=bool)
     edges = np.concatenate([[0], np.cumsum(sizes)])
     changed[np.searchsorted(edges, np.flatnonzero(other.any(axis=1)), side="right") - 1] = True
-    refused, gaps = {}, gaps_of(frame)
-    for s in np.flatnonzero(own & (~there | (end < last) | (begin > last) | changed)).tolist():
+    refused = {}
+    for s in np.flatnonzero(own & there & ((end < last) | (begin > last) | changed)).tolist():
         until = seen.calendar()[int(last[s]) - 1]
-        if not there[s]:
-            refused[ids[s]] = gone(frame, ids[s], gaps)
-            continue
         if end[s] < last[s]:
             reason = (
                 f"ends at {frame.timestamps(int(places[s]))[-1]}, and rows up to {until} have been seen: these are "
@@ -200,29 +152,9 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
         ids=np.array(ids),
         first=frame.first if earliest else seen.first,
         numbers=frame.numbers if earliest else seen.numbers,
-        facts=facts_of(seen, frame, places),
+        facts=None if frame.facts is None else frame.facts.of(places),
     )
     return Continued(whole=whole, new=counts[:, 1], refused=refused, unseen=ids[count:])
-
-
-def facts_of(seen: PanelFrame, frame: PanelFrame, places: IntArray) -> Facts | None:
-    """Those of the series at `places` (S,) of a file; of one that it lacks, -1, those seen before, where known."""
-    if frame.facts is None or seen.facts is None:
-        return None if frame.facts is None else frame.facts.of(places)
-    before = seen.facts.values[np.minimum(np.arange(len(places)), len(seen) - 1)]
-    return replace(frame.facts, values=np.where((places >= 0)[:, None], frame.facts.values[places], before))
-
-
-def gone(frame: PanelFrame, name: str, gaps: Mapping[str, str]) -> str:
-    """Why a file has nothing of a series that was there before. gaps: why it left series out, by their ids."""
-    gap = gaps.get(name)
-    reason = f"has {gap}" if gap else "is not there. Give a file that holds it too, from the last row seen on"
-    return f"{frame.name}, series '{label(name)}' {reason}."
-
-
-def gaps_of(frame: PanelFrame) -> dict[str, str]:
-    """The reason for which a series was left out, by its id."""
-    return {name: reason for reason, names in frame.left_out.items() for name in names}
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:

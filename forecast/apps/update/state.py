@@ -5,8 +5,6 @@ Below it what came of the forecasts of former updates: a line of the log, and th
 
 import csv
 import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,9 +23,8 @@ from forecast.evaluation.scored_intervals import name_of
 from forecast.evaluation.watch import CHARTS, Day, Expected, Reference, alarms, watched
 from forecast.files import remove_unfinished, save_arrays, together
 from forecast.report.updates import Line
-from forecast.text.documents import as_cell
 
-STATE, LOG, LATEST, FORECASTS = "state.npz", "log.csv", "latest.csv", "forecasts"
+STATE, LOG, LATEST = "state.npz", "log.csv", "latest.csv"
 
 
 class Meta(BaseModel):
@@ -43,7 +40,6 @@ class Meta(BaseModel):
     first: int
     numbers: tuple[int, int]
     id_column: str | None
-    refused: list[str]
     log: list[Line]
 
 
@@ -81,9 +77,8 @@ class Issued:
 class State:
     """After an update. checkpoint: its SHA-256. seen: the last rows of S series.
 
-    totals (1 + S, charts): the sums of the charts, of all series and of each; NaN before any day. refused: the ids of
-    series whose rows were. log: a line an update. latest: the text of the newest
-    forecast.
+    totals (1, charts): the sums of the charts; NaN before any day. log: a line an update. latest: the text of the
+    newest forecast.
     """
 
     checkpoint: str
@@ -92,17 +87,8 @@ class State:
     seen: PanelFrame
     issued: Issued
     totals: FloatArray
-    refused: list[str]
     log: list[Line]
     latest: str
-
-    @property
-    def latest_name(self) -> str:
-        """The file of the newest forecast, by the last time that it knew, and its number where others knew the same."""
-        time = self.log[-1]["time"]
-        same = sum(line["time"] == time for line in self.log)
-        bare = re.sub(r"[^\w.-]", "-", time.replace(" ", "T"))  # a document's text is no path
-        return f"{bare}{f'-{same}' * (same > 1)}.csv"
 
 
 def save_state(folder: Path, state: State) -> None:
@@ -110,15 +96,11 @@ def save_state(folder: Path, state: State) -> None:
 
     The state comes first: a process killed behind it leaves files of yesterday, which the same command writes anew.
     """
-    name, text = state.latest_name, state.latest
-    (folder / FORECASTS).mkdir(exist_ok=True)
-    for path in (folder / STATE, folder / LATEST, folder / LOG, folder / FORECASTS / name):
-        remove_unfinished(path)  # of a process that was killed: the folder is locked, nobody writes them now
-    with together(folder / FORECASTS) as beside:
-        beside(name).write_text(text, encoding="utf-8")
+    for name in (STATE, LATEST, LOG):
+        remove_unfinished(folder / name)  # of a process that was killed: the folder is locked, nobody writes them now
     with together(folder) as beside:
         save_arrays(beside(STATE), arrays_of(state))
-        beside(LATEST).write_text(text, encoding="utf-8")
+        beside(LATEST).write_text(state.latest, encoding="utf-8")
         beside(LOG).write_text(log_text(state), encoding="utf-8")
 
 
@@ -135,7 +117,6 @@ def arrays_of(state: State) -> dict[str, np.ndarray]:
         first=seen.first.as_unit("ns").value,
         numbers=seen.numbers,
         id_column=seen.id_column,
-        refused=state.refused,
         log=state.log,
     )
     measured = np.ones(seen.values.shape, bool) if seen.measured is None else seen.measured
@@ -180,7 +161,6 @@ def read_state(folder: Path) -> State | None:
         seen=seen,
         issued=Issued(**part_of(arrays, "issued")),
         totals=arrays["totals"],
-        refused=meta.refused,
         log=meta.log,
         latest=arrays["latest"].tobytes().decode(),
     )
@@ -191,17 +171,6 @@ def part_of(arrays: Arrays, group: str) -> Arrays:
     return {name.removeprefix(f"{group}_"): array for name, array in arrays.items() if name.startswith(f"{group}_")}
 
 
-def so_far(log: Sequence[Line]) -> Iterator[dict[str, float | None]]:
-    """For each line of a log the figures over all lines up to it, each value counting alike; None before any truth."""
-    count, sums = 0, dict[str, float]()
-    for line in log:
-        count += line["values"]
-        for name, value in figures(line).items():
-            if line["values"] and value is not None:
-                sums[name] = sums.get(name, 0.0) + value * line["values"]
-        yield {name: sums[name] / count if name in sums else None for name in figures(line)}
-
-
 def figures(line: Line) -> dict[str, float | None]:
     """MAE, that of the baseline and the coverage of each level, as log.csv calls them."""
     coverage = {f"coverage_{level}": share for level, share in line["coverage"].items()}
@@ -209,27 +178,16 @@ def figures(line: Line) -> dict[str, float | None]:
 
 
 def log_text(state: State) -> str:
-    """The log as CSV: a line an update. MAE in standard deviations of the train rows; empty: nothing is known yet.
-
-    Of many series, the line of all has no id; below it are those of which there is news, and why rows were refused.
-    """
-    names, many = list(figures(state.log[0])), state.seen.id_column is not None
+    """The log as CSV: a line an update. MAE in standard deviations of the train rows; empty: nothing is known yet."""
     charts = ["errors", "coverage", "baseline"] if state.levels else ["errors", "baseline"]
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
-    sums = [f"{name}_cusum" for name in charts]
-    header = ["rows", "values", *names, *(f"{name}_so_far" for name in names), *sums, "alarms"]
-    writer.writerow(["time", "id", *header, "refused"] if many else ["time", *header])
-    for line, running in zip(state.log, so_far(state.log), strict=True):
-        nothing = dict.fromkeys(running)
-        for name, own in {"": line, **line.get("series", {})}.items():
-            numbers = [*figures(own).values(), *(nothing if name else running).values()]
-            numbers += [own["totals"].get(chart) for chart in charts]
-            written = ["" if value is None else f"{value:.5g}" for value in numbers]
-            rows = "" if own["rows"] is None else own["rows"]
-            cells = [rows, own["values"], *written, " ".join(own["alarms"])]
-            ends = [as_cell(name)], [as_cell(own.get("refused") or "")]
-            writer.writerow([line["time"], *ends[0], *cells, *ends[1]] if many else [line["time"], *cells])
+    writer.writerow(["time", "rows", "values", *figures(state.log[0]), *(f"{name}_cusum" for name in charts), "alarms"])
+    for line in state.log:
+        numbers = [*figures(line).values(), *(line["totals"].get(chart) for chart in charts)]
+        cells = ["" if value is None else f"{value:.5g}" for value in numbers]
+        rows = "" if line["rows"] is None else line["rows"]
+        writer.writerow([line["time"], rows, line["values"], *cells, " ".join(line["alarms"])])
     return lines.getvalue()
 
 
@@ -245,28 +203,18 @@ class Compared:
     baseline_mae: FloatArray
     coverage: FloatArray
 
-    @property
-    def together(self) -> "Compared":
-        """The means over the values of all series, as of one."""
-        parts = (self.mae[None], self.baseline_mae[None], self.coverage)
-        sums = [np.nansum(part * self.values, axis=1, keepdims=True) for part in parts]
-        with np.errstate(invalid="ignore"):
-            means = [part / self.values.sum() for part in sums]
-        return Compared(
-            values=self.values.sum(keepdims=True), mae=means[0][0], baseline_mae=means[1][0], coverage=means[2]
-        )
+    def line(self, levels: tuple[float, ...]) -> Line:
+        """The means over the values of all series, for the log; None of no value."""
+        count = int(self.values.sum())
 
-    def line(self, series: int, levels: tuple[float, ...]) -> Line:
-        """Of one series, for the log; None of no value."""
+        def mean(means: FloatArray) -> float | None:
+            return float(np.nansum(means * self.values) / count) if count else None
 
-        def number(value: np.floating) -> float | None:
-            return float(value) if np.isfinite(value) else None
-
-        coverage = {name_of(level): number(self.coverage[k, series]) for k, level in enumerate(levels)}
+        coverage = {name_of(level): mean(self.coverage[k]) for k, level in enumerate(levels)}
         return {
-            "values": int(self.values[series]),
-            "mae": number(self.mae[series]),
-            "baseline_mae": number(self.baseline_mae[series]),
+            "values": count,
+            "mae": mean(self.mae),
+            "baseline_mae": mean(self.baseline_mae),
             "coverage": coverage,
         }
 
@@ -306,27 +254,19 @@ def compared(checkpoint: Checkpoint, whole: PanelFrame, issued: Issued, chosen: 
     )
 
 
-def no_figures(levels: tuple[float, ...]) -> Line:
-    """Of no value."""
-    return {"values": 0, "mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
-
-
-def first_line(time: str, levels: tuple[float, ...], continued: Continued) -> Line:
+def first_line(time: str, levels: tuple[float, ...]) -> Line:
     """The line of the first update, before which nothing was forecast."""
-    nothing = {**no_figures(levels), "day": None, "totals": {}, "alarms": []}
-    line: Line = {"time": time, "rows": None, **nothing}
-    if continued.whole.id_column is not None:
-        line["series"] = with_refused({}, continued.refused, levels)
-    return line
+    nothing = {"mae": None, "baseline_mae": None, "coverage": {name_of(level): None for level in levels}}
+    return {"time": time, "rows": None, "values": 0, **nothing, "day": None, "totals": {}, "alarms": []}
 
 
 def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Continued) -> tuple[Line, FloatArray, bool]:
-    """A line of the log, the sums of the charts (1 + S, charts), whether those watched have been met by a day of rows.
+    """A line of the log, the sums of the charts (1, charts), whether those watched have been met by a day of rows.
 
     All steps count whose truth has come with the last new rows, however long ago they were forecast: absolute errors in
     standard deviations of the train rows, mean over `values`, and `coverage` by level. `day`: of the watched forecasts
     alone, all of their steps that have come; None before. It is over when half of the series have met it, refused ones
-    aside. `series`: lines of those whose alarms have changed, or that were not refused before, or are no longer.
+    aside.
     """
     levels, whole, issued = before.levels, continued.whole, before.issued
     rows, end, steps = first_row(whole, issued), whole.offsets[1:][issued.series], issued.values.shape[1]
@@ -335,8 +275,8 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
     new = come >= (end - continued.new[issued.series])[:, None]
     since = compared(checkpoint, whole, issued, there & new, len(levels))
     count = int(continued.new[: len(before.seen)].sum())
-    line: Line = {"time": time, "rows": count, **since.together.line(0, levels), "day": None}
-    totals = np.concatenate([before.totals, np.full((1 + len(whole) - len(before.totals), len(CHARTS)), np.nan)])
+    line: Line = {"time": time, "rows": count, **since.line(levels), "day": None}
+    totals = before.totals
     length = np.minimum(end - rows, steps)
     met = length >= min(rows_a_day(whole.freq), steps)
     awaited = issued.watched & continued.taken[issued.series]
@@ -350,45 +290,14 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
             expected, level = before.reference.expected.with_series(len(whole)), levels[0] if levels else None
             coverage = of_day.coverage[0] if levels else None
             day = Day(steps=day_steps, mae=of_day.mae, baseline_mae=of_day.baseline_mae, coverage=coverage)
-            totals = watched(totals, expected.scores(day, level))
+            totals = watched(totals, expected.scores(day, level)[:1])
             if np.isfinite(totals[0]).any():
                 line["day"] = expected.beside(day, level)
-    line |= of_totals(totals[0])
-    if whole.id_column is not None:
-        line["series"] = series_lines(before, continued, totals, since)
-    return line, totals, over
+    named = {name: float(total) for name, total in zip(CHARTS, totals[0], strict=True) if np.isfinite(total)}
+    return {**line, "totals": named, "alarms": alarms(named)}, totals, over
 
 
 def rows_a_day(freq: str) -> int:
     """Rows of one day, at least one."""
     first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
     return max(1, int(pd.Timedelta(days=1) / (second - first)))
-
-
-def of_totals(totals: FloatArray) -> Line:
-    """The sums of the charts after a day by their names, and those above their limits."""
-    named = {name: float(total) for name, total in zip(CHARTS, totals, strict=True) if np.isfinite(total)}
-    return {"totals": named, "alarms": alarms(named)}
-
-
-def series_lines(before: State, continued: Continued, totals: FloatArray, since: Compared) -> dict[str, Line]:
-    """The lines of series, by their ids, of which something else is to be said than before."""
-    whole = continued.whole
-    limits = np.array([chart.limit for chart in CHARTS.values()])
-    former = np.concatenate([before.totals, np.full((len(totals) - len(before.totals), len(CHARTS)), np.nan)])
-    changed = ((former > limits) != (totals > limits)).any(axis=1)[1:]
-    news = {*before.refused} ^ continued.refused.keys()
-    lines = {}
-    for s in np.flatnonzero(changed | np.isin(whole.ids, list(news))).tolist():
-        figures = {**since.line(s, before.levels), **of_totals(totals[1 + s])}
-        lines[str(whole.ids[s])] = {"rows": int(continued.new[s]), **figures}
-    return with_refused(lines, {name: continued.refused.get(name) for name in news}, before.levels)
-
-
-def with_refused(
-    lines: Mapping[str, Line], refused: Mapping[str, str | None], levels: tuple[float, ...]
-) -> dict[str, Line]:
-    """The lines of series with why their rows were refused, None: they are no longer; in the order of their ids."""
-    nothing = {"rows": 0, **no_figures(levels), "totals": {}, "alarms": []}
-    names = sorted({*lines, *refused})
-    return {name: {**lines.get(name, nothing), "refused": refused.get(name)} for name in names}
