@@ -4,7 +4,6 @@ Torch and Lightning take seconds to import: the methods that need them do it.
 """
 
 import argparse
-import copy
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,21 +19,16 @@ from forecast.apps.auto.command import automatic
 from forecast.apps.common.command import command
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.tables import (
-    HORIZONS,
     as_file,
-    best_words,
     check_table,
     data_keys,
     data_keywords,
     errors_table,
-    horizon_of,
-    keep_table,
     place_table,
     spoken,
     spoken_of_as_frame,
     table_words,
 )
-from forecast.apps.tune.command import tune
 from forecast.config.allow_list import trusting
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
@@ -43,8 +37,8 @@ from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.report.verdict import verdict
 from forecast.run_folder import METRICS, TRAINING_TABLE, final_checkpoint, run_of
-from forecast.run_folder.shapes import Block, Metrics, StudyDocument
-from forecast.text.overrides import hydra_value, override_words, setting_words
+from forecast.run_folder.shapes import Block, Metrics
+from forecast.text.overrides import override_words, setting_words
 
 if TYPE_CHECKING:
     from forecast.apps.common.loaded import LoadedModel
@@ -71,7 +65,7 @@ class Forecaster:
     """A model of any kind, from its config to its forecasts.
 
     model: an option of the group model, such as informer or dlinear. seq_len, label_len, pred_len, seed: those keys of
-    the config, None leaves the default; pred_len is also called h, horizon and prediction_length. overrides: what the
+    the config, None leaves the default. overrides: what the
     command line takes, such as {"optim.lr": 1e-3, "data.features": "S"} or ["optim.lr=1e-3"]; `forecast train --help`
     lists the groups. settings: the same as keywords, an option or a value (loss="mae", level=[90]), keys of a group
     (trainer={"max_epochs": 3}), or of the data: target, known, past, static, holidays, floor, id_column, time_column,
@@ -86,11 +80,7 @@ class Forecaster:
     Every method raises UserError with what to type. A table is a DataFrame or a Series with an index
     of times, periods, or ids and times; a DataFrame with a column of times, of one series or below one another of
     several (unique_id, ds, y); or such a table of polars or pyarrow. A forecast is a table of the same kind.
-
-    study: of a forecaster that `tune` has returned, the study as `forecast tune --json` prints it.
     """
-
-    study: StudyDocument | None = None
 
     def __init__(
         self,
@@ -105,9 +95,7 @@ class Forecaster:
         verbose: bool = True,
         **settings: object,
     ) -> None:
-        own = {name: settings.pop(name) for name in HORIZONS if name in settings}
-        steps = horizon_of({"pred_len": pred_len, **own})
-        keys = {"seq_len": seq_len, "label_len": label_len, "pred_len": steps, "seed": seed}
+        keys = {"seq_len": seq_len, "label_len": label_len, "pred_len": pred_len, "seed": seed}
         keywords = [f"{key}={value}" for key, value in keys.items() if value is not None]
         keywords += setting_words({f"data.{name}": settings.pop(name) for name in data_keywords(settings)})
         keywords += setting_words(settings, nested=True)
@@ -170,8 +158,8 @@ class Forecaster:
 
         def train_on_table(cfg: DictConfig) -> None:
             if frame is not None:
-                keep_table(run_folder(), frame)
-            with spoken_of_as_frame(run_folder() / TRAINING_TABLE, kept=True):
+                place_table(run_folder(), frame)
+            with spoken_of_as_frame(run_folder() / TRAINING_TABLE):
                 command("train")(cfg)
 
         folder = call(train_on_table, config_name="train", overrides=overrides)
@@ -214,8 +202,6 @@ class Forecaster:
         future: Table | None = None,
         level: Sequence[float] | None = None,
         pred_len: int | None = None,
-        reading: Mapping[str, object] | None = None,
-        **horizon: int | None,
     ) -> Table:
         """The pred_len steps after the last row of a table, original units, as a table of its kind.
 
@@ -223,13 +209,10 @@ class Forecaster:
         file a DataFrame with a column of time, then the targets. Of a panel the steps after the end of each series,
         with a column or a level of ids before the time.
 
-        pred_len: that of the training; UserError for another one, with the command that trains for it. horizon: its
-        other names, h, horizon and prediction_length.
+        pred_len: that of the training; UserError for another one, with the command that trains for it.
         table: at least seq_len rows of the columns trained on, or a CSV file; None: the data trained on.
         future: of a model with columns that are known in advance: their values at these steps, of each series.
         level: [80, 95]: after the targets also TARGET-lo-80, TARGET-hi-80, ..., the ends of intervals in per cent.
-        reading: how a file is written where it differs from the one trained on, {"separator": ";"}; the keys of
-        data=csv.
         """
         from forecast.apps.common import continuation as steps
         from forecast.apps.common.future import future_source
@@ -237,20 +220,19 @@ class Forecaster:
         from forecast.data.writing import all_far
 
         checkpoint, source = self.checkpoint, self.source()
-        check_horizon(checkpoint, horizon_of({"pred_len": pred_len, **horizon}))
+        check_horizon(checkpoint, pred_len)
         columns = checkpoint.read_columns
         with (
-            as_file(table, source, reading, columns) as (path, layout, kind),
+            as_file(table, source, columns) as (path, layout, kind),
             as_file(future, source, name="future") as (future_path, future_layout, _),
         ):
-            of_future = reading if isinstance(future, Path | str) else future_layout
             ends = steps.continuation(
                 checkpoint,
                 source,
                 path,
                 layout,
                 device=self._loaded.device,
-                future=future_source(checkpoint, source, future_path, of_future),
+                future=future_source(checkpoint, source, future_path, future_layout),
                 level=level,
             )
             steps.check_unseen(checkpoint, ends.frame, refuse=False)
@@ -270,42 +252,35 @@ class Forecaster:
         *,
         folds: int = 20,
         step: int | None = None,
-        reading: Mapping[str, object] | None = None,
     ) -> Table:
         """What it would have forecast at `folds` origins, `step` rows apart (None: pred_len), the last ones of a table.
 
         A row for each step: fold, cutoff (the last known time), id of a panel, time, target, y, forecast, the ends of
         intervals, then the baselines; of the library of the table. table: None: the data trained on. Refits are those
-        of `forecast backtest`. UserError where the origins lie in rows that it was trained on. `cross_validation` is
-        another name of it.
+        of `forecast backtest`. UserError where the origins lie in rows that it was trained on.
         """
         from forecast.apps.backtest.folds import backtest_table
 
-        with as_file(table, self.source(), reading, self.checkpoint.read_columns) as (path, layout, kind):
+        with as_file(table, self.source(), self.checkpoint.read_columns) as (path, layout, kind):
             of_table = kind or self._kind
             rows = backtest_table(self._loaded, path, layout, folds=folds, step=step, zone=of_table.zone)
             return of_table.in_library(rows)
 
-    cross_validation = backtest
-
     @in_python
-    def evaluate(
-        self, table: Table | None = None, *, split: str | None = None, reading: Mapping[str, object] | None = None
-    ) -> pd.DataFrame:
+    def evaluate(self, table: Table | None = None, *, split: str | None = None) -> pd.DataFrame:
         """The errors of the model and of simple baselines on every window: a row each, the model's first.
 
         table: other rows than those trained on, all of whose windows count; None: the test rows of the data trained on.
-        split: train, val, test, tail or new in place of that; new: the rows that came after the training. reading: as
-        in `predict`. Columns: mse and mae in scaled units, mase, rmsse and smape; of a panel also wape; of one target
-        column also mse_original and mae_original. NaN: not known. Of a model refitted on all rows the test figures are
-        those of the held-out model.
+        split: train, val, test, tail or new in place of that; new: the rows that came after the training. Columns: mse
+        and mae in scaled units, mase, rmsse and smape; of a panel also wape; of one target column also mse_original and
+        mae_original. NaN: not known. Of a model refitted on all rows the test figures are those of the held-out model.
         """
         from forecast.apps.common.seen_rows import WHOLE_FILE, stored_metrics
         from forecast.evaluation.evaluate import Protocol
 
         split = split or ("test" if table is None else WHOLE_FILE)
         source = self.source()
-        with as_file(table, source, reading, self.checkpoint.read_columns) as (path, layout, _):
+        with as_file(table, source, self.checkpoint.read_columns) as (path, layout, _):
             metrics = stored_metrics(self.checkpoint, split=split, path=path)
             if metrics is None:
                 metrics = self._loaded.result(path, split=split, protocol=Protocol(), reading=layout).metrics
@@ -331,12 +306,13 @@ class Forecaster:
 
         table: as `fit` takes it, or a file. output: the folder with forecast.csv, leaderboard.json and report.html;
         None: auto/ and the name of the file, of a table the time.
-        horizon: steps to forecast, by any of their names; None: what suits the data. level: of the intervals, in per
+        horizon: steps to forecast; None: what suits the data. level: of the intervals, in per
         cent. settings: {"future": "tomorrow.csv"} and whatever else the command takes. keywords: keys of the data, as
         `Forecaster` takes them. verbose: False shows warnings alone. Raises UserError.
         """
         own = {f"data.{name}": keywords.pop(name) for name in data_keywords(keywords)}
-        horizon = horizon_of({"horizon": horizon, **keywords})
+        if keywords:
+            raise UserError(f"{next(iter(keywords))} is no argument of Forecaster.auto, and no key of the data")
         of_file = isinstance(table, Path | str)
         name = str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
         folder = Path(output) if output else default_folder(name)
@@ -354,7 +330,7 @@ class Forecaster:
         keys = {"horizon": horizon, "minutes": minutes, "target": target, "preset": preset, "metric": metric}
         options = {"file": file, "output": str(folder), "level": list(level), "settings": words, **keys}
         try:
-            with spoken(verbose=verbose), spoken_of_as_frame(folder / TRAINING_TABLE, kept=True):
+            with spoken(verbose=verbose), spoken_of_as_frame(folder / TRAINING_TABLE):
                 answer = automatic(argparse.Namespace(**options), begun=begun)
         except UserError:
             if placed and not (folder / FOLDER / STATE).exists():
@@ -372,59 +348,6 @@ class Forecaster:
             raise UserError(f"{path} is not there: Forecaster.auto(df, output=FOLDER) writes a leaderboard")
         table: pd.DataFrame = pd.DataFrame(rows)
         return table
-
-    @in_python
-    def tune(
-        self,
-        table: Table | None = None,
-        *,
-        output: Path | str,
-        minutes: float | None = 10.0,
-        trials: int | None = None,
-        space: Mapping[str, object] | Path | str | None = None,
-        metric: Literal["mse", "mae"] | None = None,
-    ) -> "Forecaster":
-        """Another forecaster, trained with the best settings of a study as `forecast tune` runs it.
-
-        table: as `fit` takes it, kept in `output` as data.parquet; None: the data that the overrides name. output: the
-        study's folder, with report.html; the same call goes on there. minutes, trials: what ends it; None: the other
-        alone. space: what varies, {"optim.lr": [1e-3, 1e-4]}, or a YAML file; None: that of the model, less what this
-        forecaster says. metric: the validation error that judges; None: the config's.
-
-        The training comes after the minutes, in a run folder of its own as by `fit`; this forecaster stays as it is.
-        `refit=true` is for that training alone. `study` of the result has all trials, `overrides` the best settings.
-        """
-        from forecast.apps.tune.search import OF
-
-        check_table(table, self.overrides)
-        frame = None if table is None else frame_of(table, data_keys(self.overrides))
-        folder = Path(output).absolute()
-        words = [] if frame is None else table_words(frame, hydra_value(str(folder / TRAINING_TABLE)))
-        own = [*self.overrides, *([] if metric is None else [f"callbacks.checkpoint.monitor={metric}"])]
-        of_study = {
-            "tune.minutes": minutes,
-            "tune.trials": trials,
-            "tune.space": str(space) if isinstance(space, Path) else space,
-            "hydra.run.dir": str(folder),
-        }
-        documents: list[StudyDocument] = []
-
-        def study(cfg: DictConfig) -> None:
-            kept = frame is not None and place_table(run_folder(), frame)
-            try:
-                with spoken_of_as_frame(run_folder() / TRAINING_TABLE, kept=True):
-                    documents.append(cast(StudyDocument, tune(cfg).document))
-            except UserError:
-                if kept and not (run_folder() / OF).exists():  # refused: the next call may have another table
-                    (run_folder() / TRAINING_TABLE).unlink()
-                raise
-
-        trained = [word for word in own if not word.startswith("refit=")]
-        call(study, config_name="tune", overrides=[*words, *trained, *setting_words(of_study)])
-        best = copy.copy(self)
-        best.study = documents[0]
-        best.overrides = [*own, *best_words(documents[0])]
-        return best.fit(table)
 
     def __repr__(self) -> str:
         """Its model and lengths, and of a trained one its folder and how it did on the test rows."""

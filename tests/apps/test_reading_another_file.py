@@ -8,7 +8,7 @@ import pytest
 from checkpoints import LENGTHS, write_untrained
 from program import call, refusal
 
-from forecast import Forecaster, UserError
+from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
@@ -68,15 +68,7 @@ def test_a_file_written_alike_needs_no_word(trained, values, folder):
     same(forecaster.predict(path), forecaster.predict())
 
 
-def test_what_differs_is_said(trained, values, folder):
-    forecaster = Forecaster.load(trained)
-    path = written(values, folder / "other.csv", separator=",", time_format="%m|%d|%Y", missing=-99)
-    reading = {"separator": ",", "time_format": "%m|%d|%Y", "where": {}, "missing": [-99]}
-    same(forecaster.predict(path, reading=reading), forecaster.predict())
-    assert np.isfinite(forecaster.evaluate(path, reading=reading)["mse_scaled"]).all()
-
-
-def test_the_command_line_says_it_in_the_same_words(trained, values, folder, capsys):
+def test_what_differs_is_said(trained, values, folder, capsys):
     path = written(values, folder / "typed.csv", separator=",", time_format="%m|%d|%Y", missing=-99)
     typed = ["data.separator=','", "data.time_format='%m|%d|%Y'", "data.where={}", "data.missing=[-99]"]
     common = [f"ckpt_path={trained}", f"data.path={path}", *typed]
@@ -110,22 +102,6 @@ def test_options_that_cannot_be_are_refused(trained, folder, capsys, words, mess
     assert message in text
 
 
-def test_from_python_too(trained, values, folder):
-    forecaster = Forecaster.load(trained)
-    with pytest.raises(UserError, match=r"reading: a file has no 'seperator'\. Did you mean 'separator'\?"):
-        forecaster.predict(folder / "alike.csv", reading={"seperator": ","})
-    with pytest.raises(UserError, match=r"reading: separator says how a file is read, and none is given"):
-        forecaster.predict(values, reading={"separator": ","})
-    with pytest.raises(UserError, match=r"^decimal=5: must be a valid string\nwhere='x': must be a mapping"):
-        forecaster.predict(folder / "alike.csv", reading={"decimal": 5, "where": "x"})
-    with pytest.raises(UserError, match=r"^gaps='fill': must be 'refuse', 'interpolate'"):
-        forecaster.evaluate(folder / "alike.csv", reading={"gaps": "fill"})
-    with pytest.raises(UserError, match=r"^columns: the model reads the columns that it was trained on"):
-        forecaster.predict(folder / "alike.csv", reading={"columns": ["a"]})
-    with pytest.raises(UserError, match=r"the column 'a' is to be read as numbers, and in drop"):
-        forecaster.predict(written(values, folder / "d.csv", city="Albany"), reading={"drop": ["a"]})
-
-
 def test_a_short_history_that_does_not_tell_day_from_month_is_read_as_in_training(folder):
     times = pd.date_range("2021-01-01", periods=ROWS, freq="h")
     hourly = pd.DataFrame({"a": np.random.default_rng(2).normal(size=ROWS)}, index=times)
@@ -134,8 +110,6 @@ def test_a_short_history_that_does_not_tell_day_from_month_is_read_as_in_trainin
     forecaster = Forecaster.load(write_untrained(folder / "hourly.ckpt", *LENGTHS, *options))
     few = written(hourly.iloc[24:47], folder / "few.csv", time_format="%d/%m/%Y %H:%M")
     assert forecaster.predict(few)["when"].iloc[0] == pd.Timestamp("2021-01-02 23:00")
-    with pytest.raises(UserError, match=r"time_format='%Y-%m-%d' fits no timestamp"):
-        forecaster.predict(few, reading={"time_format": "%Y-%m-%d"})
 
 
 # a DataFrame
@@ -226,8 +200,6 @@ def test_rows_counted_from_a_start_have_dates_in_the_forecast(values, folder):
     options = ["data=csv", f"data.path={folder}/started.csv", *time]
     forecaster = Forecaster.load(write_untrained(folder / "started.ckpt", *LENGTHS, *options))
     assert forecaster.predict()["date"].iloc[0] == values.index[-1] + pd.Timedelta("1D")
-    later = forecaster.predict(folder / "started.csv", reading={"start": "2022-01-01"})
-    assert later["date"].iloc[0] == pd.Timestamp("2022-10-28")
 
 
 def test_a_parquet_file_is_read_as_the_dataframe_that_it_holds(values, folder, trained):

@@ -2,35 +2,29 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
-from forecast.apps.common.outputs import keep_others
 from forecast.comparison.rows import at
-from forecast.config.schema import check_value, parameters
-from forecast.config.settings import typed_settings, typed_value
-from forecast.config.values import Problems
+from forecast.config.schema import parameters
+from forecast.config.settings import typed_settings
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 from forecast.files import replacing
-from forecast.run_folder import RUN_INFO, TRAINING_TABLE
-from forecast.run_folder.shapes import Metrics, StudyDocument
+from forecast.run_folder import TRAINING_TABLE
+from forecast.run_folder.shapes import Metrics
 from forecast.text.overrides import setting_words
 from forecast.text.terminal import quiet_output
 
-COMMAND = re.compile(r"(\bforecast [a-z][a-z-]* [^\n]*)")
-DATA_VALUE = re.compile(r"""\bdata\.([a-z_]+)\b(?:=("[^"]*"|'[^']*'|\[[^\]]*\]|[^\s,;:)]*[^\s,;:.)]))?""")
-HORIZONS = ("pred_len", "h", "horizon", "prediction_length")  # the first here, the others elsewhere
 LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
 
 
@@ -80,20 +74,8 @@ def kept_table(frame: Frame) -> pa.Table:
     return arrow_table(frame.rows).replace_schema_metadata({KIND: frame.kind.text()})
 
 
-def keep_table(folder: Path, frame: Frame) -> None:
-    """Writes the table of a training into its run folder. Raises UserError where another file would be lost."""
-    path = folder / TRAINING_TABLE
-    fix = "choose another folder, or move the file away"
-    run = (folder / RUN_INFO).is_file()
-    keep_others(
-        [path], ours=run, key=f"hydra.run.dir={folder}", like=f"a file of a training: there is no {RUN_INFO}", fix=fix
-    )
-    with replacing(path) as unfinished:
-        pq.write_table(kept_table(frame), unfinished)
-
-
 def place_table(folder: Path, frame: Frame) -> bool:
-    """Writes a table into the folder that a caller has named; False where the same stands there.
+    """Writes a table into the folder of a training, made of it; False where the same stands there.
 
     Raises UserError where another one stands there, which is kept.
     """
@@ -103,78 +85,43 @@ def place_table(folder: Path, frame: Frame) -> bool:
         if not path.exists():
             return True
         if path.read_bytes() != unfinished.read_bytes():
-            raise UserError(f"output={str(folder)!r} holds another {TRAINING_TABLE}. Choose another folder")
+            raise UserError(f"{folder} holds another {TRAINING_TABLE}. Choose another folder, or move the file away")
         return False
 
 
 @contextmanager
 def spoken(*, verbose: bool) -> Iterator[None]:
-    """A UserError speaks of keywords, but for commands in it. verbose: False shows warnings alone."""
-    try:
-        with ExitStack() as quiet:
-            if not verbose:
-                quiet.enter_context(quiet_output())
-                quiet.enter_context(redirect_stdout(StringIO()))
-            yield
-    except UserError as error:
-        parts = COMMAND.split(str(error))
-        parts[::2] = [DATA_VALUE.sub(_keyword, part).replace("future=FILE", "future=df") for part in parts[::2]]
-        error.args = ("".join(parts),)
-        raise
-
-
-def _keyword(match: re.Match[str]) -> str:
-    """data.KEY=VALUE, or data.KEY alone, as a keyword of Python."""
-    key, text = match.groups()
-    if key not in parameters(CsvSource):
-        return match[0]
-    if text is None:
-        return key
-    inner = text.strip("\"'") if text[1:2] in "[{" else text  # as a shell takes it
-    with suppress(UserError):
-        return f"{key}={typed_value(f'{key}={inner}')!r}"
-    return match[0]
+    """verbose: False shows warnings alone."""
+    with ExitStack() as quiet:
+        if not verbose:
+            quiet.enter_context(quiet_output())
+            quiet.enter_context(redirect_stdout(StringIO()))
+        yield
 
 
 @contextmanager
-def spoken_of_as_frame(path: Path, *, name: str = NAME, kept: bool = False) -> Iterator[None]:
-    """A UserError about the file that a table was written to speaks of the DataFrame, by that name, and of its rows.
-
-    kept: whether the file stays, so that a command may name it.
-    """
+def spoken_of_as_frame(path: Path, *, name: str = NAME) -> Iterator[None]:
+    """A UserError about the file that a table was written to speaks of the DataFrame, by that name, and of its rows."""
     try:
         yield
     except UserError as error:
-        before = "(?<!=)" if kept else r"(?:\bfuture=)?"
-        text = re.sub(before + re.escape(str(path)), name, str(error))
-        if text == str(error):
-            raise
-        table = "df" if name == NAME else name
-        error.args = (re.sub(r"\bline (\d+)", lambda line: f"{table}.iloc[{int(line[1]) - 2}]", text),)
+        text = re.sub(r"(?<!path=)(?:\bfuture=)?" + re.escape(str(path)), name, str(error))  # commands name the file
+        if text != str(error):
+            rows = "df" if name == NAME else name
+            error.args = (re.sub(r"\bline (\d+)", lambda line: f"{rows}.iloc[{int(line[1]) - 2}]", text),)
         raise
 
 
 @contextmanager
 def as_file(
-    table: Table | None,
-    source: Source,
-    reading: Mapping[str, object] | None = None,
-    columns: Sequence[str] = (),
-    *,
-    name: str = NAME,
+    table: Table | None, source: Source, columns: Sequence[str] = (), *, name: str = NAME
 ) -> Iterator[tuple[Path | str | None, Mapping[str, object], Kind | None]]:
     """(a file with the rows of `table`, the keys of a `Layout` that read it, what it was); a path, and None, as it is.
 
-    reading: such keys for a path. columns: as `known_frame` takes them. name: of the table, in a message.
+    columns: as `known_frame` takes them. name: of the table, by which a UserError speaks of it and its rows.
     """
-    if reading and not isinstance(table, Path | str):
-        raise UserError(f"reading: {next(iter(reading))} says how a file is read, and none is given. Leave it out.")
-    problems, kinds = Problems(), {own.name: own.type for own in fields(Layout)}
-    for key, value in (reading or {}).items():
-        check_value(value, kinds.get(key, object), f"data.{key}", problems)
-    problems.report()
     if table is None or isinstance(table, Path | str):
-        yield table, reading or {}, None if table is None else Kind()
+        yield table, {}, None if table is None else Kind()
         return
     frame = known_frame(table, source, columns)
     with TemporaryDirectory() as folder:
@@ -203,19 +150,6 @@ def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
     return table
 
 
-def horizon_of(lengths: Mapping[str, object]) -> int | None:
-    """How many steps are forecast, by one of HORIZONS. UserError for two numbers, and for another name."""
-    if unknown := next((name for name in lengths if name not in HORIZONS), None):
-        raise UserError(
-            f"{unknown} is no argument.{closest(unknown, HORIZONS)} The steps are called {', '.join(HORIZONS)}"
-        )
-    named = {name: steps for name, steps in lengths.items() if steps is not None}
-    if len(set(named.values())) > 1:
-        both = " and ".join(f"{name}={steps}" for name, steps in named.items())
-        raise UserError(f"{both} both say how many steps are forecast. Give one of them")
-    return cast(int | None, next(iter(named.values()), None))
-
-
 def check_table(table: object, words: Sequence[str]) -> None:
     """UserError for no table where the overrides name no data either."""
     named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
@@ -226,12 +160,3 @@ def check_table(table: object, words: Sequence[str]) -> None:
 def table_words(frame: Frame, path: str) -> list[str]:
     """The overrides that name a table kept at a path, which is written in Hydra's grammar."""
     return ["data=csv", f"data.path={path}", *setting_words({f"data.{key}": v for key, v in frame.layout.items()})]
-
-
-def best_words(study: StudyDocument) -> list[str]:
-    """The overrides that train the best trial of a study again."""
-    best = study["best"]
-    return [
-        *setting_words(best["config"]),
-        *([f"trainer.max_epochs={best['epochs']}"] if best["state"] == "cut" else []),
-    ]
