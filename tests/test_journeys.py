@@ -154,7 +154,7 @@ def test_a_forecast_is_kept_up_from_day_to_day(home, tmp_path):
 def test_settings_are_searched(home, tmp_path):
     words = [*of_file(home), "model=dlinear", *QUICK, "tune.trials=2", f"hydra.run.dir={tmp_path}/study"]
     call("tune", *words, "trainer.max_epochs=1", "callbacks.figures=null")
-    assert len(pd.read_csv(tmp_path / "study" / "trials.csv")) == 2
+    assert len(json.loads((tmp_path / "study" / "trials.json").read_text())["trials"]) == 2
 
 
 def test_a_file_and_a_horizon_are_enough_for_a_forecast(home, tmp_path):

@@ -16,7 +16,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.data.prepare import Prepared
 from forecast.data.windows import Windows
 from forecast.documents import DocumentError, read_arrays
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 from forecast.evaluation.evaluate import exact_float32, longest_look_back
 from forecast.files import replacing, save_arrays
 from forecast.models.base import ForecastModel
@@ -28,6 +28,7 @@ from forecast.training.record import known_names
 
 ORIGIN = "known_until"  # an array of each attention.npz
 AXES = {"queries": "query_names", "keys": "key_names"}  # their times, or the columns that they are
+MOST_SERIES = 5  # named in a message
 ITSELF = "itself"  # the target, in the map of a target that is a sequence of its own
 
 
@@ -44,23 +45,22 @@ def main(arguments: argparse.Namespace) -> None:
             raise UserError(f"ckpt_path={checkpoint.path}: {error}. Choose a checkpoint of another model.") from error
         data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
         windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
-        number = window_number(data, windows, arguments.window, split=arguments.split, series=arguments.series)
-        series, shown = None, number  # of many series each is counted by itself
+        number = window_number(data, windows, arguments.window, split=arguments.split)
+        series = None
         if data.frame.id_column is not None:
             series = str(data.frame.ids[int(windows.series_of([number])[0])])
-            shown = int(np.flatnonzero(numbers_of(data, windows, series) == number)[0])
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
     arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
         "split": np.array([arguments.split]),
-        "window": np.array([shown]),
+        "window": np.array([number]),
         "checkpoint": np.array([checkpoint.path.name]),
     }
     if series is not None:
         arrays["series"] = np.array([series])
     of = "" if series is None else f" of series '{label(series)}'"
-    window = f"{arguments.split} window {shown}{of}, known until {time_names(arrays[ORIGIN])[0]}"
+    window = f"{arguments.split} window {number}{of}, known until {time_names(arrays[ORIGIN])[0]}"
     try:
         with replacing(folder / ATTENTION) as path:
             save_arrays(path, arrays)
@@ -90,52 +90,33 @@ def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Pa
     return folder
 
 
-def numbers_of(data: Prepared, windows: Windows, series: str | None) -> np.ndarray:
-    """The numbers of the windows of a series, of all where None is named. UserError for one that is not there."""
-    every, frame = np.arange(len(windows)), data.frame
-    if series is None:
-        return every
-    if frame.id_column is None:
-        raise UserError(f"--series={series}: {frame.name} is one series, without ids. Leave --series out.")
-    ids = [str(name) for name in frame.ids]
-    if series not in ids:
-        some = f" It has {listed(ids[:5])}{', ...' * (len(ids) > 5)}."
-        raise UserError(f"--series={series}: {frame.name} has no such series.{closest(series, ids) or some}")
-    chosen: np.ndarray = every[windows.series_of(every).numpy() == ids.index(series)]
-    if len(chosen) == 0:
-        raise UserError(f"--series={series}: this series has no window here. Choose another one, or --split NAME.")
-    return chosen
-
-
-def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str, series: str | None) -> int:
+def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split: str) -> int:
     """The number of the window that was named by its number or the last time that it knows; without a name the last.
 
-    series: whose windows are counted; None: those of all. Raises UserError for a window that is not there, and for a
-    time that several series have.
+    Raises UserError for a window that is not there, and for a time that several series have.
     """
-    numbers = numbers_of(data, windows, series)
-    count, of = len(numbers), "" if series is None else f" of series '{label(series)}'"
+    numbers = np.arange(len(windows))
+    some = f"a number from 0 to {len(numbers) - 1}"
     if wanted is None:
         return int(numbers[-1])
     if wanted.isdecimal():
-        if int(wanted) >= count:
-            raise UserError(
-                f"--window={wanted}: {data.frame.name} has {count} {split} windows{of}, 0 to {count - 1}. Choose one."
-            )
-        return int(numbers[int(wanted)])
+        if int(wanted) >= len(numbers):
+            raise UserError(f"--window={wanted}: {data.frame.name} has {len(numbers)} {split} windows. Choose {some}.")
+        return int(wanted)
     if data.frame.without_calendar:
-        raise UserError(f"--window={wanted}: these rows have no times. Choose a number from 0 to {count - 1}.")
+        raise UserError(f"--window={wanted}: these rows have no times. Choose {some}.")
     times = data.times_of(windows.origins_of(numbers).numpy() - 1, windows.series_of(numbers).numpy()).tz_localize(None)
-    span = f"the {split} windows{of} are known until times from {times.min()} to {times.max()}, one every "
-    span += data.frame.freq
+    span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
     try:
         hits = numbers[times == pd.Timestamp(wanted).tz_localize(None)]
     except (ValueError, TypeError) as error:
-        raise UserError(f"--window={wanted}: neither a number from 0 to {count - 1} nor a time; {span}.") from error
+        raise UserError(f"--window={wanted}: neither a number nor a time; {span}. Choose one, or {some}.") from error
     if len(hits) == 0:
-        raise UserError(f"--window={wanted}: {span}. Choose one of them, or a number from 0 to {count - 1}.")
+        raise UserError(f"--window={wanted}: {span}. Choose one of them, or {some}.")
     if len(hits) > 1:
-        raise UserError(f"--window={wanted}: windows of several series are known until then. Choose one: --series ID")
+        shown = {str(data.frame.ids[int(windows.series_of([hit])[0])]): hit for hit in hits[:MOST_SERIES].tolist()}
+        each = listed([f"{hit} (series '{label(name)}')" for name, hit in shown.items()])
+        raise UserError(f"--window={wanted}: of several series. Choose one by its number, as {each}.")
     return int(hits[0])
 
 

@@ -22,8 +22,6 @@ DIR/report.html     of a run: the same with every layer and head to choose from
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     window_help = "the number of a window, from 0, or the last time that it knows; default: the last window"
     parser.add_argument("--window", metavar="N|TIME", help=window_help)
-    series_help = "of many series the one whose windows are counted; default: the windows of all"
-    parser.add_argument("--series", metavar="ID", help=series_help)
     parser.add_argument("--split", default="test", help="whose windows are counted: train, val or test (default)")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write; default: RUN")

@@ -40,7 +40,6 @@ MOST_ROWS = 400  # of the table of folds
 REFITS = {
     "never": "one training before the first forecast",
     "every_fold": "a training before each forecast",
-    "warm": "a training before each forecast, from the weights of the one before",
 }
 WINDOWS = {"expanding": "all rows before it", "sliding": "as many rows as the first"}
 STYLES = ("forecast", "baseline", *(f"other{i}" for i in range(1, 6)))

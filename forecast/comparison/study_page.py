@@ -40,7 +40,7 @@ def sentences(document: StudyDocument) -> list[str]:
     for reason, of in list(failed.items())[:MOST_REASONS]:
         lines.append(f"{f'Trials {of} have' if ',' in of else f'Trial {of} has'} failed: {label(reason, LONGEST)}")
     if len(failed) > MOST_REASONS:
-        lines.append("More have failed; trials.csv has the reasons.")
+        lines.append("More have failed; trials.json has the reasons.")
     lines.append(f"Train with it: {best['command']}")
     return lines
 

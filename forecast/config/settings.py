@@ -119,7 +119,7 @@ class Folds(Settings):
     folds: Positive
     step: Positive | None
     window: Literal["expanding", "sliding"]
-    refit: Literal["never", "every_fold", "warm"]
+    refit: Literal["never", "every_fold"]
     val: Annotated[float, SHARE_ABOVE_0]
 
 

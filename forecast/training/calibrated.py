@@ -63,17 +63,16 @@ def too_few(
     *,
     seq_len: int,
     pred_len: int,
-    command: str = "",
 ) -> str:
     """Which levels so many validation windows are too few for, and words that give the first; "" where they serve all.
 
-    split, lengths (S,): of the data. command: which takes the words.
+    split, lengths (S,): of the data.
     """
     if not (beyond := [level for level in levels if blocks_needed(level) > blocks]):
         return ""
     needed, first = blocks_needed(min(beyond)), name_of(min(beyond))
     words = split.for_intervals(needed, lengths, least=seq_len + pred_len, pred_len=pred_len)
-    fix = f"For those of {first} %: {command}{words}" if words else NO_SPLIT[:-1]
+    fix = f"For those of {first} %: {words}" if words else NO_SPLIT[:-1]
     names = ", ".join(map(name_of, beyond))
     return f"{names} %: validation holds {blocks} windows that do not overlap, and {windows_needed(beyond)}. {fix}."
 

@@ -131,8 +131,8 @@ def test_the_axes_of_an_attention_over_columns_are_their_names(columns, capsys, 
 @pytest.mark.parametrize(
     "choice, text",
     [
-        (["--window", "99999"], "--window=99999: demo has 136 test windows, 0 to 135. Choose one."),
-        (["--window", "noon"], "--window=noon: neither a number from 0 to "),
+        (["--window", "99999"], "--window=99999: demo has 136 test windows. Choose a number from 0 to 135."),
+        (["--window", "noon"], "--window=noon: neither a number nor a time; "),
         (["--window", "2031-01-01"], "--window=2031-01-01: the test windows are known until times from 20"),
         (["--split", "tset"], "split=tset: demo has the splits train, val, test, new. Did you mean 'test'?"),
         (["--to", "nowhere"], "--to=nowhere: there is no such folder. Make it, or choose another one: --to DIR"),
@@ -173,46 +173,17 @@ def shops(tmp_path_factory):
     return write_untrained(folder / "checkpoints/best.ckpt", *data, *lengths, "model=transformer")
 
 
-def test_a_time_that_several_series_have_is_refused(shops, capsys, tmp_path):
+def test_a_time_that_several_series_have_names_their_windows(shops, capsys, tmp_path):
     attend(capsys, shops, "--window", "0", "--to", tmp_path)
-    time = str(pd.Timestamp(arrays_of(tmp_path)["known_until"][0]))
-    message = refused(capsys, shops, "--window", time)
-    assert "windows of several series are known until then. Choose one: --series ID" in message
-
-
-def test_a_series_has_its_own_windows_by_number_time_or_the_last(shops, capsys, tmp_path):
-    def looked_at(*choice):
-        printed = attend(capsys, shops, *choice, "--to", tmp_path)
-        return printed.split(": ")[1].split(",")[0], arrays_of(tmp_path)
-
-    name, first = looked_at("--series", "s2", "--window", "0")
-    assert name == "test window 0 of series 's2'" and first["series"].tolist() == ["s2"]
+    first = arrays_of(tmp_path)
     time = str(pd.Timestamp(first["known_until"][0]))
-    assert looked_at("--series", "s2", "--window", time)[0] == name
-    other, theirs = looked_at("--series", "s3", "--window", time)
-    assert other == "test window 0 of series 's3'" and not np.array_equal(theirs["cross/0"], first["cross/0"])
-    count = 1 + int(looked_at("--series", "s2")[0].split(" ")[2])
-    last, _ = looked_at("--window", str(count))  # of all windows the first of the second series
-    assert last == name
-    message = refused(capsys, shops, "--series", "s2", "--window", str(count))
-    assert f"shops.csv has {count} test windows of series 's2', 0 to {count - 1}. Choose one." in message
-
-
-@pytest.mark.parametrize(
-    "series, text",
-    [
-        ("s22", "shops.csv has no such series. Did you mean 's2'?"),
-        ("north", "shops.csv has no such series. It has s1, s2, s3."),
-    ],
-)
-def test_a_series_that_is_not_there_is_refused_with_near_names(shops, capsys, series, text):
-    message = refused(capsys, shops, "--series", series)
-    assert text in message and f"--series={series}: " in message
-
-
-def test_one_series_without_ids_has_none_to_choose(informer, capsys):
-    text = "--series=s1: demo is one series, without ids. Leave --series out."
-    assert text in refused(capsys, informer, "--series", "s1")
+    message = refused(capsys, shops, "--window", time)
+    assert "of several series. Choose one by its number, as 0 (series 's1'), " in message
+    number = message.split("(series 's1'), ")[1].split(" (series 's2')")[0]
+    assert f"test window {number} of series 's2'" in attend(capsys, shops, "--window", number, "--to", tmp_path)
+    theirs = arrays_of(tmp_path)
+    assert theirs["series"].tolist() == ["s2"] and theirs["known_until"] == first["known_until"]
+    assert not np.array_equal(theirs["cross/0"], first["cross/0"])
 
 
 def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_path):

@@ -6,7 +6,6 @@ import pytest
 from apps.backtests import CUTOFFS, DLINEAR, FOLDS, OF_A_FILE, PRED_LEN, RIDGE, ROWS, backtested, series
 from program import call, refusal
 
-from forecast.checkpoint.load import load_checkpoint
 from forecast.run_folder import read_run
 
 
@@ -45,16 +44,6 @@ def test_refitted_forecasts_learn_from_new_rows_and_a_sliding_window_forgets_old
             forecasts[begins, window] = backtested(folder, *words, *paths)[0]["forecast"].to_numpy()[-PRED_LEN:]
     np.testing.assert_array_equal(forecasts["same", "sliding"], forecasts["other", "sliding"])
     assert not np.isclose(forecasts["same", "expanding"], forecasts["other", "expanding"]).any()
-
-
-def test_warm_begins_with_the_weights_that_the_fold_before_chose(tmp_path):
-    """With a learning rate of next to nothing it ends with them too."""
-    words = [*DLINEAR, *FOLDS, "backtest.folds=2", "backtest.refit=warm", "optim.lr=1e-30"]
-    backtested(tmp_path, *words)
-    first, second = (load_checkpoint(tmp_path / f"folds/fold-{k}/checkpoints/best.ckpt") for k in range(2))
-    assert second.config.initial_weights == str(first.path) and first.config.initial_weights is None
-    assert all((second.weights[name] == weight).all() for name, weight in first.weights.items())
-    assert second.config.data.get("split")["fold"] == 1
 
 
 @pytest.mark.parametrize("words", [(), ("data.path",)], ids=["the data trained on", "another file"])

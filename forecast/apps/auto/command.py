@@ -35,7 +35,7 @@ from forecast.report.tables import board_table, table_lines
 from forecast.report.verdict import verdict
 from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
 from forecast.run_folder.lock import hold, release
-from forecast.run_folder.shapes import Block, Metrics, is_many
+from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import say
 
@@ -57,7 +57,7 @@ LENGTHS = {"seq_len", "label_len"}  # that the task suggests, and a member may h
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Trains what there is time for, weighs it, looks back, trains it once more on all rows, and forecasts."""
+    """Trains what there is time for, weighs it, trains it once more on all rows, and forecasts."""
     return automatic(arguments, begun=BEGUN)
 
 
@@ -69,8 +69,7 @@ def automatic(arguments: argparse.Namespace, *, begun: float) -> Answer:
     return Auto(arguments, folder, begun=begun).run()
 
 
-# outcomes.json: what ended without figures, and what steps gave. `runs`: the members that `weighed` is of. `backtest`:
-# "done", or why there is none.
+# outcomes.json: what ended without figures, and what steps gave. `runs`: the members that `weighed` is of.
 Outcomes = dict[str, Any]
 
 
@@ -127,7 +126,6 @@ class Auto:
                 raise Unusable(f"Nothing could be trained. {reasons}")
             weighed = self.weigh(list(figures))
             self.refit(figures, weighed)
-            self.look_back()
             forecast = self.forecast(self.levels())
             weights = zip(figures, weighed["weights"] if weighed is not None else [], strict=False)
             members = [self.members / name for name, weight in weights if weight > 0]
@@ -379,22 +377,6 @@ class Auto:
         if again and weighed is not None:
             ensemble = {"folder": self.folder, "overrides": self.ensemble_words(list(figures))}
             self.extra("refit ensemble", "refit_run", max(LEAST, self.budget.last_moment - LAST), **ensemble)
-
-    def look_back(self) -> None:
-        """A backtest of the held-out ensemble, where there is time."""
-        best = checkpoint_path(self.folder, "best")
-        if not best.is_file() or self.kept.get("backtest") or self.budget.left < 4 * LAST:
-            return
-        metrics = self.metrics()
-        windows, steps = metrics["test"].get("windows", 0), metrics["pred_len"]
-        folds = min(20, windows if metrics["protocol"] == "apart" else (windows + steps - 1) // steps)
-        if is_many(metrics, "test") or folds < 1 or metrics.get("validation_judges"):
-            return
-        words = [f"ckpt_path={hydra_value(str(best))}", f"backtest.folds={folds}"]
-        outcome = self.extra(
-            "backtest", "backtest_run", self.budget.left - LAST, folder=self.folder / "backtest", overrides=words
-        )
-        self.keep({"backtest": outcome.error or "done"})
 
     def final(self) -> Path:
         """The checkpoint that forecasts: the ensemble's, or that of the best member."""

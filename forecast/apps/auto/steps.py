@@ -205,13 +205,6 @@ def page_with(folder: Path, *, board: Block, forecast: Block | None) -> None:
     remake(folder)
 
 
-def backtest_run(folder: Path, overrides: Sequence[str]) -> None:
-    """Looks back on the last forecasts of the ensemble."""
-    call(
-        command("backtest"), config_name="backtest", overrides=[*overrides, f"hydra.run.dir={hydra_value(str(folder))}"]
-    )
-
-
 def forecast_file(overrides: Sequence[str], checkpoint: Path) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints, and the last row learned from."""
     answers: list[Answer | None] = []

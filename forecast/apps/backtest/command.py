@@ -30,7 +30,6 @@ from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import origin_of
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.checkpoint.model import is_fitted_at_once
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary
 from forecast.config.allow_list import trusted
@@ -205,18 +204,8 @@ def of_config(cfg: DictConfig, settings: Folds, folder: Path) -> tuple[Checkpoin
         if not part_path(folder, fold or 0).is_file():
             forecast_fold(folder, fold, split)
 
-    if settings.refit == "warm" and is_fitted_at_once(config.model):
-        raise UserError(
-            "backtest.refit=warm: this model is fitted at once, from no weights. Set backtest.refit=every_fold."
-        )
     begin(folder, cfg)
-    words = training_words(split)
-    if settings.refit == "warm":
-        for fold in folds:
-            before = [] if not fold else [f"initial_weights={hydra_value(str(best_of(folder, fold - 1)))}"]
-            train_folds(folder, [fold], [*words, *before], count=split.folds, done=done)
-    else:
-        train_folds(folder, folds, words, count=split.folds, done=done)
+    train_folds(folder, folds, training_words(split), count=split.folds, done=done)
     return load_checkpoint(best_of(folder, folds[0])), [fold or 0 for fold in folds]
 
 

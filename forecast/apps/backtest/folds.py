@@ -1,6 +1,5 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
-import logging
 from datetime import tzinfo
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pandas as pd
 
 from forecast.apps.common.frame_kinds import in_zone
 from forecast.apps.common.inputs import evaluated_data
-from forecast.apps.common.intervals import levels_of, wanted
+from forecast.apps.common.intervals import wanted
 from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.results import naive_of
 from forecast.apps.common.seen_rows import WHOLE_FILE, train_again
@@ -20,7 +19,7 @@ from forecast.data.assembling.rows import nanoseconds
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
-from forecast.data.split import FoldSplit, Split, TargetRows
+from forecast.data.split import FoldSplit, TargetRows
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation import leakage
@@ -28,35 +27,16 @@ from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage_windows import check_training_outputs
 from forecast.evaluation.rolling import error_scales, rolled
 from forecast.text.overrides import typed
-from forecast.training.calibrated import too_few
-
-log = logging.getLogger(__name__)
 
 TEST = "test"
 
 
-def warn_of_levels(config: RunConfig, split: Split, val: IntArray, lengths: IntArray, *, command: str = "") -> None:
-    """Says of which intervals a training has too few validation windows.
-
-    val, lengths (S,): how many rows of each series are for validation, and how many there are. command: takes the cure.
-    """
-    levels = () if config.calibration == "none" else levels_of(config.level)
-    blocks, seq_len, pred_len = int((val // config.pred_len).sum()), config.seq_len, config.pred_len
-    if few := too_few(levels, blocks, split, lengths, seq_len=seq_len, pred_len=pred_len, command=command):
-        log.warning("No intervals of %s", few)
-
-
 def check_length(config: RunConfig, split: FoldSplit) -> None:
-    """UserError where the first fold has no window to learn from, with how many folds the data are long enough for.
-
-    Says of which intervals its validation windows are too few.
-    """
+    """UserError where the first fold has no window to learn from, with how many folds the data are long enough for."""
     frame, seq_len = source_rows(config.data.build(Source)), config.seq_len
     rows, of = int(frame.lengths.max()), " in its longest series" if len(frame) > 1 else ""
     most = split.most_folds(rows, seq_len=seq_len)
     if most == split.folds:
-        cuts = split.cuts(frame.lengths)
-        warn_of_levels(config, split, cuts.test - cuts.val, frame.lengths)
         return
     needed = f"before the first there must be a window of {seq_len} + {split.horizon} rows to train on, and validation"
     fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set a shorter pred_len"
@@ -108,10 +88,6 @@ def checkpoint_folds(
             f"backtest.folds={split.folds}: longer than the data, which have {rows} rows, and the model looks back on "
             f"{checkpoint.config.seq_len}. {fix.replace('do not', 'fit')}"
         )
-    recorded = checkpoint.record.series.rows.splits
-    again = train_again(checkpoint, without=("data/split", "data.split")) + " "
-    val, lengths = np.diff(recorded["val"])[:, 0], recorded[TEST][:, 1]
-    warn_of_levels(checkpoint.config, source.split, val, lengths, command=again)
     learned_from = {name: part for name, part in data.splits.items() if name in ("train", "val")}
     first = np.maximum(split.cuts(frame.lengths).test + begin, seen)
     return data.but(splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})

@@ -26,8 +26,7 @@ from forecast.run_folder import METRICS, PAGE, RUN_INFO
 
 OF, TRIALS = "study.json", "trials.json"  # what a study is of, and what came of it
 JOURNAL, LOCK = "journal.log", ".study.lock"
-TABLE = "trials.csv"
-OUTPUTS = (TRIALS, TABLE, PAGE, JOURNAL, RUN_INFO, METRICS)
+OUTPUTS = (TRIALS, PAGE, JOURNAL, RUN_INFO, METRICS)
 
 
 @dataclass(frozen=True, kw_only=True)

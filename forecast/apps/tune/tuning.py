@@ -1,7 +1,5 @@
 """`forecast tune` itself, which needs Optuna."""
 
-import csv
-import io
 import logging
 import math
 import time
@@ -15,7 +13,7 @@ from optuna.trial import FrozenTrial, Trial
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.training_data import plan_of, read_data
-from forecast.apps.tune.search import TABLE, TRIALS, Search, begin, read_search
+from forecast.apps.tune.search import TRIALS, Search, begin, read_search
 from forecast.apps.tune.studies import SharedStudy
 from forecast.comparison.study_page import sentences, study_page
 from forecast.config.allow_list import trust_words
@@ -30,7 +28,6 @@ from forecast.report.tables import short_number
 from forecast.run_folder import FILES, PAGE, sha256
 from forecast.run_folder.shapes import StudyDocument
 from forecast.run_folder.shapes import Trial as DescribedTrial
-from forecast.text.documents import as_cell
 from forecast.text.terminal import say, shell_word
 from forecast.training.trial import Trials, without_extras
 
@@ -42,7 +39,7 @@ MOST_FAILURES = 5  # trials that fail before any succeeds: the others would too
 
 
 def tune(cfg: DictConfig) -> Answer:
-    """Runs trials, then writes trials.json, trials.csv and report.html, and prints what came of it.
+    """Runs trials, then writes trials.json and report.html, and prints what came of it.
 
     Whatever ends it, the same command goes on. Raises UserError for whatever the user can mend.
     """
@@ -191,22 +188,9 @@ def command_of(search: Search, best: FrozenTrial) -> str:
 
 
 def write_files(folder: Path, document: StudyDocument) -> StudyDocument:
-    """Writes trials.csv, report.html and, last, trials.json, which it returns."""
+    """Writes report.html and, last, trials.json, which it returns."""
     with together(folder) as beside:
-        beside(TABLE).write_text(table_of(document), encoding="utf-8")
         beside(PAGE).write_text(study_page(document), encoding="utf-8")
         whole: StudyDocument = {**document, FILES: {PAGE: sha256(beside(PAGE))}}
         beside(TRIALS).write_text(json_text(whole), encoding="utf-8")
     return whole
-
-
-def table_of(document: StudyDocument) -> str:
-    """A line for each trial; a column for each key that varied."""
-    keys, names = list(document["space"]), ("trial", "state", "error", "seconds", "epochs")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, *keys, "reason"])
-    for trial in document["trials"]:
-        cells = [*(dict(trial)[name] for name in names), *(trial["config"].get(key) for key in keys), trial["reason"]]
-        writer.writerow([as_cell(cell) if isinstance(cell, str) else "" if cell is None else cell for cell in cells])
-    return text.getvalue()
