@@ -1090,7 +1090,7 @@ PANELS = [
     Mutant(
         "shard-series-left-out",
         "However they were cut, the parts hold each series once.",
-        "forecast/apps/common/scoring.py",
+        "forecast/apps/predict.py",
         "return min(first, series), min(stop, series)",
         "return min(first, series), min(stop, series - series % BATCH)",
         ("tests/apps/test_predict_panel.py::test_parts_hold_each_series_once_and_begin_with_a_batch",),
@@ -1502,7 +1502,7 @@ FILES = [
     Mutant(
         "export-not-compared",
         "A program that forecasts otherwise than its model is deleted.",
-        "forecast/apps/export/program.py",
+        "forecast/apps/export.py",
         "if not difference <= TOLERANCE:  # NaN too",
         "if difference > 1e9:  # NaN too",
         ("tests/scripts/test_export.py::test_a_program_that_forecasts_otherwise_is_refused",),
@@ -1510,7 +1510,7 @@ FILES = [
     Mutant(
         "export-draws",
         "A program draws no random numbers.",
-        "forecast/apps/export/program.py",
+        "forecast/apps/export.py",
         "if isinstance(child, SeededDraws):",
         "if False:",
         ("tests/scripts/test_export.py::test_the_program_draws_no_random_numbers_and_gives_one_answer",),

@@ -8,9 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.inputs import check_horizon, first_forecast
-from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import check_evaluation_folder
-from forecast.apps.common.results import write_results
+from forecast.apps.common.results import LoadedModel, write_results
 from forecast.apps.common.seen_rows import NEW_ROWS, stored_metrics
 from forecast.config.build import build
 from forecast.config.check import read_settings

@@ -41,7 +41,7 @@ from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import override_words, setting_words
 
 if TYPE_CHECKING:
-    from forecast.apps.common.loaded import LoadedModel
+    from forecast.apps.common.results import LoadedModel
     from forecast.checkpoint.load import Checkpoint
 
 P = ParamSpec("P")
@@ -367,6 +367,6 @@ class Forecaster:
     def _loaded(self) -> "LoadedModel":
         """Its checkpoint in use. UserError before there is one."""
         from forecast.apps.common.inputs import find_device
-        from forecast.apps.common.loaded import LoadedModel
+        from forecast.apps.common.results import LoadedModel
 
         return LoadedModel(self.checkpoint, find_device(self.device), self.root)

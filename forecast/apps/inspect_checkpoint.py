@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.description import sizes, slot_names
+from forecast.apps.common.page import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import FORMAT
 from forecast.run_folder import read_run, run_of

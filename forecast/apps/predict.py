@@ -1,24 +1,50 @@
 """What `forecast predict` does: the steps after the end of every series of a file, as a table and a picture."""
 
+import glob
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
+import torch
 from omegaconf import DictConfig
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.continuation import report_far_series, whole_table
-from forecast.apps.common.inputs import check_horizon, find_device
-from forecast.apps.common.outputs import checked_output, keep_others
-from forecast.apps.common.scoring import forecast_files, report_files, scoring_of, shard_of, with_pattern
-from forecast.checkpoint.load import load_checkpoint
+from forecast.apps.common.continuation import (
+    check_unseen,
+    continuation,
+    files_of,
+    forecast_table,
+    history_source,
+    report_far_series,
+    report_left_out,
+    whole_table,
+)
+from forecast.apps.common.future import future_source
+from forecast.apps.common.inputs import check_horizon, find_device, trained_source
+from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
-from forecast.data.forecast_files import beside, read_part
-from forecast.data.writing import ENDINGS
+from forecast.data.assembling.rows import checksum_of
+from forecast.data.catalog import file_md5
+from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined, write_rows
+from forecast.data.reading.columnar import PARQUET, columnar_kind
+from forecast.data.sources import CsvSource, Source
+from forecast.data.writing import CSV, ENDINGS, FarSeries, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
-from forecast.evaluation.predict import FEW_ROWS
+from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
+from forecast.files import together
 from forecast.report.verdict import verdict
 from forecast.run_folder import read_run, run_of
-from forecast.text.terminal import say
+from forecast.text.terminal import Meter, label, say
+
+log = logging.getLogger(__name__)
+
+WHOLE = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
 
 
 def predict(cfg: DictConfig) -> Answer:
@@ -91,3 +117,236 @@ def verdict_of(path: Path) -> list[str]:
     """What is said of the run that made a checkpoint; nothing where its metrics.json is gone, or is no such file."""
     metrics = read_run(run_of(path)).metrics
     return verdict(metrics, "test") if metrics else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """The forecasts of one part, on their way into a file. run: what all parts have alike."""
+
+    ends: Continuation
+    table: ForecastTable
+    run: Mapping[str, object]
+    shard: tuple[int, int]
+
+    def write(self, output: Path, picture: Path | None) -> ForecastPart:
+        """Writes its rows and the JSON beside them, and the picture: all, or nothing."""
+        first, stop = series_of(self.shard, len(self.ends.series))
+        with written_or_refused(output), together(output.parent) as place:
+            sheet, rows = place(beside(output).name), place(output.name)
+            far = write_rows(rows, output.suffix, self.table, self._blocks(first, stop))
+            head = len(self.table.header_text().encode()) if output.suffix == CSV else 0
+            part = ForecastPart(
+                run={**self.run},
+                shard=self.shard,
+                first=first,
+                stop=stop,
+                rows=(stop - first) * self.ends.pred_len,
+                head=head,
+                far=far,
+                md5=file_md5(rows),
+            )
+            sheet.write_text(part.text(), encoding="utf-8")
+            if picture is not None:
+                draw_ends(place(picture.name), self.ends, self.table)
+        return part
+
+    def _blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
+        done, meter = 0, Meter(stop - first, "series forecast")
+        for some in self.ends.blocks(first, stop):
+            yield some
+            done += len(some.series)
+            meter.show(done)
+        meter.end()
+
+
+def with_pattern(settings: PredictSettings) -> PredictSettings:
+    """The same, where data.path is a folder with the pattern of its Parquet files. UserError where it has none."""
+    if settings.shard is not None:
+        raise UserError(
+            f"shard={settings.shard} engine=ray: Ray's tasks forecast all files, and join them. Leave one of both out."
+        )
+    path = settings.data.path
+    if path is None or not Path(path).is_dir():
+        return settings
+    if not any(Path(path).glob("*.parquet")):
+        raise UserError(f"data.path={path}: the folder holds no Parquet file. {WHOLE}")
+    pattern = str(Path(glob.escape(path)) / "*.parquet")
+    return replace(settings, data=replace(settings.data, path=pattern))
+
+
+def forecast_files(
+    settings: PredictSettings, checkpoint: Checkpoint, output: Path, *, device: torch.device
+) -> ForecastPart:
+    """Has each Parquet file of a panel forecast by a task on a Ray cluster, and joins what they write.
+
+    The bytes are those of one process that reads the same files. UserError where a file is none, where a series lies
+    in two of them, and for what keeps a task from its work.
+    """
+    from forecast.jobs.cluster import Cluster, run_tasks  # here: one process does without
+
+    files = parquet_files(settings, checkpoint)
+    settings = replace(settings, device=device.type)
+    threads, gpus = settings.ray.threads, int(device.type == "cuda")
+    cluster = Cluster(key="ray", address=settings.ray.address, threads=threads, gpus=gpus)
+    with written_or_refused(output):
+        folder = TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent)
+    with folder as name:
+        paths = [Path(name) / f"{number:06}{output.suffix}" for number in range(len(files))]
+        tasks = [(settings, *pair) for pair in zip(files, paths, strict=True)]
+        answers: dict[int, tuple[ForecastPart, list[str]]] = {}
+        for number, ended in run_tasks(cluster, forecast_file, tasks):
+            if ended.error:
+                raise UserError(f"{files[number]}: {ended.error}")
+            answers[number] = ended.value
+            log.info("%d of %d files", len(answers), len(files))
+        ordered = [answers[number] for number in range(len(files))]
+        check_whole_series(files, [ids for _, ids in ordered])
+        parts = check_parts(list(zip(paths, as_shards(ordered), strict=True)))
+        with written_or_refused(output):
+            return write_joined(output, parts)
+
+
+def parquet_files(settings: PredictSettings, checkpoint: Checkpoint) -> list[Path]:
+    """The files of a panel. UserError unless they are Parquet files."""
+    files = files_of(sources(settings, checkpoint)[0])
+    one_series = checkpoint.record.series.id_column is None
+    if wrong := [path for path in files if one_series or columnar_kind(path) != PARQUET]:
+        raise UserError(f"{wrong[0]} is no Parquet file of many series. {WHOLE}")
+    return files
+
+
+def forecast_file(settings: PredictSettings, path: Path, output: Path) -> tuple[ForecastPart, list[str]]:
+    """Forecasts the series of one file of a panel, in a worker; what is said of the forecast, and the file's ids."""
+    settings = replace(settings, output=str(output), data=replace(settings.data, path=str(path)))
+    scoring = scoring_of(settings, load_checkpoint(settings.ckpt_path), device=find_device(settings.device))
+    return scoring.write(output, None), [str(name) for name in scoring.ends.frame.ids]
+
+
+def check_whole_series(files: Sequence[Path], ids: Sequence[Sequence[str]]) -> None:
+    """UserError where two files hold rows of one series."""
+    owners: dict[str, Path] = {}
+    for path, names in zip(files, ids, strict=True):
+        for name in names:
+            if (owner := owners.setdefault(name, path)) is not path:
+                raise UserError(f"{owner} and {path} both hold rows of the series '{label(name)}'. {WHOLE}")
+
+
+def as_shards(answers: Sequence[tuple[ForecastPart, Sequence[str]]]) -> list[ForecastPart]:
+    """The forecasts of the files of a panel as the shards of one forecast."""
+    runs = [part.run for part, _ in answers]
+    totals: dict[str, object] = {key: sum(run[key] for run in runs) for key in ("series", "left_out", "unseen")}
+    totals["data"] = checksum_of([str(run["data"]) for run in runs])
+    shards, done, read = [], 0, 0  # series that are forecast, and series in the files
+    for number, (part, ids) in enumerate(answers, start=1):
+        first, stop = part.far["first"], done + part.run["series"]
+        far: FarSeries = {"count": part.far["count"], "first": None if first is None else read + first}
+        place = {"shard": (number, len(answers)), "first": done, "stop": stop, "far": far}
+        shards.append(part.model_copy(update={"run": {**part.run, **totals}, **place}))
+        done, read = stop, read + len(ids)
+    return shards
+
+
+def report_files(part: ForecastPart) -> None:
+    """Warns of series that are too short, unseen or of another size than in training; the workers log elsewhere."""
+    for count, reason in (
+        (part.run["left_out"], "have fewer rows than the model reads and are left out"),
+        (part.run["unseen"], "were not in the training"),
+        (part.far["count"], "end with rows of another size than their train rows"),
+    ):
+        if count:
+            log.warning("%d series %s.", count, reason)
+
+
+def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
+    """Draws the end of the history and the forecast of some series: the first, the last, the longest, one between."""
+    from forecast.report.figures import Band, forecast_figure, save
+
+    frame, lengths = ends.frame, ends.frame.lengths[ends.series]
+    whole = np.flatnonzero(lengths >= ends.seq_len)
+    places = whole if whole.size else np.arange(len(lengths))
+    shown = sorted({int(places[i]) for i in (0, len(places) // 2, -1)} | {int(lengths.argmax())})
+    forecast = ends.some(shown)
+    length = min(ends.seq_len, int(lengths[shown].min()))
+    title = f"{len(shown)} of {len(lengths)} series"
+    if frame.id_column is None:
+        title = f"forecast after {frame.end(0)}"
+    figure = forecast_figure(
+        past=np.stack([ends.past(number)[-length:] for number in forecast.series]),
+        truth=None,
+        forecast=forecast.values[..., : len(ends.targets)],
+        bands=[Band(*band) for band in split_ends(forecast.values, len(ends.targets), ends.levels)],
+        timestamps=[frame.timestamps(number, ends.pred_len)[-length - ends.pred_len :] for number in forecast.series],
+        columns=list(table.targets[: len(ends.targets)]),
+        title=title,
+        names=[str(frame.ids[number]) for number in forecast.series] if frame.id_column else (),
+    )
+    save(figure, path)
+
+
+def sources(settings: PredictSettings, checkpoint: Checkpoint) -> tuple[Source, CsvSource | None]:
+    """The history that is continued, and what is known of the steps to come."""
+    source, reading = trained_source(checkpoint, root=settings.data.root), settings.data.reading()
+    history = history_source(checkpoint, source, settings.data.path, reading)
+    return history, future_source(checkpoint, source, settings.future, reading)
+
+
+def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: torch.device) -> Scoring:
+    """Model, series and table of a command; series that are unseen, refused, too short or made up are said."""
+    (source, future), reading = sources(settings, checkpoint), settings.data.reading()
+    ends = continuation(
+        checkpoint,
+        trained_source(checkpoint, root=settings.data.root),
+        settings.data.path,
+        reading,
+        device=device,
+        future=future,
+        level=settings.level,
+    )
+    unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
+    shard = shard_of(settings.shard)
+    short = report_left_out(ends, series_of(shard, len(ends.series)))
+    table = forecast_table(checkpoint, source, ends.frame, ends.levels, safe=settings.output_safe)
+    run = {
+        "checkpoint": file_md5(checkpoint.path),
+        "data": source.checksum_of(ends.frame),
+        **({"reading": dict(reading)} if reading else {}),
+        **({} if future is None else {"future": [file_md5(path) for path in files_of(future)]}),
+        "series": len(ends.series),
+        "left_out": short,
+        "unseen": unseen,
+        "pred_len": ends.pred_len,
+        "batch": BATCH,
+        "threads": torch.get_num_threads(),
+        "device": device_name(ends.device),
+        "torch": str(torch.__version__),
+        "columns": table.header,
+        "ending": Path(settings.output).suffix,
+    }
+    return Scoring(ends=ends, table=table, run=run, shard=shard)
+
+
+def device_name(device: torch.device) -> str:
+    """What computes, as far as the last digits depend on it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def shard_of(text: str | None) -> tuple[int, int]:
+    """(i, n): which part of how many, None: all in one. UserError for any other text."""
+    if text is None:
+        return 1, 1
+    number, _, of = text.partition("/")
+    if not re.fullmatch(r"\d{1,9}/\d{1,9}", text) or not 1 <= int(number) <= int(of):
+        raise UserError(
+            f"shard={label(text)}: it must say which part of how many, the first being 1. Say one of shard=1/3 to "
+            "shard=3/3, of three parts"
+        )
+    return int(number), int(of)
+
+
+def series_of(shard: tuple[int, int], series: int) -> tuple[int, int]:
+    """The first and the end of the series of a part: whole batches, so that each series has the same beside it."""
+    batches = -(-series // BATCH)
+    first, stop = (batches * number // shard[1] * BATCH for number in (shard[0] - 1, shard[0]))
+    return min(first, series), min(stop, series)

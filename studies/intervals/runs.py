@@ -10,8 +10,7 @@ import torch
 from forecast.apps.common.command import command
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import saved_calibration
-from forecast.apps.common.loaded import LoadedModel
-from forecast.apps.common.results import evaluate_checkpoint
+from forecast.apps.common.results import LoadedModel, evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.run_config import RunConfig
 from forecast.config.trials import composed

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forecast.apps.common.description import data_name, description, same_data
+from forecast.apps.common.page import data_name, description, same_data
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.trials import composed

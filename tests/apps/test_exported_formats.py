@@ -13,7 +13,7 @@ from checkpoints import DEMO, LENGTHS, SIZES, write_untrained
 from program import call, refusal, shapes_unchecked
 
 from forecast import Forecaster
-from forecast.apps.export.command import export
+from forecast.apps.export import export
 from forecast.checkpoint.load import load_checkpoint
 from forecast.errors import UserError
 from forecast.text.overrides import install

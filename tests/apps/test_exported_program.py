@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from forecast.apps.export.program import draws, largest_difference, trace
+from forecast.apps.export import draws, largest_difference, trace
 from forecast.errors import UserError
 
 

@@ -12,7 +12,7 @@ import torch
 from program import TINY, call, refusal
 
 from forecast.apps.common.training_data import read_data
-from forecast.apps.export.command import description_of
+from forecast.apps.export import description_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.sources import Source
 

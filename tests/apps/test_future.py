@@ -8,7 +8,7 @@ from checkpoints import write_untrained
 from program import call, refusal
 
 from forecast import Forecaster, UserError
-from forecast.apps.common import scoring as command
+from forecast.apps import predict as command
 from forecast.apps.common.inputs import evaluated_data, trained_source
 from forecast.checkpoint.load import load_checkpoint
 from forecast.evaluation import predict as core

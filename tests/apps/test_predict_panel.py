@@ -12,8 +12,8 @@ from permissions import read_only
 from program import call, refusal
 
 from forecast import Forecaster
+from forecast.apps import predict as command
 from forecast.apps import predict as predict_command
-from forecast.apps.common import scoring as command
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.forecast_files import beside

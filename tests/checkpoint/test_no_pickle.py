@@ -26,7 +26,7 @@ UNSAFE = {
     *("os.system", "os.popen", "eval", "exec", "compile", "__import__"),
 }
 # torch.export.load stands where the archive has been looked through first.
-ONE_CALLER = {"torch.export.load": "forecast/apps/export/program.py"}
+ONE_CALLER = {"torch.export.load": "forecast/apps/export.py"}
 
 
 def ends_with(called, names):

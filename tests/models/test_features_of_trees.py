@@ -21,7 +21,7 @@ from models.small_trees import (
     windows_of,
 )
 
-from forecast.apps.export.program import largest_difference, save_program, trace
+from forecast.apps.export import largest_difference, save_program, trace
 from forecast.models import boosted_trees
 from forecast.models.ridge import Ridge
 from forecast.models.smoothing import Smoothing

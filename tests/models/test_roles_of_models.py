@@ -6,7 +6,7 @@ from models.small import FULL, SIZES, window_shape
 from models.test_model_laws import ATTENDING, inputs, small_model
 from tables import windows_of
 
-from forecast.apps.export.program import trace
+from forecast.apps.export import trace
 from forecast.layers.embedding import CovariateEmbedding
 from forecast.models.informer import Informer
 from forecast.models.patchtst import PatchTST

@@ -18,8 +18,7 @@ from models.test_model_laws import ATTENTIONS, ENCODER_ALONE, MODELS, PAPERS
 from program import call, shapes_unchecked
 from script import call_script
 
-from forecast.apps.export.command import export
-from forecast.apps.export.program import as_called, largest_difference, noise_windows
+from forecast.apps.export import as_called, export, largest_difference, noise_windows
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import feature_rules, time_features
 from forecast.errors import UserError
@@ -213,7 +212,7 @@ def test_a_checkpoint_without_one_answer_is_refused_and_nothing_written(tmp_path
 
 
 def test_a_program_that_forecasts_otherwise_is_refused(linear, tmp_path, monkeypatch):
-    monkeypatch.setattr("forecast.apps.export.program.TOLERANCE", -1.0)
+    monkeypatch.setattr("forecast.apps.export.TOLERANCE", -1.0)
     with pytest.raises(UserError, match="away from the model's, scaled units"):
         export(load_checkpoint(linear), tmp_path / "out", batch=None)
     assert not list((tmp_path / "out").iterdir())

@@ -24,11 +24,10 @@ from forecast.apps.backtest.folds import (
     scales_of,
 )
 from forecast.apps.common.command import Answer, command
-from forecast.apps.common.description import data_name, sizes
 from forecast.apps.common.inputs import evaluated_data
-from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
-from forecast.apps.common.page import origin_of
+from forecast.apps.common.page import data_name, origin_of, sizes
+from forecast.apps.common.results import LoadedModel
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary

@@ -9,8 +9,7 @@ import pandas as pd
 from forecast.apps.common.frame_kinds import in_zone
 from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import wanted
-from forecast.apps.common.loaded import LoadedModel
-from forecast.apps.common.results import naive_of
+from forecast.apps.common.results import LoadedModel, naive_of
 from forecast.apps.common.seen_rows import WHOLE_FILE, train_again
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain, RunConfig

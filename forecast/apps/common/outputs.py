@@ -1,6 +1,7 @@
 """What a command may write over: nothing of somebody else's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from forecast.data.writing import ENDINGS
@@ -44,3 +45,15 @@ def checked_output(name: str, *, key: str = "output=") -> Path:
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise UserError(f"{key}{name}: there is no folder {output.absolute().parent} to write it in.")
     return output
+
+
+@contextmanager
+def written_or_refused(output: Path) -> Iterator[None]:
+    """UserError where a forecast cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
+            "place: output=FOLDER/forecast.csv"
+        ) from error

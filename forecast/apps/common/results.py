@@ -1,4 +1,4 @@
-"""The end of every evaluation: metrics.json, errors by step and window, forecasts and their picture."""
+"""A checkpoint in use, and what an evaluation leaves: metrics.json, errors by step and window, forecasts, a picture."""
 
 import csv
 import io
@@ -13,16 +13,18 @@ import numpy as np
 import pandas as pd
 import torch
 
-from forecast.apps.common.description import description
-from forecast.apps.common.page import origin_of, page_of
-from forecast.checkpoint.load import Checkpoint
+from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
+from forecast.apps.common.intervals import wanted
+from forecast.apps.common.page import description, origin_of, page_of
+from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.comparison.bootstrap import model_less
+from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.scaling import SeasonalDifferences
 from forecast.data.sources import MadeUpSource, Source
 from forecast.evaluation.baselines import baseline_look_backs
-from forecast.evaluation.blocks import baseline_metrics, offset_metrics, split_metrics
+from forecast.evaluation.blocks import baseline_metrics, check_offsets, offset_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
     MODEL,
@@ -286,3 +288,52 @@ def draw_windows(path: Path, windows: dict[str, np.ndarray], metrics: Metrics, *
         names=ids,
     )
     save(figure, path)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A trained model and a device. root: where a published data set's file lies now, None: where it lay."""
+
+    checkpoint: Checkpoint
+    device: torch.device
+    root: str | None = None
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str = "auto", root: str | None = None) -> "LoadedModel":
+        """That of a checkpoint. device: auto, cpu or cuda, checked before the file. UserError for either."""
+        return cls(device=find_device(device), checkpoint=load_checkpoint(path), root=root)
+
+    def source(self) -> Source:
+        """Where the data trained on come from."""
+        return trained_source(self.checkpoint, root=self.root)
+
+    def result(
+        self,
+        path: Path | str | None,
+        *,
+        split: str,
+        protocol: Protocol,
+        protocol_name: str | None = None,
+        batch_size: int | None = None,
+        reading: Plain | None = None,
+        calibration: str | None = None,
+        level: Sequence[float] | None = None,
+    ) -> Result:
+        """All that an evaluation gives, of the data trained on or of the file `path`.
+
+        calibration, level: of the intervals, as typed; None: as in training. The rest is that of `evaluate_checkpoint`.
+        """
+        source = self.source()
+        data = evaluated_data(self.checkpoint, source, path, split=split, reading=reading)
+        check_offsets(data, split, protocol)
+        return evaluate_checkpoint(
+            self.checkpoint,
+            None if path else source,
+            data,
+            split=split,
+            protocol=protocol,
+            protocol_name=protocol_name,
+            batch_size=batch_size or source.batch_size,
+            device=self.device,
+            intervals=wanted(self.checkpoint, how=calibration, level=level),
+        )

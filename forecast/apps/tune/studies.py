@@ -19,14 +19,13 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from forecast.apps.tune.search import JOURNAL, LOCK
 from forecast.config.space import Choices, Point, Range, Space
 from forecast.run_folder.lock import hold, in_use, release
 from forecast.training.trial import Outcome
 
 log = logging.getLogger(__name__)
 
-PROCESSES = "processes"
+JOURNAL, LOCK, PROCESSES = "journal.log", ".study.lock", "processes"
 SECONDS = "seconds"  # an attribute of the study
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others

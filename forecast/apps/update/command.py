@@ -18,8 +18,8 @@ from forecast.apps.common.continuation import (
 from forecast.apps.common.future import future_source, future_values
 from forecast.apps.common.inputs import find_device, rows_of
 from forecast.apps.common.intervals import wanted
-from forecast.apps.common.loaded import LoadedModel
 from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.results import LoadedModel
 from forecast.apps.common.seen_rows import train_again
 from forecast.apps.update.continued import Continued, first_rows, next_rows
 from forecast.apps.update.state import (
