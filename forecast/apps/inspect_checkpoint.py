@@ -8,10 +8,8 @@ from forecast.apps.common.page import sizes, slot_names
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import FORMAT
 from forecast.run_folder import read_run, run_of
-from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import json_text, say
 
-SPLIT_NAMES = {"val": "validation", "test": "test"}
 # What a checkpoint and the metrics.json of its run tell, in plain values: docs/reference/json.md
 CheckpointCard = dict[str, Any]
 
@@ -28,6 +26,8 @@ def make_card(checkpoint: Checkpoint) -> CheckpointCard:
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
     calibration = record.calibration
     means, lengths = record.column_scale, sizes(checkpoint, config.model.target)
+    metrics = refit["held_out"] if refit else read_run(run_of(checkpoint.path)).metrics
+    errors = {split: metrics[split] for split in ("val", "test") if split in metrics}
     scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
     return {
         "file": str(checkpoint.path),
@@ -51,12 +51,6 @@ def make_card(checkpoint: Checkpoint) -> CheckpointCard:
         "gaps": data.get("gaps"),
         "scaler": {name: {"mean": mean, "std": std} for name, mean, std in scaler},
         "intervals": calibration and {key: calibration[key] for key in ("levels", "windows", "blocks", "parts")},
-        "metrics": split_errors(refit["held_out"] if refit else read_run(run_of(checkpoint.path)).metrics),
+        "metrics": {split: {"windows": block["windows"], **block["scaled"]} for split, block in errors.items()},
         "versions": record.versions,
     }
-
-
-def split_errors(metrics: Metrics) -> dict[str, dict[str, float | None]]:
-    """Of val and test the windows and the errors; empty where they are not there."""
-    blocks = {split: metrics[split] for split in SPLIT_NAMES if split in metrics}
-    return {split: {"windows": block["windows"], **block["scaled"]} for split, block in blocks.items()}

@@ -20,8 +20,11 @@ DIR/report.html     of a run: the same with every layer and head to choose from
 
   forecast attend ckpt_path=RUN/checkpoints/best.ckpt --window '2018-02-20 23:00'"""
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
-    window_help = "the number of a window, from 0, or the last time that it knows; default: the last window"
-    parser.add_argument("--window", metavar="N|TIME", help=window_help)
+    parser.add_argument(
+        "--window",
+        metavar="N|TIME",
+        help="the number of a window, from 0, or the last time that it knows; default: the last window",
+    )
     parser.add_argument("--split", default="test", help="whose windows are counted: train, val or test (default)")
     parser.add_argument("--root", metavar="DIR", help="where the data's file lies now; default: where it lay")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write; default: RUN")
@@ -55,17 +58,37 @@ of all threads, in place of the clock's: for a run beside other work."""
     parser.add_argument("file", metavar="FILE", help="as forecast check-data takes it, or a published data set: ETTh1")
     parser.add_argument("--horizon", metavar="H", type=positive, help="steps to forecast; default: what suits the file")
     parser.add_argument("--minutes", metavar="M", type=minutes, default=10.0, help="how long it may take (default 10)")
-    output_help = "a new folder, or one to go on in; default: auto/ and the name of the file"
-    parser.add_argument("--output", metavar="DIR", help=output_help)
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        help="a new folder, or one to go on in; default: auto/ and the name of the file",
+    )
     parser.add_argument("--target", metavar="NAME", help="the column to forecast; all columns where none is named")
-    level_help = "intervals, in per cent (default 80,95)"
-    parser.add_argument("--level", metavar="L,L", type=levels, default=[80.0, 95.0], help=level_help)
-    preset_help = "how many models are tried, as far as the time allows: fast, good (default), best"
-    parser.add_argument("--preset", choices=("fast", "good", "best"), default="good", help=preset_help)
-    metric_help = "which error is to be small: mse (default) or mae"
-    parser.add_argument("--metric", choices=("mse", "mae"), default="mse", help=metric_help)
-    settings_help = "also data/split=NAME, protocol=NAME, seed=N, trainer=NAME, future=FILE, as forecast train has them"
-    parser.add_argument("settings", metavar="data.KEY=VALUE", nargs="*", help=settings_help)
+    parser.add_argument(
+        "--level",
+        metavar="L,L",
+        type=levels,
+        default=[80.0, 95.0],
+        help="intervals, in per cent (default 80,95)",
+    )
+    parser.add_argument(
+        "--preset",
+        choices=("fast", "good", "best"),
+        default="good",
+        help="how many models are tried, as far as the time allows: fast, good (default), best",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=("mse", "mae"),
+        default="mse",
+        help="which error is to be small: mse (default) or mae",
+    )
+    parser.add_argument(
+        "settings",
+        metavar="data.KEY=VALUE",
+        nargs="*",
+        help="also data/split=NAME, protocol=NAME, seed=N, trainer=NAME, future=FILE, as forecast train has them",
+    )
 
 
 def levels(text: str) -> list[float]:
@@ -92,10 +115,19 @@ Both are compared with the model before they are kept. ONNX needs the extra onnx
 """
     parser.add_argument("checkpoint", metavar="CKPT", type=checkpoint, help=f"{CHECKPOINT}, or ckpt_path=CKPT")
     parser.add_argument("out", metavar="OUT", type=Path, help="a new folder")
-    format_help = "what forecasts: program (default), of torch.export; onnx, for onnxruntime"
-    parser.add_argument("--format", choices=("program", "onnx"), default="program", help=format_help)
-    windows_help = "how many windows the program takes at once; dynamic, the default: any number"
-    parser.add_argument("--batch", metavar="N", type=windows, default=None, help=windows_help)
+    parser.add_argument(
+        "--format",
+        choices=("program", "onnx"),
+        default="program",
+        help="what forecasts: program (default), of torch.export; onnx, for onnxruntime",
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=windows,
+        default=None,
+        help="how many windows the program takes at once; dynamic, the default: any number",
+    )
 
 
 def import_informer2020(parser: argparse.ArgumentParser) -> None:
@@ -113,8 +145,13 @@ def inspect_checkpoint(parser: argparse.ArgumentParser) -> None:
 def merge(parser: argparse.ArgumentParser) -> None:
     """The parts of a forecast, and where they go."""
     parser.epilog = "The file is the same, to the bit, whatever number of parts a forecast was made in."
-    part_help = "what `forecast predict shard=i/n output=PART` wrote, with its .json beside it; all n, in any order"
-    parser.add_argument("parts", metavar="PART", nargs="+", type=Path, help=part_help)
+    parser.add_argument(
+        "parts",
+        metavar="PART",
+        nargs="+",
+        type=Path,
+        help="what `forecast predict shard=i/n output=PART` wrote, with its .json beside it; all n, in any order",
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="its name ends as those of the parts")
 
 
@@ -125,8 +162,11 @@ def report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="ROW", help="the row to compare with; default: the first of the sweep")
     parser.add_argument("--to", metavar="DIR", type=Path, help="where to write instead of FOLDER")
     parser.add_argument("--overwrite", action="store_true", help="replaces files there that no report has written")
-    safe = "report.csv for a spreadsheet: an apostrophe before words that it would take for a formula"
-    parser.add_argument("--output-safe", action="store_true", help=safe)
+    parser.add_argument(
+        "--output-safe",
+        action="store_true",
+        help="report.csv for a spreadsheet: an apostrophe before words that it would take for a formula",
+    )
 
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {

@@ -22,7 +22,16 @@ from forecast.apps.auto.budget import (
     check_folder,
     default_folder,
 )
-from forecast.apps.auto.task import AutoSettings, AutoTask, by_processor, check_known, checksum, find_task, members_of
+from forecast.apps.auto.task import (
+    WEIGHED_BY_SERIES,
+    AutoSettings,
+    AutoTask,
+    by_processor,
+    check_known,
+    checksum,
+    find_task,
+    members_of,
+)
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
 from forecast.data.guessing.advice import FEWEST_WINDOWS
@@ -310,14 +319,15 @@ class Auto:
     def ensemble_words(self, names: Sequence[str]) -> list[str]:
         """The overrides of the ensemble's training."""
         runs = [str((self.members / name).absolute()) for name in names]
-        settings = {
+        settings: dict[str, object] = {
             "model": "weighted_ensemble",
             "model.runs": runs,
             "callbacks.checkpoint.monitor": self.error,
             "callbacks.figures": None,
             "logger": "none",
-            **self.task.weights_by_series,
         }
+        if self.task.series >= WEIGHED_BY_SERIES:  # fewer have no weights of their own
+            settings["data.id_as_fact"] = True
         return self.task.of(settings)
 
     def weigh(self, names: list[str]) -> Weighed | None:

@@ -78,19 +78,9 @@ class AutoTask(NamedTuple):
         return any(word.startswith(tuple(f"data.{key}=" for key in PANEL_KEYS)) for word in self.words)
 
     @property
-    def weights_by_series(self) -> dict[str, object]:
-        """What has the ensemble weigh its members in each series: nothing where these are few."""
-        return {"data.id_as_fact": True} if self.series >= WEIGHED_BY_SERIES else {}
-
-    @property
     def is_judged(self) -> bool:
         """Whether any row is kept from the training, to judge it."""
         return "data.split.val=0" not in self.words
-
-    @property
-    def is_told_ahead(self) -> bool:
-        """Whether columns are known in advance."""
-        return any(word.startswith("data.known=") for word in self.words)
 
     def served(self, ahead: int, judged: int) -> str:
         """How many series have a forecast, and how many were judged, in a sentence."""
@@ -200,7 +190,9 @@ def members_of(settings: AutoSettings, preset: str, task: AutoTask) -> list[str]
     Without what is trained on the rows of the last year where there are too few before them.
     """
     names = settings["presets"][preset]
-    networks = settings["known"] if task.is_told_ahead else [name for name in names if name in settings["networks"]]
+    networks = [name for name in names if name in settings["networks"]]
+    if any(word.startswith("data.known=") for word in task.words):
+        networks = settings["known"]
     rare = settings["intermittent"] if task.intermittent else []
     members = [*(name for name in names if name in settings["fitted"]), *rare, *networks]
     recent = {name for name, words in settings["fitted"].items() if "data.recent" in words}
@@ -313,10 +305,11 @@ def of_file(
         notes.append(f"Of several readings: {check.choices[0].reading}")
     else:
         problems = [text.removeprefix(f"{path} ").removeprefix(f"{path}: ") for text in check.findings.texts("error")]
-        lines = [
-            f"    {choice.reading}: {' '.join(map(shell_word, chosen_words(choice.command)))}"
-            for choice in check.choices
-        ]
+        lines = []
+        for choice in check.choices:
+            words = [word for word in shlex.split(choice.command) if word.startswith("data.")]
+            typed = [shell_word(word) for word in words if not word.startswith("data.path=")]
+            lines.append(f"    {choice.reading}: {' '.join(typed)}")
         more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
         raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
     words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
@@ -326,11 +319,6 @@ def of_file(
     steps: dict[str, object] = dict(lengths)
     steps["label_len"] = label_len_of(seq_len=int(lengths["seq_len"]), pred_len=int(lengths["pred_len"]))
     return words, steps, notes, None if check.season is None else check.season.period
-
-
-def chosen_words(command: str) -> list[str]:
-    """Of a command of train the words data.KEY=VALUE that choose a reading, but for the file."""
-    return [word for word in shlex.split(command) if word.startswith("data.") and not word.startswith("data.path=")]
 
 
 def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, object], int | None]:

@@ -78,16 +78,21 @@ def backtest(cfg: DictConfig) -> Answer:
     check_words(words, of_checkpoint=bool(cfg.ckpt_path))
     check_folder(folder, cfg)
     checkpoint, parts = of_checkpoint(cfg, settings, folder) if cfg.ckpt_path else of_config(cfg, settings, folder)
-    scales, pred_len = saved_scales(folder), checkpoint.config.pred_len
+    scales = pd.DataFrame(read_arrays(folder / PARTS / SCALES, ["target", "std", "naive"]))
+    pred_len = checkpoint.config.pred_len
     sums, errors = FoldSums(scales, pred_len=pred_len), []
     for part in join_parts(folder, parts):
         cells = cell_errors(part, scales)
         errors += fold_errors(part, cells)
         sums.add(part, cells)
-    step = settings.step or pred_len
+    step, target = settings.step or pred_len, checkpoint.config.model.target
     whole = {
         "status": "finished",
-        **described(checkpoint),
+        "model": checkpoint.record.choices["model"] if target.startswith("forecast.") else target,
+        "data": data_name(checkpoint),
+        "features": checkpoint.features,
+        "target": checkpoint.config.data.first_target,
+        **sizes(checkpoint, target),
         "folds": settings.folds,
         "step": step,
         "window": settings.window,
@@ -148,19 +153,6 @@ def begin(folder: Path, cfg: DictConfig) -> None:
     """Marks a folder as that of this backtest, which nothing refuses any more."""
     write_json(folder / OF, what_of(cfg))
     (folder / DOCUMENT).unlink(missing_ok=True)
-
-
-def described(checkpoint: Checkpoint) -> dict[str, object]:
-    """What was looked back on, in the user's names."""
-    config, choices = checkpoint.config, checkpoint.record.choices
-    target = config.model.target
-    return {
-        "model": choices["model"] if target.startswith("forecast.") else target,
-        "data": data_name(checkpoint),
-        "features": checkpoint.features,
-        "target": config.data.first_target,
-        **sizes(checkpoint, target),
-    }
 
 
 def fold_split(settings: Folds, pred_len: int) -> FoldSplit:
@@ -225,12 +217,7 @@ def forecast_fold(folder: Path, fold: Fold, split: FoldSplit) -> None:
     folds = split.folds if fold is None else 1
     table = fold_forecasts(loaded, data, folds=folds, step=split.step, first=fold or 0)
     write_part(folder, fold or 0, table)
-    log.info("%s", progress(fold, split.folds))
-
-
-def progress(fold: Fold, count: int) -> str:
-    """What is said when a training has finished."""
-    return "The training has finished." if fold is None else f"Fold {fold + 1} of {count} has finished."
+    log.info("%s has finished.", "The training" if fold is None else f"Fold {fold + 1} of {split.folds}")
 
 
 def train_folds(
@@ -269,21 +256,15 @@ def train_folds(
         elsewhere = any(in_use(run_of_fold(folder, fold)) for fold in left)
         collect()
         if left and not elsewhere and (status or len(left) == before):
-            raise failed(folder, left[0], count)
+            reason = reason_of(read_run(run_of_fold(folder, left[0])), folder / OUTPUT) or "nothing was said"
+            subject = "the training" if left[0] is None else f"fold {left[0] + 1} of {count}"
+            raise UserError(
+                f"{subject} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the "
+                f"rest; {folder / OUTPUT} has all that was said."
+            )
         while any(in_use(run_of_fold(folder, fold)) for fold in left):
             time.sleep(LOOK)
         collect()
-
-
-def failed(folder: Path, fold: Fold, count: int) -> UserError:
-    """What to say of a fold that has ended without results."""
-    run = read_run(run_of_fold(folder, fold))
-    reason = reason_of(run, folder / OUTPUT) or "nothing was said"
-    subject = "the training" if fold is None else f"fold {fold + 1} of {count}"
-    return UserError(
-        f"{subject} has failed: {reason.rstrip('.')}. What has finished is kept, and the same command runs the rest; "
-        f"{folder / OUTPUT} has all that was said."
-    )
 
 
 def part_path(folder: Path, number: int) -> Path:
@@ -323,12 +304,6 @@ def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
     (folder / PARTS).mkdir(exist_ok=True)
     with replacing(folder / PARTS / SCALES) as path:
         save_arrays(path, dict(scales))
-
-
-def saved_scales(folder: Path) -> pd.DataFrame:
-    """What `save_scales` has kept."""
-    table: pd.DataFrame = pd.DataFrame(read_arrays(folder / PARTS / SCALES, ["target", "std", "naive"]))
-    return table
 
 
 def run_of_fold(folder: Path, fold: Fold) -> Path:

@@ -57,7 +57,11 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
         return None
     if calibration is None:
         if level is not None:
-            raise without_calibration(checkpoint)
+            raise UserError(
+                f"ckpt_path={checkpoint.path} has no calibrated intervals: it was trained with calibration=none, by an "
+                "older program, or with too few validation windows. Leave level out, or train again: "
+                f"{train_again(checkpoint)}"
+            )
         return None
     if level is not None:
         levels = levels_of(level)
@@ -66,14 +70,6 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
         usual = levels_of(checkpoint.config.level)
         levels = tuple(number for number in usual if number in calibration.levels)
     return Intervals(calibration=calibration, wanted_levels=levels, adaptive=how == "adaptive")
-
-
-def without_calibration(checkpoint: Checkpoint) -> UserError:
-    """What is said of a checkpoint that has no intervals."""
-    return UserError(
-        f"ckpt_path={checkpoint.path} has no calibrated intervals: it was trained with calibration=none, by an older "
-        f"program, or with too few validation windows. Leave level out, or train again: {train_again(checkpoint)}"
-    )
 
 
 def check_calibrated(checkpoint: Checkpoint, calibration: Calibration, levels: Sequence[float]) -> None:

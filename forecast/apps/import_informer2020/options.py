@@ -69,23 +69,22 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         unseen = ", which the weights do not show" * (name in UNSEEN)
         text = f"{KEYS.get(name, name)} (default {default}){unseen}"
         group.add_argument(f"--{name}", default=default, type=type(default), choices=CHOICES.get(name), help=text)
-    stack_help = "layers of each encoder of an informerstack (default 3,2,1)"
-    group.add_argument("--s_layers", type=layer_numbers, default=[3, 2, 1], metavar="N,N", help=stack_help)
+    group.add_argument(
+        "--s_layers",
+        type=lambda text: [int(number) for number in text.split(",")],
+        default=[3, 2, 1],
+        metavar="N,N",
+        help="layers of each encoder of an informerstack (default 3,2,1)",
+    )
     group.add_argument("--distil", action="store_false", help="switches distilling OFF, as in their command")
     group.add_argument("--mix", action="store_false", help="given, heads are NOT mixed, as in their command")
     unused = parser.add_argument_group(
         "taken, so that their command can be pasted, and not used",
         ", ".join(f"--{name}" for name in UNUSED + UNUSED_FLAGS),
     )
-    for name in UNUSED:
-        unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
-    for name in UNUSED_FLAGS:
-        unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS, action="store_true")
-
-
-def layer_numbers(text: str) -> list[int]:
-    """'3,2,1' -> [3, 2, 1]."""
-    return [int(number) for number in text.split(",")]
+    for name in UNUSED + UNUSED_FLAGS:
+        action = "store_true" if name in UNUSED_FLAGS else "store"
+        unused.add_argument(f"--{name}", help=argparse.SUPPRESS, default=argparse.SUPPRESS, action=action)
 
 
 def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, object]]:
