@@ -23,7 +23,7 @@ KEY = "hydra.launcher"
 
 @dataclass
 class RayLauncherConf:
-    """The keys hydra.launcher.*, named as those of `forecast predict engine=ray`."""
+    """The keys hydra.launcher.*."""
 
     _target_: str = "hydra_plugins.forecast_ray.RayLauncher"
     address: str = "auto"  # HOST:PORT of the head; auto: the cluster of this machine; local: one for this sweep

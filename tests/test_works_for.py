@@ -15,7 +15,7 @@ ROWS = ROW.findall(SHEET.read_text())
 LAYOUTS = {"one": [], "many": ["data.id_column=shop"]}
 BRIEF = ["seq_len=7", "label_len=3", "pred_len=3", "trainer.accelerator=cpu", "trainer.max_epochs=1", "logger=none"]
 BRIEF += ["callbacks.figures=null", "trainer.enable_progress_bar=false", "checks.leakage=false"]
-SLOW = ("tune", "auto", "every_fold", "engine=ray")  # trains for long, or starts processes
+SLOW = ("tune", "auto", "every_fold")  # trains for long, or starts processes
 TRAINS, OWN_OUTPUT = ("train", "tune"), ("evaluate", "backtest", "update")
 RUNS = {"run": "", "knowing": "data.target=sold data.known=[price]"}  # trained for all cells
 ALONE = ("data.cache", "data.resample")  # a cache is of plain rows; weeks are few
@@ -36,7 +36,7 @@ def write(folder, kind, name, first, stop):
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory):
-    """Of each layout a folder with FILE, GROWN, FUTURE and two checkpoints, and of many series SPLIT."""
+    """Of each layout a folder with FILE, GROWN, FUTURE and two checkpoints."""
     folders = {}
     for kind, keys in LAYOUTS.items():
         home = folders[kind] = tmp_path_factory.mktemp(kind)
@@ -44,8 +44,6 @@ def homes(tmp_path_factory):
             write(home, kind, f"{name}.csv", *rows)
         for run, words in RUNS.items():
             call("train", *trained(home, keys), *words.split(), f"hydra.run.dir={home}/{run}")
-    (folders["many"] / "SPLIT").mkdir()
-    pd.read_csv(folders["many"] / "FILE.csv", parse_dates=["date"]).to_parquet(folders["many"] / "SPLIT/a.parquet")
     return folders
 
 
@@ -68,7 +66,7 @@ def arguments(command, words, kind, home, folder):
     elif command == "auto" and kind == "many":
         own = [*own, *LAYOUTS[kind]]
     places = {name: f"{home}/{name}.csv" for name in ("FILE", "GROWN", "FUTURE")}
-    places |= {"SPLIT": f"{home}/SPLIT", "CKPT": checkpoint}
+    places |= {"CKPT": checkpoint}
     places |= {"RUN": f"{home}/run", "OUT": f"{folder}/OUT", "CACHE": f"{folder}/CACHE"}
     return [re.sub(rf"(?<![\w/])({'|'.join(places)})(?![\w])", lambda found: places[found[1]], word) for word in own]
 
@@ -112,8 +110,6 @@ def test_a_cell_says_what_happens(homes, tmp_path, monkeypatch, command, words, 
         pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     monkeypatch.chdir(tmp_path)
     outcome = nullcontext() if cell.startswith("yes") else pytest.raises(SystemExit)
-    if "engine=ray" in words:
-        pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
     with outcome:
         call(command, *arguments(command, words, kind, homes[kind], tmp_path))
     assert cell.startswith(("yes", "no: "))

@@ -1,12 +1,10 @@
 """What `forecast predict` does: the steps after the end of every series of a file, as a table and a picture."""
 
-import glob
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -29,12 +27,9 @@ from forecast.apps.common.outputs import checked_output, keep_others, written_or
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
-from forecast.data.assembling.rows import checksum_of
 from forecast.data.catalog import file_md5
-from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined, write_rows
-from forecast.data.reading.columnar import PARQUET, columnar_kind
-from forecast.data.sources import CsvSource, Source
-from forecast.data.writing import CSV, ENDINGS, FarSeries, ForecastTable, SeriesForecasts
+from forecast.data.forecast_files import ForecastPart, beside, read_part, write_rows
+from forecast.data.writing import CSV, ENDINGS, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
 from forecast.files import together
@@ -44,33 +39,24 @@ from forecast.text.terminal import Meter, label, say
 
 log = logging.getLogger(__name__)
 
-WHOLE = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
-
 
 def predict(cfg: DictConfig) -> Answer:
     """Forecasts the steps after the end of every series of a file, or one part of them; writes them and a picture."""
     settings = read_settings(cfg, PredictSettings)
     device, shard = find_device(settings.device), shard_of(settings.shard)
-    output, on_ray = checked_output(settings.output), settings.engine == "ray"
-    if on_ray:
-        settings = with_pattern(settings)
-    picture = output.with_suffix(".png") if shard == (1, 1) and not on_ray else None
+    output = checked_output(settings.output)
+    picture = output.with_suffix(".png") if shard == (1, 1) else None
     checkpoint = load_checkpoint(settings.ckpt_path)
     check_horizon(checkpoint, settings.pred_len)
     check_files(settings, [path for path in (output, beside(output), picture) if path is not None])
-    rows = frame = None
-    if on_ray:
-        part = forecast_files(settings, checkpoint, output, device=device)
-        report_files(part)
-    else:
-        scoring = scoring_of(settings, checkpoint, device=device)
-        part, frame = scoring.write(output, picture), scoring.ends.frame
-        report_far_series(scoring.ends, part.far)
-        if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
-            rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
+    scoring, rows = scoring_of(settings, checkpoint, device=device), None
+    part, frame = scoring.write(output, picture), scoring.ends.frame
+    report_far_series(scoring.ends, part.far)
+    if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
+        rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
     steps, count = checkpoint.config.pred_len, part.stop - part.first
     where = f"are in {output}"
-    if rows is not None and frame is not None and count == 1:
+    if rows is not None and count == 1:
         times = rows[frame.time_column]
         say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} {where}, drawn in {picture}.")
     else:
@@ -79,14 +65,14 @@ def predict(cfg: DictConfig) -> Answer:
         say(f"{count} series,{first} {steps} steps after the end of each, {where}{drawn}.")
     if sentences := verdict_of(checkpoint.path):
         say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
-    if rows is not None and frame is not None and not frame.without_calendar:
+    if rows is not None and not frame.without_calendar:
         rows = rows.assign(**{frame.time_column: rows[frame.time_column].astype(str)})
     return Answer(
         {
             "checkpoint": str(checkpoint.path),
             "output": str(output),
             "picture": None if picture is None else str(picture),
-            "frequency": checkpoint.data["freq"] if frame is None else frame.freq,
+            "frequency": frame.freq,
             "shard": "{}/{}".format(*shard),
             "series": count,
             "left_out": part.run["left_out"],
@@ -159,104 +145,6 @@ class Scoring:
         meter.end()
 
 
-def with_pattern(settings: PredictSettings) -> PredictSettings:
-    """The same, where data.path is a folder with the pattern of its Parquet files. UserError where it has none."""
-    if settings.shard is not None:
-        raise UserError(
-            f"shard={settings.shard} engine=ray: Ray's tasks forecast all files, and join them. Leave one of both out."
-        )
-    path = settings.data.path
-    if path is None or not Path(path).is_dir():
-        return settings
-    if not any(Path(path).glob("*.parquet")):
-        raise UserError(f"data.path={path}: the folder holds no Parquet file. {WHOLE}")
-    pattern = str(Path(glob.escape(path)) / "*.parquet")
-    return replace(settings, data=replace(settings.data, path=pattern))
-
-
-def forecast_files(
-    settings: PredictSettings, checkpoint: Checkpoint, output: Path, *, device: torch.device
-) -> ForecastPart:
-    """Has each Parquet file of a panel forecast by a task on a Ray cluster, and joins what they write.
-
-    The bytes are those of one process that reads the same files. UserError where a file is none, where a series lies
-    in two of them, and for what keeps a task from its work.
-    """
-    from forecast.jobs.cluster import Cluster, run_tasks  # here: one process does without
-
-    files = parquet_files(settings, checkpoint)
-    settings = replace(settings, device=device.type)
-    threads, gpus = settings.ray.threads, int(device.type == "cuda")
-    cluster = Cluster(key="ray", address=settings.ray.address, threads=threads, gpus=gpus)
-    with written_or_refused(output):
-        folder = TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent)
-    with folder as name:
-        paths = [Path(name) / f"{number:06}{output.suffix}" for number in range(len(files))]
-        tasks = [(settings, *pair) for pair in zip(files, paths, strict=True)]
-        answers: dict[int, tuple[ForecastPart, list[str]]] = {}
-        for number, ended in run_tasks(cluster, forecast_file, tasks):
-            if ended.error:
-                raise UserError(f"{files[number]}: {ended.error}")
-            answers[number] = ended.value
-            log.info("%d of %d files", len(answers), len(files))
-        ordered = [answers[number] for number in range(len(files))]
-        check_whole_series(files, [ids for _, ids in ordered])
-        parts = check_parts(list(zip(paths, as_shards(ordered), strict=True)))
-        with written_or_refused(output):
-            return write_joined(output, parts)
-
-
-def parquet_files(settings: PredictSettings, checkpoint: Checkpoint) -> list[Path]:
-    """The files of a panel. UserError unless they are Parquet files."""
-    files = files_of(sources(settings, checkpoint)[0])
-    one_series = checkpoint.record.series.id_column is None
-    if wrong := [path for path in files if one_series or columnar_kind(path) != PARQUET]:
-        raise UserError(f"{wrong[0]} is no Parquet file of many series. {WHOLE}")
-    return files
-
-
-def forecast_file(settings: PredictSettings, path: Path, output: Path) -> tuple[ForecastPart, list[str]]:
-    """Forecasts the series of one file of a panel, in a worker; what is said of the forecast, and the file's ids."""
-    settings = replace(settings, output=str(output), data=replace(settings.data, path=str(path)))
-    scoring = scoring_of(settings, load_checkpoint(settings.ckpt_path), device=find_device(settings.device))
-    return scoring.write(output, None), [str(name) for name in scoring.ends.frame.ids]
-
-
-def check_whole_series(files: Sequence[Path], ids: Sequence[Sequence[str]]) -> None:
-    """UserError where two files hold rows of one series."""
-    owners: dict[str, Path] = {}
-    for path, names in zip(files, ids, strict=True):
-        for name in names:
-            if (owner := owners.setdefault(name, path)) is not path:
-                raise UserError(f"{owner} and {path} both hold rows of the series '{label(name)}'. {WHOLE}")
-
-
-def as_shards(answers: Sequence[tuple[ForecastPart, Sequence[str]]]) -> list[ForecastPart]:
-    """The forecasts of the files of a panel as the shards of one forecast."""
-    runs = [part.run for part, _ in answers]
-    totals: dict[str, object] = {key: sum(run[key] for run in runs) for key in ("series", "left_out", "unseen")}
-    totals["data"] = checksum_of([str(run["data"]) for run in runs])
-    shards, done, read = [], 0, 0  # series that are forecast, and series in the files
-    for number, (part, ids) in enumerate(answers, start=1):
-        first, stop = part.far["first"], done + part.run["series"]
-        far: FarSeries = {"count": part.far["count"], "first": None if first is None else read + first}
-        place = {"shard": (number, len(answers)), "first": done, "stop": stop, "far": far}
-        shards.append(part.model_copy(update={"run": {**part.run, **totals}, **place}))
-        done, read = stop, read + len(ids)
-    return shards
-
-
-def report_files(part: ForecastPart) -> None:
-    """Warns of series that are too short, unseen or of another size than in training; the workers log elsewhere."""
-    for count, reason in (
-        (part.run["left_out"], "have fewer rows than the model reads and are left out"),
-        (part.run["unseen"], "were not in the training"),
-        (part.far["count"], "end with rows of another size than their train rows"),
-    ):
-        if count:
-            log.warning("%d series %s.", count, reason)
-
-
 def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
     """Draws the end of the history and the forecast of some series: the first, the last, the longest, one between."""
     from forecast.report.figures import Band, forecast_figure, save
@@ -283,25 +171,12 @@ def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
     save(figure, path)
 
 
-def sources(settings: PredictSettings, checkpoint: Checkpoint) -> tuple[Source, CsvSource | None]:
-    """The history that is continued, and what is known of the steps to come."""
-    source, reading = trained_source(checkpoint, root=settings.data.root), settings.data.reading()
-    history = history_source(checkpoint, source, settings.data.path, reading)
-    return history, future_source(checkpoint, source, settings.future, reading)
-
-
 def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: torch.device) -> Scoring:
     """Model, series and table of a command; series that are unseen, refused, too short or made up are said."""
-    (source, future), reading = sources(settings, checkpoint), settings.data.reading()
-    ends = continuation(
-        checkpoint,
-        trained_source(checkpoint, root=settings.data.root),
-        settings.data.path,
-        reading,
-        device=device,
-        future=future,
-        level=settings.level,
-    )
+    trained, reading = trained_source(checkpoint, root=settings.data.root), settings.data.reading()
+    path, future = settings.data.path, future_source(checkpoint, trained, settings.future, reading)
+    source = history_source(checkpoint, trained, path, reading)
+    ends = continuation(checkpoint, trained, path, reading, device=device, future=future, level=settings.level)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     shard = shard_of(settings.shard)
     short = report_left_out(ends, series_of(shard, len(ends.series)))

@@ -91,14 +91,6 @@ class OtherData(OtherFile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaySettings(Settings):
-    """The cluster that forecasts with engine=ray."""
-
-    address: str
-    threads: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
 class EvaluateSettings(Settings):
     """The keys of evaluate.yaml that belong to no group."""
 
@@ -160,8 +152,6 @@ class PredictSettings(Settings):
     shard: str | None
     unseen: Literal["scale", "refuse"]
     device: str
-    engine: Literal["local", "ray"]
-    ray: RaySettings
     data: OtherFile
 
 

@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster: the files of a panel to forecast, or the trainings of a sweep.
+"""Tasks on a Ray cluster: the trainings of a sweep.
 
 Ray starts the workers, gives each one task at a time, and repeats a task whose worker has died.
 """
@@ -25,7 +25,7 @@ RETRIES = 2  # of a task whose worker has died: the task may be what kills them
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Which cluster, and how much of it each task takes. key: the prefix of these keys as typed, `ray`."""
+    """Which cluster, and how much of it each task takes. key: the prefix of these keys as typed."""
 
     key: str
     address: str

@@ -1,20 +1,17 @@
-"""predict engine=ray and hydra/launcher=ray on a Ray of this machine: what one process makes, whatever is killed."""
+"""hydra/launcher=ray on a Ray of this machine: what one process makes, whatever is killed."""
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from apps.test_predict_panel import WINDOW, long_table
-from checkpoints import write_untrained
 from program import ONE_COLUMN
 
+from forecast.errors import UserError
 from forecast.jobs.cluster import Cluster, run_tasks
 
 pytest.importorskip("ray", minversion="2.60", reason='needs ray: pip install -e ".[ray]"')
@@ -48,54 +45,6 @@ def wait_until(reached, process):
     return value
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A checkpoint, its panel in four files, some of whose series are short, new or far, and one process's forecast."""
-    folder = tmp_path_factory.mktemp("panel")
-    table = long_table([40, 45, 10, 50] * 250)
-    table.to_csv(folder / "p.csv", index=False)
-    keys = [f"data.path={folder}/p.csv", "data.id_column=shop", "data.time_column=day", "data.target=sold"]
-    write_untrained(folder / "c.ckpt", *WINDOW, *keys)
-    table["shop"] = table["shop"].replace("s700", "new")
-    late = table.groupby("shop").cumcount(ascending=False) < 22
-    table["sold"] = table["sold"].where(~(table["shop"].isin(["s400", "s900"]) & late), 1e6)
-    table.to_parquet(folder / "p.parquet")
-    (folder / "files").mkdir()
-    for number, rows in table.groupby(table.groupby("shop", sort=False).ngroup() // 256):  # of which 192 are long
-        rows.to_parquet(folder / f"files/{number}.parquet")
-    ended(started(folder, "predict", "ckpt_path=c.ckpt", "data.path='files/*.parquet'", "output=whole.parquet"))
-    return folder
-
-
-def on_ray(folder, *words, path="files"):
-    ours = ("engine=ray", "ray.address=local", "device=cpu", f"data.path={path}", "output=f.parquet", "overwrite=true")
-    return started(folder, "predict", "ckpt_path=c.ckpt", *ours, *words)
-
-
-def test_a_task_for_each_file_is_joined_to_the_bytes_of_one_process_though_a_worker_is_killed(folder):
-    process = on_ray(folder)
-
-    def at_work():
-        return [*folder.glob(".f.parquet.*/*.json")] and workers(process.pid)
-
-    os.kill(wait_until(at_work, process)[0], signal.SIGKILL)
-    text = ended(process)
-    assert "750 series, 5 steps after the end of each, are in f.parquet." in text
-    for count, words in ((250, "have fewer rows"), (1, "were not in the training"), (2, "end with rows of another")):
-        assert f"{count} series {words}" in text
-    for name in (".parquet", ".parquet.json"):
-        assert (folder / f"f{name}").read_bytes() == (folder / f"whole{name}").read_bytes()
-    assert not [*folder.glob(".f.parquet.*")]
-
-
-def test_sigterm_ends_it_with_a_sentence_and_leaves_nothing(folder):
-    process = on_ray(folder, "output=h.parquet")
-    wait_until(lambda: workers(process.pid), process)
-    process.terminate()
-    assert "SIGTERM ended the command." in ended(process, status=143)
-    assert not [*folder.glob("*h.parquet*")]
-
-
 def workers(pid):
     """The processes of the Ray of a command that are at a task."""
     parents, busy = {}, []
@@ -113,20 +62,14 @@ def ancestors(pid, parents):
         yield pid
 
 
-def test_what_keeps_a_task_from_its_work_is_said_in_one_sentence(folder, tmp_path):
-    torn = tmp_path / "torn"
-    torn.mkdir()
-    table = pd.read_parquet(folder / "p.parquet")
-    table[:3980].to_parquet(torn / "a.parquet")  # in the middle of a series
-    table[3980:9000].to_parquet(torn / "b.parquet")
-    for words, path, message in (
-        ((), torn, r"a\.parquet and \S+b\.parquet both hold rows of the series 's\d+'\. engine=ray forecasts a folder"),
-        (("ray.threads=512",), "files", r"ray\.threads=512: no machine of the cluster has so many, the largest has"),
-        (("ray.address=127.0.0.1:9",), "files", "ray.address=127.0.0.1:9: no cluster can be used there: .* refused"),
+def test_what_keeps_a_job_from_its_work_is_said_in_one_sentence():
+    for more, message in (
+        ({"threads": 512}, r"x\.threads=512: no machine of the cluster has so many, the largest has"),
+        ({"address": "127.0.0.1:9"}, r"x\.address=127\.0\.0\.1:9: no cluster can be used there: .* refused"),
     ):
-        text = ended(on_ray(folder, *words, "output=g.parquet", path=path), status=1)
-        assert re.search(message, text), text
-        assert not [*folder.glob("*g.parquet*")]
+        cluster = Cluster(**{"key": "x", "address": "local", "threads": 1} | more)
+        with pytest.raises(UserError, match=message):
+            list(run_tasks(cluster, os._exit, [(1,)]))
 
 
 def runs(folder):

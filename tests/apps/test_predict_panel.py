@@ -1,14 +1,12 @@
 """forecast predict and merge of a panel: long format in the input's names, the same bytes in any number of parts."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checkpoints import write_untrained
-from permissions import read_only
 from program import call, refusal
 
 from forecast import Forecaster
@@ -404,31 +402,3 @@ def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, sm
     two.write_text(two.read_text() + "s12,2025-01-01,1,2\n")
     text = refusal(capsys, "merge", one, two, "--output", tmp_path / "f.csv")
     assert "2.csv is not what it was when 2.csv.json was written. Make the part anew." in text
-
-
-def test_engine_ray_names_what_is_missing_before_it_looks_for_a_cluster(folder, tmp_path, capsys, monkeypatch, best):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    files, empty, text = (tmp_path / name for name in ("files", "empty", "text"))
-    for path in (empty, text):
-        path.mkdir()
-    (text / "a.parquet").write_text("shop,day,sold\n")
-    files.mkdir()
-    pd.read_csv(folder / "p.csv", parse_dates=["day"]).to_parquet(files / "a.parquet")
-    panel = f"{folder}/p.csv"
-    whole = "engine=ray forecasts a folder of Parquet files that each hold whole series: data.path=FOLDER"
-    for path, words, message in (
-        (panel, (), f"p.csv is no Parquet file of many series. {whole}"),
-        (text, (), "a.parquet is no Parquet file of many series."),
-        (empty, (), f"empty: the folder holds no Parquet file. {whole}"),
-        (files, ("shard=1/2",), "shard=1/2 engine=ray: Ray's tasks forecast all files"),
-        (files, (), "the package ray is not installed. Install it: pip install -e"),
-    ):
-        given = ("engine=ray", f"data.path={path}", *words)
-        assert message in refused(capsys, folder / "c.ckpt", tmp_path / "f.csv", *given)
-    (tmp_path / "mine").mkdir()
-    with read_only(tmp_path / "mine"):
-        given = ("engine=ray", f"data.path={files}")
-        text = refused(capsys, folder / "c.ckpt", tmp_path / "mine" / "f.csv", *given)
-        assert "mine/f.csv: " in text and "cannot be written: Permission denied" in text
-    assert "is no Parquet file of many series" in refused(capsys, best, tmp_path / "f.csv", "engine=ray")
-    assert not [*tmp_path.glob("*f.csv*")]
