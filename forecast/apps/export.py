@@ -27,7 +27,7 @@ from forecast.data.values.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.models.base import FittedModel, ForecastModel
-from forecast.models.spread import Spread, StudentT
+from forecast.models.spread import StudentT
 from forecast.text.overrides import install
 from forecast.text.terminal import say
 
@@ -149,6 +149,20 @@ def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, o
         ),
         ([windows, future, n_known], "the calendar of the pred_len steps that follow"),
     )
+    spread = {}
+    if model.spread is not None:
+        freedom = {}
+        if isinstance(model.spread, StudentT):
+            freedom["degrees_of_freedom"] = model.spread.target_freedom.tolist()
+        spread["spread"] = {
+            "kind": type(model.spread).__name__,
+            "shape": [windows, future, n_targets, model.spread.n_outputs],
+            "dtype": "float32",
+            "names": list(model.spread.names),
+            "meaning": "the second output, in the order of `names`, scaled: a quantile or location is value * std + "
+            "mean of its column, a scale value * std",
+            **freedom,
+        }
     return {
         "inputs": [
             {"name": name, "shape": shape, "dtype": "float32", "meaning": meaning}
@@ -160,21 +174,7 @@ def inputs_and_output(checkpoint: Checkpoint, windows: str | int) -> dict[str, o
             "meaning": "the forecast, in the order of `targets`, scaled: value * std + mean of that column"
             + ("; no lower than its `floor`" if data.get("floor") else ""),
         },
-        **({} if model.spread is None else {"spread": second_output(model.spread, [windows, future, n_targets])}),
-    }
-
-
-def second_output(spread: Spread, shape: list[str | int]) -> dict[str, object]:
-    """What the program gives beside the forecast: the parameters of the spread, for each step and target."""
-    freedom = spread.target_freedom.tolist() if isinstance(spread, StudentT) else None
-    return {
-        "kind": type(spread).__name__,
-        "shape": [*shape, spread.n_outputs],
-        "dtype": "float32",
-        "names": list(spread.names),
-        "meaning": "the second output, in the order of `names`, scaled: a quantile or location is value * std + mean "
-        "of its column, a scale value * std",
-        **({} if freedom is None else {"degrees_of_freedom": freedom}),
+        **spread,
     }
 
 

@@ -20,14 +20,12 @@ from forecast.apps.common.command import command
 from forecast.apps.common.frame_kinds import Kind, Table, frame_of
 from forecast.apps.common.tables import (
     as_file,
-    check_table,
     data_keys,
     data_keywords,
     errors_table,
     place_table,
     spoken,
     spoken_of_as_frame,
-    table_words,
 )
 from forecast.config.allow_list import trusting
 from forecast.config.compose import run_folder
@@ -151,10 +149,14 @@ class Forecaster:
         from forecast.checkpoint.load import load_checkpoint
 
         overrides = self.overrides
-        check_table(table, self.overrides)
+        named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
+        if table is None and not any(word.startswith(named) for word in overrides):
+            raise UserError("There is no table. Give one, fit(df), or name the data: Forecaster(..., data='ETTh1')")
         frame = None if table is None else frame_of(table, data_keys(overrides))
         if frame is not None:
-            overrides = [*table_words(frame, "${hydra:runtime.output_dir}/" + TRAINING_TABLE), *overrides]
+            layout = setting_words({f"data.{key}": value for key, value in frame.layout.items()})
+            path = "data.path=${hydra:runtime.output_dir}/" + TRAINING_TABLE
+            overrides = ["data=csv", path, *layout, *overrides]
 
         def train_on_table(cfg: DictConfig) -> None:
             if frame is not None:

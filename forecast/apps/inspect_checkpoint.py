@@ -1,35 +1,26 @@
 """What a checkpoint is, as JSON. Nothing in it is executed, no data are read, and the model is not built."""
 
 import argparse
-from typing import Any
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.page import sizes, slot_names
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import load_checkpoint
 from forecast.checkpoint.record import FORMAT
 from forecast.run_folder import read_run, run_of
+from forecast.run_folder.shapes import Metrics
 from forecast.text.terminal import json_text, say
-
-# What a checkpoint and the metrics.json of its run tell, in plain values: docs/reference/json.md
-CheckpointCard = dict[str, Any]
 
 
 def main(arguments: argparse.Namespace) -> Answer:
-    """Prints the card. Raises UserError for a file that is no checkpoint."""
-    card = make_card(load_checkpoint(arguments.checkpoint))
-    say(json_text(card))
-    return Answer(card)
-
-
-def make_card(checkpoint: Checkpoint) -> CheckpointCard:
-    """The card of a checkpoint."""
+    """Prints what a checkpoint and the metrics.json of its run tell. Raises UserError for a file that is none."""
+    checkpoint = load_checkpoint(arguments.checkpoint)
     record, config, data, refit = checkpoint.record, checkpoint.config, checkpoint.data, checkpoint.refit
     calibration = record.calibration
     means, lengths = record.column_scale, sizes(checkpoint, config.model.target)
-    metrics = refit["held_out"] if refit else read_run(run_of(checkpoint.path)).metrics
+    metrics: Metrics = refit["held_out"] if refit else read_run(run_of(checkpoint.path)).metrics
     errors = {split: metrics[split] for split in ("val", "test") if split in metrics}
     scaler = zip(means["columns"], means["mean"], means["std"], strict=True)
-    return {
+    card = {
         "file": str(checkpoint.path),
         "format": FORMAT,
         "bytes": checkpoint.path.stat().st_size,
@@ -54,3 +45,5 @@ def make_card(checkpoint: Checkpoint) -> CheckpointCard:
         "metrics": {split: {"windows": block["windows"], **block["scaled"]} for split, block in errors.items()},
         "versions": record.versions,
     }
+    say(json_text(card))
+    return Answer(card)

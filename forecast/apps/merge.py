@@ -5,7 +5,7 @@ from pathlib import Path
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
-from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined
+from forecast.data.forecast_files import beside, check_parts, read_part, write_joined
 from forecast.errors import UserError
 from forecast.text.terminal import say
 
@@ -13,18 +13,26 @@ from forecast.text.terminal import say
 def main(arguments: argparse.Namespace) -> Answer:
     """Checks that the parts are all of one forecast, and writes their rows into one file."""
     output: Path = checked_output(arguments.output, key="--output ")
-    parts = check_parts([(path, said_of(path)) for path in arguments.parts])
+    told = [(path, read_part(path)) for path in arguments.parts]
+    if lacking := next((path for path, part in told if part is None), None):
+        raise UserError(
+            f"{lacking} is no part of a forecast: {beside(lacking)}, which `forecast predict shard=i/n` writes with "
+            "it, is not there or not readable. Name the parts, each with its .json beside it."
+        )
+    parts = check_parts([(path, part) for path, part in told if part is not None])
     ending = parts[0][1].run["ending"]
     if output.suffix != ending:
         raise UserError(
             f"--output {output}: the parts are {ending} files, and merging does not change them. Choose a name that "
             f"ends in {ending}"
         )
-    key = f"--output {output}"
     before = read_part(output)
-    fix = "choose another name, or remove it"
     keep_others(
-        (output, beside(output)), ours=before is not None and before.whole, key=key, like="a whole forecast", fix=fix
+        (output, beside(output)),
+        ours=before is not None and before.whole,
+        key=f"--output {output}",
+        like="a whole forecast",
+        fix="choose another name, or remove it",
     )
     with written_or_refused(output):
         whole = write_joined(output, parts)
@@ -32,14 +40,3 @@ def main(arguments: argparse.Namespace) -> Answer:
     paths = [str(path) for path, _ in parts]
     counts = {key: whole.run[key] for key in ("series", "left_out", "unseen")}
     return Answer({"output": str(output), "parts": paths, **counts, "row_count": whole.rows})
-
-
-def said_of(path: Path) -> ForecastPart:
-    """What is said of a part. UserError where nothing is."""
-    part = read_part(path)
-    if part is None:
-        raise UserError(
-            f"{path} is no part of a forecast: {beside(path)}, which `forecast predict shard=i/n` writes with it, is "
-            "not there or not readable. Name the parts, each with its .json beside it."
-        )
-    return part

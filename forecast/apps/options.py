@@ -124,9 +124,9 @@ Both are compared with the model before they are kept. ONNX needs the extra onnx
     parser.add_argument(
         "--batch",
         metavar="N",
-        type=windows,
+        type=positive,
         default=None,
-        help="how many windows the program takes at once; dynamic, the default: any number",
+        help="how many windows the file takes at once; default: any number",
     )
 
 
@@ -190,15 +190,6 @@ def checkpoint(text: str) -> Path:
     if (path := typed_text(text)) is None:
         raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")
     return Path(path)
-
-
-def windows(text: str) -> int | None:
-    """A number of windows, None for any."""
-    if text == "dynamic":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: say dynamic, or a number from 1 on")
-    return int(text)
 
 
 def number(text: str, kind: type[int] | type[float], least: int) -> int | float:

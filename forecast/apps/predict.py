@@ -55,15 +55,16 @@ def predict(cfg: DictConfig) -> Answer:
     if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
         rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
     steps, count = checkpoint.config.pred_len, part.stop - part.first
-    where = f"are in {output}"
     if rows is not None and count == 1:
         times = rows[frame.time_column]
-        say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} {where}, drawn in {picture}.")
+        say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
     else:
         first = "" if shard == (1, 1) else f" part {shard[0]} of {shard[1]},"
         drawn = f", some drawn in {picture}" if picture else ""
-        say(f"{count} series,{first} {steps} steps after the end of each, {where}{drawn}.")
-    if sentences := verdict_of(checkpoint.path):
+        say(f"{count} series,{first} {steps} steps after the end of each, are in {output}{drawn}.")
+    metrics = read_run(run_of(checkpoint.path)).metrics
+    sentences = verdict(metrics, "test") if metrics else []  # of a run that is gone nothing
+    if sentences:
         say("\n".join(["best.ckpt of this run on its test windows:", *sentences]))
     if rows is not None and not frame.without_calendar:
         rows = rows.assign(**{frame.time_column: rows[frame.time_column].astype(str)})
@@ -97,12 +98,6 @@ def check_files(settings: PredictSettings, outputs: list[Path]) -> None:
     if any(part is not None and part.shard == (1, 1) for part in namesakes):  # the picture is of one of them
         outputs = outputs[:2]
     keep_others(outputs, ours=ours, key=key, like=like)
-
-
-def verdict_of(path: Path) -> list[str]:
-    """What is said of the run that made a checkpoint; nothing where its metrics.json is gone, or is no such file."""
-    metrics = read_run(run_of(path)).metrics
-    return verdict(metrics, "test") if metrics else []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.commit import commit
 from forecast.config.compose import is_typed, job_number, task_overrides
 from forecast.config.distributed import rank
-from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
 from forecast.files import remove_unfinished, write_json
@@ -100,7 +99,7 @@ def open_run(plan: Plan) -> Iterator[dict[str, object]]:
     if rank() == 0:
         remove_results(plan.folder, new=plan.start is None)
     first = read_run(plan.folder).run_info if plan.start is not None else {}  # a run that goes on keeps its command
-    info: dict[str, object] = {"status": "running", "versions": versions(), "commit": commits_of(plan, first)}
+    info: dict[str, object] = {"status": "running", "versions": versions(), "commit": commit()}
     typed = {"overrides": task_overrides(), "job": job_number()}
     info |= {key: first.get(key, value) for key, value in typed.items()} | {"tags": list(plan.config.tags)}
     if rank() == 0:
@@ -140,17 +139,6 @@ def remove_results(folder: Path, *, new: bool) -> None:
             path.unlink(missing_ok=True)
     else:  # best.ckpt may become another one: what was refitted for as many steps is made anew
         checkpoint_path(folder, "refit").unlink(missing_ok=True)
-
-
-def commits_of(plan: Plan, first: Plain) -> str:
-    """The commit of this program for run.json; `BEFORE and NOW` where a run goes on that was begun with another.
-
-    first: run.json of that run; where it says nothing, its checkpoint does.
-    """
-    if plan.start is None:
-        return commit()
-    before = str(first.get("commit") or "") or plan.start.record.versions.get("commit", "unknown")
-    return " and ".join(dict.fromkeys([*before.split(" and "), commit()]))
 
 
 def train_on_more_rows(plan: Plan, data: Prepared, result: Result, trained: Trained, judged: Judge) -> None:

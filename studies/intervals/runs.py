@@ -9,7 +9,7 @@ import torch
 
 from forecast.apps.common.command import command
 from forecast.apps.common.inputs import evaluated_data
-from forecast.apps.common.intervals import saved_calibration
+from forecast.apps.common.intervals import wanted
 from forecast.apps.common.results import LoadedModel, evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.run_config import RunConfig
@@ -112,8 +112,9 @@ def measured(folder: Path) -> dict[str, Any]:
     data = evaluated_data(loaded.checkpoint, source, None, split="test")
     add_calibration(path, folder, data, levels=LEVELS, device=CPU)
     checkpoint = load_checkpoint(path)
-    calibration = saved_calibration(checkpoint)
-    assert calibration is not None
+    intervals = wanted(checkpoint, how="static")
+    assert intervals is not None
+    calibration = intervals.calibration
     asked = tuple(level for level in LEVELS if level in calibration.levels)
     forms = {
         "static": Intervals(calibration=calibration, wanted_levels=asked),

@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 from permissions import read_only
 from program import call, refusal
 
-from forecast.apps.predict import verdict_of
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.values.time_features import time_features
 from forecast.data.writing import ForecastTable
+from forecast.report.verdict import verdict
+from forecast.run_folder import read_run, run_of
 
 
 def predicted(folder, best, *changes):
@@ -91,7 +92,9 @@ def test_it_says_whether_the_model_beats_a_naive_forecast(tmp_path, best, capsys
     predicted(tmp_path, best)
     lines = capsys.readouterr().out.splitlines()
     heading = lines.index("best.ckpt of this run on its test windows:")
-    assert lines[heading + 1].startswith("Forecasts of ") and lines[heading + 1 :] == verdict_of(best)
+    assert lines[heading + 1].startswith("Forecasts of ") and lines[heading + 1 :] == verdict(
+        read_run(run_of(best)).metrics, "test"
+    )
 
 
 @pytest.mark.parametrize(

@@ -223,9 +223,9 @@ REFUSED = {
     "a folder with a file": (["notes"], 1, f"notes {NOT_EMPTY}"),
     "a file": (["notes/mine"], 1, f"notes/mine {NOT_EMPTY}"),
     "a folder in a file": (["notes/mine/out"], 1, "mine/out cannot be written: Not a directory"),
-    "no window": (["out", "--batch", "0"], 2, "say dynamic, or a number from 1 on"),
-    "fewer windows": (["out", "--batch", "-3"], 2, "say dynamic, or a number from 1 on"),
-    "no number of windows": (["out", "--batch", "some"], 2, "say dynamic, or a number from 1 on"),
+    "no window": (["out", "--batch", "0"], 2, "0 is no whole number from 1 on"),
+    "fewer windows": (["out", "--batch", "-3"], 2, "-3 is no whole number from 1 on"),
+    "no number of windows": (["out", "--batch", "some"], 2, "some is no whole number from 1 on"),
 }
 
 
@@ -237,11 +237,6 @@ def test_a_place_or_a_number_of_windows_that_cannot_be_is_refused_and_nothing_wr
     status, printed, message = call_script(capsys, "export", linear, tmp_path / out, *batch)
     assert (status, printed) == (expected_status, "") and expected in message
     assert [file.read_text() for file in tmp_path.rglob("*") if file.is_file()] == ["mine"]
-
-
-def test_dynamic_is_any_number_of_windows_as_without_the_option(linear, tmp_path, capsys):
-    status, printed, _ = call_script(capsys, "export", linear, tmp_path / "out", "--batch", "dynamic")
-    assert not status and "takes any number of windows at once" in printed
 
 
 # Without this package

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 import forecast
-from forecast.apps import train
 from forecast.apps.common import resumed
 from forecast.config import commit as module
 from forecast.config.commit import commit
@@ -65,24 +64,6 @@ def test_an_installed_package_is_told_by_its_version_and_its_files(checkout, tmp
     assert commit(checkout / "venv") == commit(tmp_path / "nowhere") == expected
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))  # without git
     assert commit(checkout) == expected
-
-
-OTHER = SimpleNamespace(start=SimpleNamespace(record=SimpleNamespace(versions={"commit": "aaaaaaa"})))
-
-
-@pytest.mark.parametrize(
-    ("plan", "first", "expected"),
-    [
-        (SimpleNamespace(start=None), {}, "5d6e7f8"),
-        (OTHER, {"commit": "5d6e7f8"}, "5d6e7f8"),
-        (OTHER, {"commit": "1a2b3c4"}, "1a2b3c4 and 5d6e7f8"),
-        (OTHER, {"commit": "1a2b3c4 and 5d6e7f8"}, "1a2b3c4 and 5d6e7f8"),
-        (OTHER, {}, "aaaaaaa and 5d6e7f8"),  # a copy of last.ckpt, gone on with in a folder of its own
-    ],
-)
-def test_a_run_that_goes_on_with_other_code_names_both(monkeypatch, plan, first, expected):
-    monkeypatch.setattr(train, "commit", lambda: "5d6e7f8")
-    assert train.commits_of(plan, first) == expected
 
 
 @pytest.mark.parametrize(("before", "warns"), [({"threads": "3"}, True), ({"threads": "1"}, False), ({}, False)])

@@ -267,11 +267,7 @@ class Auto:
             overrides = self.overrides(name) + self.in_time(name, planned)
             member: dict[str, object] = {"folder": self.members / name, "overrides": overrides}
             member["clock"] = time.process_time if self.by_processor else time.perf_counter
-            begun = self.budget.passed
             outcome = self.step(name, "train_member", limit, **member, allowance=allowance)
-            if outcome.error and checkpoint_path(self.members / name, "best").is_file():
-                member["seconds"] = self.budget.passed - begun
-                outcome = self.step(f"judge {name}", "judge_member", max(LAST, self.budget.left - LAST), **member)
             if outcome.error:
                 self.leave_out(name, outcome.error)
             elif "windows" not in self.kept:

@@ -75,7 +75,12 @@ def train_member(
     at once. clock: gives them. Raises UserError where there is no time for it, and as a training does.
     """
     if allowance is not None:
-        settings = read_document(folder / PACE, Settings) or _paced(folder, overrides, allowance, clock)
+        settings = read_document(folder / PACE, Settings)
+        if settings is None:
+            settings = within(folder, overrides, lambda cfg: measure(make_plan(cfg), clock)).settings(allowance)
+            if settings is None:
+                raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
+            write_json(folder / PACE, settings)
         overrides = [*overrides, *words(settings)]
     last = checkpoint_path(folder, "last")
     if allowance is not None and last.is_file():
@@ -95,15 +100,6 @@ def fit_unjudged(folder: Path, overrides: Sequence[str]) -> bool:
         return add_own_calibration(chosen_checkpoint(plan.folder).path, data, levels=levels_of(plan.config.level))
 
     return within(folder, overrides, task)
-
-
-def _paced(folder: Path, overrides: Sequence[str], allowance: float, clock: Callable[[], float]) -> Settings:
-    pace = within(folder, overrides, lambda cfg: measure(make_plan(cfg), clock))
-    settings = pace.settings(allowance)
-    if settings is None:
-        raise UserError(f"there is no time for it: {allowance:.0f} seconds hold no training worth the name")
-    write_json(folder / PACE, settings)
-    return settings
 
 
 def _train(cfg: DictConfig, clock: Callable[[], float]) -> dict[str, object]:
@@ -136,26 +132,6 @@ def judged(
         figures[split] = evaluation.errors.overall(evaluation.naive)
         figures[f"{split}_seconds"] = clock() - start
     return figures
-
-
-def judge_member(
-    folder: Path, overrides: Sequence[str], *, seconds: float, clock: Callable[[], float]
-) -> dict[str, object]:
-    """Judges what a training that was stopped after so long has left, and writes member.json.
-
-    Raises UserError where that is nothing.
-    """
-    if not checkpoint_path(folder, "best").is_file():
-        raise UserError("there was no time for its first validation")
-
-    def task(cfg: DictConfig) -> dict[str, object]:
-        plan = make_plan(cfg)
-        data, protocol = read_data(plan.source, plan.config), plan.parts.protocol
-        return judged(folder, data, protocol, clock, seconds=seconds, reading=0.0)
-
-    done: dict[str, object] = within(folder, overrides, task)
-    write_json(folder / MEMBER, done)
-    return done
 
 
 def refit_run(folder: Path, overrides: Sequence[str]) -> float:

@@ -26,14 +26,6 @@ def written(level: Sequence[float]) -> str:
     return f"[{','.join(map(name_of, level))}]"
 
 
-def saved_calibration(checkpoint: Checkpoint) -> Calibration | None:
-    """That of a checkpoint; None of one without."""
-    state, data = checkpoint.record.calibration, checkpoint.data
-    if state is None:
-        return None
-    return calibration_of(state, [data["columns"].index(name) for name in data["targets"]])
-
-
 def calibration_of(state: CalibrationState, targets: Sequence[int]) -> Calibration:
     """The calibration whose `state` this is. targets: the numbers of the target columns."""
     return Calibration(
@@ -52,7 +44,9 @@ def wanted(checkpoint: Checkpoint, *, how: str | None = None, level: Sequence[fl
     UserError for levels that were typed and cannot be given.
     """
     how = how or checkpoint.config.calibration
-    calibration = saved_calibration(checkpoint)
+    state, data = checkpoint.record.calibration, checkpoint.data
+    targets = [data["columns"].index(name) for name in data["targets"]]
+    calibration = None if state is None else calibration_of(state, targets)
     if how == "none" or (level is not None and not level):
         return None
     if calibration is None:

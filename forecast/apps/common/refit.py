@@ -30,13 +30,7 @@ def chosen_checkpoint(folder: Path) -> Checkpoint:
 
 
 def shown(block: Block, metrics: Metrics, path: Path) -> list[str]:
-    """What the log says of a refit, and the command that forecasts with it. block: `refit` of metrics.json."""
-    command = f"forecast predict {trust_words()}{typed('ckpt_path', str(path))} output=forecast.csv"
-    return [*refit_sentences(block, metrics), f"Next: {command}"]
-
-
-def refit_sentences(block: Block, metrics: Metrics) -> list[str]:
-    """What was trained on which rows, and what that gave where test rows were left out.
+    """What the log says of a refit, and the command that forecasts with it.
 
     block: `refit` of metrics.json, metrics: the whole.
     """
@@ -49,14 +43,7 @@ def refit_sentences(block: Block, metrics: Metrics) -> list[str]:
         held_out, refitted = (errors["test"]["scaled"]["mse"] or 0.0 for errors in (metrics, block))
         sentences.append(
             f"On the test windows the MSE of refit.ckpt is {short_number(refitted)}, that of the held-out model "
-            f"{short_number(held_out)}{_change(refitted, held_out)}."
+            f"{short_number(held_out)}."
         )
-    return sentences
-
-
-def _change(now: float, before: float) -> str:
-    """How far an error moved, in percent of what it was."""
-    if now == before or not before:
-        return ""
-    percent = 100.0 * abs(now / before - 1.0)
-    return f": {percent:.1f} % {'lower' if now < before else 'higher'}"
+    command = f"forecast predict {trust_words()}{typed('ckpt_path', str(path))} output=forecast.csv"
+    return [*sentences, f"Next: {command}"]

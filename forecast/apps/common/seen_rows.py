@@ -25,14 +25,6 @@ HELD_OUT = "best.ckpt"  # beside a refit.ckpt
 JUDGED = "test"
 
 
-def has_grown(checkpoint: Checkpoint, frame: PanelFrame) -> bool:
-    """Whether a frame has the rows of every series trained on, unchanged, and more."""
-    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
-    known = places >= 0
-    same = known.sum() == len(checkpoint.scale.ids) and bool(recorded.same(frame, places)[known].all())
-    return same and len(frame.values) > recorded.ends.sum()
-
-
 def check_same_data(
     checkpoint: Checkpoint, source: Source, now: str, rows: Callable[[], PanelFrame], *, otherwise: str
 ) -> None:
@@ -43,10 +35,16 @@ def check_same_data(
     before, path = checkpoint.data["checksum"], source.path_used()
     if before == now:
         return
-    if has_grown(checkpoint, rows()):
+    frame, recorded = rows(), checkpoint.record.series.rows
+    places = checkpoint.scale.places(frame.ids)
+    known = places >= 0
+    same = known.sum() == len(checkpoint.scale.ids) and recorded.same(frame, places)[known].all()
+    if same and len(frame.values) > recorded.ends.sum():  # of every series trained on the rows, and more
+        named = {"data.path": str(path)} if checkpoint.config.data.path else {}
         raise UserError(
             f"{path} has grown since {checkpoint.path} was trained on it (checksum {before}): its splits would be "
-            f"others. {what_now(checkpoint, path)}"
+            "others. See by split=new how good the model is on the new rows, forecast what follows by forecast "
+            f"predict, or train on all rows: {train_again(checkpoint, **named)}"
         )
     raise UserError(
         f"{path}: checksum {now}, but {checkpoint.path} was trained on {before}: the file has changed, and with it its "
@@ -157,25 +155,6 @@ def learnt(checkpoint: Checkpoint, split: str) -> str:
     return (
         f"split={split}: {checkpoint.path} has learned from the rows up to {checkpoint.trained_until}, on which its "
         f"error is no forecast error; evaluate the held-out model, {held_out}, or rows that came later, split=new."
-    )
-
-
-def what_now(checkpoint: Checkpoint, path: Path | None) -> str:
-    """What can be done with a file that has grown: a sentence, and a command on each of three lines.
-
-    path: of the file, which the commands name where it is another one than that trained on.
-    """
-    before = checkpoint.config.data.path
-    moved = path is not None and before is not None and path.resolve() != Path(before).resolve()
-    named = {"data.path": str(path)} if moved else {}
-    words = " ".join(typed(*item) for item in {"ckpt_path": str(checkpoint.path), **named}.items())
-    commands = (
-        train_again(checkpoint, **named),
-        f"forecast evaluate {words} split={NEW_ROWS}",
-        f"forecast predict {words}",
-    )
-    return "\n    ".join(
-        ["Train on all its rows, see how good the model is on the new ones, or forecast what follows:", *commands]
     )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
@@ -22,7 +21,6 @@ from forecast.errors import UserError
 from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
 from forecast.run_folder.shapes import Metrics
-from forecast.text.overrides import setting_words
 from forecast.text.terminal import quiet_output
 
 LAID_OUT = ("time_column", "id_column", "where", "duplicates", "panel")
@@ -69,11 +67,6 @@ def layout_of(frame: Frame, source: Source) -> dict[str, object]:
     return {key.name: getattr(layout, key.name) for key in fields(Layout) if key.name != "columns"}
 
 
-def kept_table(frame: Frame) -> pa.Table:
-    """The rows of a table as Parquet keeps them, with its kind."""
-    return arrow_table(frame.rows).replace_schema_metadata({KIND: frame.kind.text()})
-
-
 def place_table(folder: Path, frame: Frame) -> bool:
     """Writes a table into the folder of a training, made of it; False where the same stands there.
 
@@ -81,7 +74,7 @@ def place_table(folder: Path, frame: Frame) -> bool:
     """
     path = folder / TRAINING_TABLE
     with replacing(path) as unfinished:
-        pq.write_table(kept_table(frame), unfinished)
+        pq.write_table(arrow_table(frame.rows).replace_schema_metadata({KIND: frame.kind.text()}), unfinished)
         if not path.exists():
             return True
         if path.read_bytes() != unfinished.read_bytes():
@@ -148,15 +141,3 @@ def errors_table(metrics: Metrics, split: str) -> pd.DataFrame:
         dtype=float,
     )
     return table
-
-
-def check_table(table: object, words: Sequence[str]) -> None:
-    """UserError for no table where the overrides name no data either."""
-    named = ("data=", "data.path=", "experiment=", "+experiment=", "ckpt_path=")
-    if table is None and not any(word.startswith(named) for word in words):
-        raise UserError("There is no table. Give one, fit(df), or name the data: Forecaster(..., data='ETTh1')")
-
-
-def table_words(frame: Frame, path: str) -> list[str]:
-    """The overrides that name a table kept at a path, which is written in Hydra's grammar."""
-    return ["data=csv", f"data.path={path}", *setting_words({f"data.{key}": v for key, v in frame.layout.items()})]

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from forecast.apps.common.training_data import read_data
-from forecast.apps.import_informer2020.options import UNSEEN, as_option, overrides
+from forecast.apps.import_informer2020.options import overrides
 from forecast.checkpoint.archive import read_torch_file
 from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import Record
@@ -101,8 +101,10 @@ def print_summary(arguments: argparse.Namespace, record: Record, *, n_names: int
     say(f"Data: {data['name']} ({data['path']}), {len(data['columns'])} columns in, {len(data['targets'])} forecast.")
     if added:
         say(f"Trained without {', '.join(added)} (another --freq than these data have): its weights are zero.")
-    trusted = " ".join(as_option(name, getattr(arguments, name)) for name in UNSEEN)
-    say(f"The weights do not show these, and with a wrong one the forecasts are wrong: {trusted}")
+    say(
+        "Some options are not shown by the weights (--help has them): where one was another in training, forecasts are "
+        "wrong."
+    )
     word = typed("ckpt_path", str(output))
     say(f"""
 Next:

@@ -100,10 +100,3 @@ def overrides(arguments: argparse.Namespace) -> tuple[list[str], dict[str, objec
     elif folder:
         values["data.root"] = str(folder)
     return groups, values
-
-
-def as_option(name: str, value: object) -> str:
-    """An option as it is typed."""
-    if isinstance(value, bool):
-        return f"(no --{name})" if value else f"--{name}"
-    return f"--{name} {','.join(map(str, value)) if isinstance(value, list) else value}"

@@ -75,11 +75,6 @@ class Search:
         return RunConfig.of(plain_values(self.base.values))
 
     @property
-    def metric(self) -> str:
-        """By what its trials are judged, in words."""
-        return f"val {self.config.monitor}, scaled"
-
-    @property
     def at_once(self) -> bool:
         """Whether its models are fitted at once, in a step that nothing cuts off."""
         return is_fitted_at_once(self.config.model)
@@ -234,7 +229,7 @@ def finish(search: Search, study: SharedStudy, *, why: str, stopped: bool) -> St
             "data": Path(config.data.path).name if config.data.path else config.data.name,
             "seed": config.seed,
             **config.lengths,
-            "metric": search.metric,
+            "metric": f"val {config.monitor}, scaled",
             "minutes": search.settings.minutes,
             "most_trials": search.settings.trials,
             "seconds": study.seconds_spent(),
@@ -244,7 +239,11 @@ def finish(search: Search, study: SharedStudy, *, why: str, stopped: bool) -> St
             "best": {**described(best), "command": command_of(search, best)},
             "why": why,
         }
-        document = write_files(search.folder, cast(StudyDocument, rounded(values)))
+        document = cast(StudyDocument, rounded(values))
+        with together(search.folder) as beside:
+            beside(PAGE).write_text(study_page(document), encoding="utf-8")
+            document[FILES] = {PAGE: sha256(beside(PAGE))}
+            beside(TRIALS).write_text(json_text(document), encoding="utf-8")
     for sentence in sentences(document):
         say(sentence)
     return document
@@ -273,12 +272,3 @@ def command_of(search: Search, best: FrozenTrial) -> str:
         words.append(f"trainer.max_epochs={best.user_attrs['epochs']}")
     folders = [f"--config-dir {shell_word(folder)}" for folder in search.folders]
     return f"forecast train {trust_words()}" + " ".join([*folders, *map(shell_word, words)])
-
-
-def write_files(folder: Path, document: StudyDocument) -> StudyDocument:
-    """Writes report.html and, last, trials.json, which it returns."""
-    with together(folder) as beside:
-        beside(PAGE).write_text(study_page(document), encoding="utf-8")
-        whole: StudyDocument = {**document, FILES: {PAGE: sha256(beside(PAGE))}}
-        beside(TRIALS).write_text(json_text(whole), encoding="utf-8")
-    return whole

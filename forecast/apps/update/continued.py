@@ -131,9 +131,13 @@ def joined(seen: PanelFrame, frame: PanelFrame, std: FloatArray) -> Continued:
             reason += f"{begin[s] - last[s]} rows. Give a file that holds them too."
         else:
             some = slice(edges[s], edges[s + 1])
-            parts = seen.values[rows[some]], frame.values[again[some]]
-            times = seen.timestamps(s)[low[s] - first[s] :]
-            reason = other_values(seen, times, *parts, other=other[some])
+            column = int(other[some].sum(axis=0).argmax())
+            differ = np.flatnonzero(other[some][:, column])
+            before, now = seen.values[rows[some]][differ[0], column], frame.values[again[some]][differ[0], column]
+            time = seen.timestamps(s)[low[s] - first[s] :][differ[0]]
+            reason = "overlaps with rows seen before and holds other values: column "
+            reason += f"'{label(seen.columns[column])}' is {now:g} at {time} and was {before:g}, in {len(differ)} of "
+            reason += f"{sizes[s]} rows. Restore it, or {ANEW}"
         refused[ids[s]] = f"{frame.named(int(places[s]))} {reason}"
     right = there & ~np.isin(ids, list(refused))
     counts = np.stack([np.where(own, last - first, 0), np.where(right, end - last, 0)], axis=1)
@@ -185,18 +189,4 @@ def steps_between(seen: PanelFrame, frame: PanelFrame) -> int:
     raise UserError(
         f"{frame.name} has a row at {calendar[calendar > last][0]}, which no step of '{frame.freq}' after {last}, the "
         "last row seen, reaches: another clock. Give times as in the rows before."
-    )
-
-
-def other_values(
-    seen: PanelFrame, times: pd.DatetimeIndex, values: FloatArray, again: FloatArray, *, other: Flags
-) -> str:
-    """What is said of the rows (n, C) of a series that were seen before and have other values now."""
-    column = int(other.sum(axis=0).argmax())
-    rows = np.flatnonzero(other[:, column])
-    before, now = values[rows, column], again[rows, column]
-    reason = f"column '{label(seen.columns[column])}' is {now[0]:g} at {times[rows[0]]} and was {before[0]:g}"
-    return (
-        f"overlaps with rows seen before and holds other values: {reason}, in {len(rows)} of {len(values)} rows. "
-        f"Restore it, or {ANEW}"
     )

@@ -278,7 +278,8 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
     line: Line = {"time": time, "rows": count, **since.line(levels), "day": None}
     totals = before.totals
     length = np.minimum(end - rows, steps)
-    met = length >= min(rows_a_day(whole.freq), steps)
+    one, other = pd.date_range("2000-01-03", periods=2, freq=whole.freq)
+    met = length >= min(max(1, int(pd.Timedelta(days=1) / (other - one))), steps)  # a day's rows, at least one
     awaited = issued.watched & continued.taken[issued.series]
     over = bool(awaited.any()) and 2 * int((met & awaited).sum()) >= int(awaited.sum())
     if over:
@@ -295,9 +296,3 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
                 line["day"] = expected.beside(day, level)
     named = {name: float(total) for name, total in zip(CHARTS, totals[0], strict=True) if np.isfinite(total)}
     return {**line, "totals": named, "alarms": alarms(named)}, totals, over
-
-
-def rows_a_day(freq: str) -> int:
-    """Rows of one day, at least one."""
-    first, second = pd.date_range("2000-01-03", periods=2, freq=freq)
-    return max(1, int(pd.Timedelta(days=1) / (second - first)))
