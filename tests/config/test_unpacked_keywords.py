@@ -10,7 +10,6 @@ from models.small import window_shape
 from forecast.config.allow_list import resolve_target, trusting
 from forecast.config.build import build
 from forecast.config.check import check_config
-from forecast.config.resume import resumed_config
 from forecast.errors import UserError
 from forecast.training.module import takes
 
@@ -74,9 +73,3 @@ def test_what_works_is_accepted(own, overrides):
 def test_a_factory_is_asked_for_them_by_name(own):
     target = resolve_target(own("+model.width=2").model._target_)
     assert [takes(target, name) for name in ("width", "share", "options")] == [True, True, False]
-
-
-def test_one_that_need_not_be_there_has_no_default_that_a_saved_run_could_have_had(own):
-    override, saved = "+model.share=0.5", own("+model.width=2")
-    with pytest.raises(UserError, match=r"^model\.share=0\.5: the saved run has model\.share=\(none\)"):
-        resumed_config(saved, {}, own(f"+model.width=2 {override}"), [override], {})

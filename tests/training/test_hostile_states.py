@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from program import refusal
+from program import call, refusal
 
 from forecast.training.checkpoint import PATHS, drop_other_paths
 
@@ -47,3 +47,12 @@ def test_a_state_that_lightning_cannot_restore_gives_one_sentence(entry, value, 
     torch.save(content, last)
     *_, sentence = refusal(capsys, "train", f"ckpt_path={last}", "trainer.max_epochs=2").splitlines()
     assert sentence.startswith(f"ckpt_path={last} is damaged")
+
+
+def test_where_a_run_writes_that_goes_on_from_a_checkpoint_alone_is_for_its_command_to_say(tiny_run, tmp_path):
+    content = torch.load(tiny_run / "checkpoints" / "last.ckpt", weights_only=True)
+    spy = {"_target_": "lightning.pytorch.callbacks.ModelCheckpoint", "dirpath": str(tmp_path / "there")}
+    content["forecast"]["config"]["callbacks"]["spy"] = spy
+    torch.save(content, tmp_path / "sent.ckpt")
+    call("train", f"ckpt_path={tmp_path / 'sent.ckpt'}", "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}")
+    assert (tmp_path / "run" / "metrics.json").is_file() and not (tmp_path / "there").exists()

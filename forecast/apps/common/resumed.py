@@ -11,8 +11,10 @@ from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import check_config
 from forecast.config.compose import choices, is_typed, run_folder, task_overrides
-from forecast.config.resume import resumed_config
+from forecast.config.resolvers import continued_run
+from forecast.config.resume import FREE_GROUPS, resumed_config
 from forecast.config.run_config import RunConfig
+from forecast.config.values import plain_values, section
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.overrides import typed
@@ -30,8 +32,10 @@ def resumed_plan(cfg: DictConfig) -> Plan:
     """
     start = load_checkpoint(cfg.ckpt_path)
     check_can_go_on(start)
-    saved = start.record.choices
-    cfg = resumed_config(start.config.plain, saved, cfg, task_overrides(), choices())
+    saved, plain = start.record.choices, dict(start.config.plain)
+    if continued_run(cfg.ckpt_path) is None:  # from elsewhere: where this run writes is for its own command to say
+        plain |= {group: section(plain_values(cfg), group) for group in FREE_GROUPS}
+    cfg = resumed_config(plain, saved, cfg, task_overrides(), choices())
     warn_of_other_bits(start)
     check_config(cfg)
     config = RunConfig.composed(cfg)
