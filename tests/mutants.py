@@ -1353,14 +1353,6 @@ TRAINING = [
         ("tests/training/test_spreads.py::test_cells_that_nobody_measured_count_in_no_loss_of_a_spread",),
     ),
     Mutant(
-        "tune-space-without-steps",
-        "A value lies in its range, at its steps.",
-        "forecast/config/space.py",
-        "return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9",
-        "return self.low <= value <= self.high",
-        ("tests/config/test_space.py::test_a_value_lies_in_its_range_or_not",),
-    ),
-    Mutant(
         "training-loses-its-errors",
         "What a training refuses ends it.",
         "forecast/training/lightning_errors.py",

@@ -65,19 +65,15 @@ def backtest_dir(ckpt_path: str | None, name: str) -> str:
 
 
 def tuning_dir(program: str, *, _root_: DictConfig) -> str:
-    """tunings/NAME: the same command goes on there, with more minutes or trials too.
-
-    Raises UserError for what is no search space.
-    """
-    from forecast.config.space import find_space, typed_keys, written  # with pydantic, which --help does without
-
-    space = find_space(
-        _plain(_root_.tune.space),
-        model=OmegaConf.select(_root_, "hydra.runtime.choices.model"),
-        typed=typed_keys(_root_.hydra.overrides.task),
-    )
-    of = json.dumps([tuned_identity(_root_), written(space)])
+    """tunings/NAME: the same command goes on there, with more minutes or trials too."""
+    words = [word for word in _root_.hydra.overrides.task if not word.startswith("tune.")]
+    of = json.dumps([tuned_identity(_root_), _plain(_root_.tune.space), sorted(typed_keys(words))])
     return str(Path("tunings", f"{hashlib.sha256(of.encode()).hexdigest()[:12]}-{program}"))
+
+
+def typed_keys(words: Sequence[str]) -> list[str]:
+    """The keys of a command line: what the space of a model leaves out."""
+    return [word.lstrip("+~").partition("=")[0] for word in words]
 
 
 def tuned_identity(root: DictConfig) -> str:

@@ -124,11 +124,11 @@ class BacktestSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning(Settings):
-    """How long a study goes on, and what it varies. space: null, a file, or {key: values}, see spaces.yaml."""
+    """How long a study goes on, and what it varies. space: null, or {key: values}, as in spaces.yaml."""
 
     minutes: Annotated[float, ABOVE_0] | None
     trials: Positive | None
-    space: object
+    space: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, kw_only=True)

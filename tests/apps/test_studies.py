@@ -4,15 +4,16 @@ import time
 
 import pytest
 
+from forecast.apps.tune.search import distribution
 from forecast.apps.tune.studies import SharedStudy
-from forecast.config.space import Choices, Range
 from forecast.training.trial import Outcome
 
-SPACE = {"optim.lr": Range(low=1e-4, high=1e-1, log=True), "n": Range(low=1, high=9), "c": Choices((None, "a", True))}
+SPACE = {"optim.lr": {"low": 1e-4, "high": 1e-1, "log": True}, "n": {"low": 1, "high": 9}, "c": [None, "a", True]}
 
 
 def joined(folder, space=SPACE, first=None, seed=5, begun=100.0):
-    return SharedStudy(folder, space, seed=seed, begun=begun, first=first)
+    drawn = {key: distribution(key, values) for key, values in space.items()}
+    return SharedStudy(folder, drawn, seed=seed, begun=begun, first=first)
 
 
 def outcome(error=0.5, ended="finished", epochs=3):
@@ -80,7 +81,7 @@ def test_a_trial_of_a_process_that_is_gone_has_failed_as_the_next_one_begins(tmp
 
 
 def test_a_point_that_failed_or_was_pruned_before_is_not_trained_again(tmp_path):
-    study = joined(tmp_path, {"c": Choices(("a", "b"))})
+    study = joined(tmp_path, {"c": ["a", "b"]})
     for _ in range(2):
         study.fail(study.ask(None), "a fault", seconds=1.0)
     assert study.ask(None) is None and len(study.trials) == 2 and study.failures() == 2

@@ -8,6 +8,8 @@ from forecast.apps.common.command import Answer
 from forecast.errors import UserError
 from forecast.text.overrides import install
 
+OF = "study.json"  # what a study is of
+
 
 def tune(cfg: DictConfig) -> Answer:
     """Runs trials and writes what came of them. UserError where Optuna is not installed."""

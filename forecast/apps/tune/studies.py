@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import optuna
 from filelock import FileLock
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from forecast.config.space import Choices, Point, Range, Space
+from forecast.apps.tune.search import JOURNAL, LOCK, Point
 from forecast.run_folder.lock import hold, in_use, release
 from forecast.training.trial import Outcome
 
 log = logging.getLogger(__name__)
 
-JOURNAL, LOCK, PROCESSES = "journal.log", ".study.lock", "processes"
+PROCESSES = "processes"
 SECONDS = "seconds"  # an attribute of the study
 WARM_UP = 1  # validations before which nothing is pruned
 MOST_REPEATS = 25  # points in a row that have been tried before: there are hardly others
@@ -55,10 +55,11 @@ class SharedStudy:
     begun: by time.time, when this process began. first: the point with which a new study begins; None: a drawn one.
     """
 
-    def __init__(self, folder: Path, space: Space, *, seed: int, begun: float, first: Point | None) -> None:
-        self.folder, self.begun, self.first = folder, begun, first
+    def __init__(
+        self, folder: Path, distributions: dict[str, BaseDistribution], *, seed: int, begun: float, first: Point | None
+    ) -> None:
+        self.folder, self.distributions, self.begun, self.first = folder, distributions, begun, first
         self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self.distributions = {key: _distribution(values) for key, values in space.items()}
         self.lock = FileLock(folder / LOCK)
         optuna.logging.disable_default_handler()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -196,11 +197,3 @@ def _counts(trial: FrozenTrial) -> bool:
 
 def _is_whole(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.COMPLETE and not trial.user_attrs.get("cut", False)
-
-
-def _distribution(values: Range | Choices) -> BaseDistribution:
-    if isinstance(values, Choices):
-        return CategoricalDistribution(values.values)
-    if values.whole:
-        return IntDistribution(int(values.low), int(values.high), log=values.log, step=int(values.step or 1))
-    return FloatDistribution(float(values.low), float(values.high), log=values.log, step=values.step)
