@@ -3,20 +3,27 @@
 Among them an attention that cannot serve its slot of the model, and columns of a role that the model cannot use.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+from typing_extensions import NotRequired, Required, TypedDict
 
 from forecast.config import rules
 from forecast.config.allow_list import SPECIAL, Target, other_kind, resolve_target, target_nodes
-from forecast.config.schema import check_value, fields_of, keywords, parameters
+from forecast.config.schema import CONFIG, SETTINGS, Problems, check_value, fields_of, parameters, supported_type
 from forecast.config.settings import TrainSettings
-from forecast.config.values import CONF, Problems, chosen_groups, option_of, options, read_values, section, select
+from forecast.config.values import CONF, chosen_groups, options, plain_values, section, select, walk
 from forecast.errors import UserError, closest_file
 from forecast.text.overrides import install
+
+if TYPE_CHECKING:
+    from forecast.attention.base import Mechanism
+    from forecast.layers.projections import Projection
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
@@ -57,9 +64,28 @@ def check_config(cfg: DictConfig) -> None:
             path, value = next((pair for pair in pairs if "_target_" not in pair[0]), pairs[0])
             words = {"install": install(rule.extra), "near": closest_file(Path(str(operands[0])))}
             problems.add(path, value, rule.message.format(*operands, **words))
-    check_slots(values, problems)
-    check_roles(values, problems)
+    with suppress(UserError):  # a target's own check has refused it
+        check_slots(section(values, "model"), problems)
+    with suppress(UserError):
+        check_roles(values, problems)
     problems.report()
+
+
+def read_values(cfg: DictConfig) -> tuple[dict[str, object], Problems]:
+    """Plain values, and the problems of what must be given. UserError for what cannot be resolved."""
+    try:
+        values = plain_values(cfg)
+    except OmegaConfBaseException as error:
+        raise UserError(
+            f"{error.full_key}: {str(error).splitlines()[0]}. Give it a value of its own: {error.full_key}=VALUE"
+        ) from error
+    parts = [(path, text) for path, text in walk(plain_values(cfg, resolve=False)) if isinstance(text, str)]
+    # ${key}; a resolver, ${name:...}, makes a value of its own
+    problems = Problems(path for path, text in parts if text.startswith("${") and ":" not in text)
+    for path, text in parts:
+        if text == "???":
+            problems.missing(path)
+    return values, problems
 
 
 def check_keys(values: Mapping[str, object], schema: type, problems: Problems) -> object:
@@ -67,27 +93,41 @@ def check_keys(values: Mapping[str, object], schema: type, problems: Problems) -
     nodes = list(target_nodes(values))
     groups = {path.partition(".")[0] for path, _ in nodes} | {path.name for path in CONF.iterdir() if path.is_dir()}
     own = {key: value for key, value in values.items() if key in fields_of(schema) or key not in groups}
+    for path, value in walk(values):
+        if (group := _group_of(path)) and not isinstance(value, Mapping):
+            option = value if value in options(group.partition("@")[0]) else "NAME"
+            problems.add(path, value, f"must be chosen as a group: {group}={option}")
     for path, node in nodes:
         check_target(path, node, problems)
     return check_value(own, schema, "", problems)
 
 
+def _group_of(path: str) -> str:
+    """What chooses the node at a path; empty for a key that is no group."""
+    place = path.removesuffix(".mechanism").removesuffix(".projection")
+    if place.startswith("model.") and place.endswith(SUFFIX):
+        return f"attention@{place}"
+    group = place.replace(".", "/")
+    return group if group and (CONF / group).is_dir() and (path != place or "/" in group) else ""
+
+
 def _check_groups(cfg: DictConfig) -> None:
     """Raise UserError for each group that train.yaml chooses and the command line has deleted."""
-    problems = Problems()
-    without_slots = "_target_" in (cfg.get("model") or {}) and not has_slots(cfg)
+    lines, model = [], cfg.get("model") or {}
+    without_slots = "_target_" in model and not any(str(key).endswith(SUFFIX) for key in model)
     for group, option in chosen_groups("train").items():
         node = cfg.get(group)
-        if group == "logger" and not node:  # logger=none, ~logger
-            continue
         if group == "attention" and without_slots:
             if node is not None:
-                problems.add_line(group, "attention: this model has none; leave attention= and attention.KEY= out")
+                lines.append("attention: this model has none; leave attention= and attention.KEY= out")
         # what an experiment says about the group's keys stays when the group is deleted
-        elif option and not (node and ("_target_" in node or group in ("attention", "callbacks"))):
+        elif (
+            group != "logger" and option and not (node and ("_target_" in node or group in ("attention", "callbacks")))
+        ):
             valid = ", ".join(options(group, but="inherit"))
-            problems.add_line(group, f"{group} is missing: say {group}=NAME, one of {valid}")
-    problems.report()
+            lines.append(f"{group} is missing: say {group}=NAME, one of {valid}")
+    if lines:
+        raise UserError("\n".join(lines))
 
 
 def read_settings(cfg: DictConfig, schema: type[S]) -> S:
@@ -107,21 +147,15 @@ def check_target(path: str, node: Mapping[str, object], problems: Problems) -> N
     try:
         target = resolve_target(node["_target_"], path)
     except UserError as error:
-        problems.add_line(f"{path}._target_", str(error))
+        problems.lines.setdefault(f"{path}._target_", str(error))
         return
     if wrong := other_kind(target, path):
         problems.add(f"{path}._target_", node["_target_"], wrong)
         return
     provided = PROVIDED.get("logger" if path.startswith("logger.") else path, ())
-    for key, value in node.items():
-        place = f"{path}.{key}"
-        if key in provided:
-            problems.add(place, value, "the program sets this itself")
-        elif not isinstance(value, Mapping) and (CONF / place.replace(".", "/")).is_dir():
-            problems.add(place, value, f"must be chosen as a group: {place.replace('.', '/')}=NAME")
-        elif not isinstance(value, Mapping) and place.startswith("model.") and place.endswith(SUFFIX):
-            option = value if value in options("attention") else "NAME"
-            problems.add(place, value, f"must be chosen as a group: attention@{place}={option}")
+    for key in provided:
+        if key in node:
+            problems.add(f"{path}.{key}", node[key], "the program sets this itself")
     given = {key: value for key, value in node.items() if key not in (*SPECIAL, *provided)}
     parts = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     built = frozenset(key for key in given if any(isinstance(p, Mapping) and "_target_" in p for p in parts[key]))
@@ -133,140 +167,49 @@ def check_target(path: str, node: Mapping[str, object], problems: Problems) -> N
 def _keywords(target: Target, path: str, provided: tuple[str, ...], built: frozenset[str], *, partial: bool) -> object:
     """The annotation of what a node may hold; of one that makes a factory nothing is missing."""
     takes = parameters(target).values()
-    named = {p.name: p for p in takes if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in provided}
-    kinds: dict[str, object] = {}
-    for name, parameter in named.items():
-        kind = NARROWER.get(f"{path}.{name}", parameter.annotation)
-        limit = rules.BOUNDS.get(f"{path}.{name}")
-        kinds[name] = object if name in built else Annotated[kind, limit] if limit else kind
-    needed = {name for name, p in named.items() if p.default is p.empty and not partial}
-    return keywords(target.__name__, kinds, needed=needed, others=any(p.kind is p.VAR_KEYWORD for p in takes))
-
-
-class Slot(NamedTuple):
-    """One attention slot of a model. path: how one types its choice. mechanism, projection: their targets."""
-
-    name: str
-    path: str
-    mechanism: str
-    projection: str
-
-
-def read_slots(values: Mapping[str, object]) -> Iterator[Slot]:
-    """The model's slots with what is in them; one that inherits holds what attention= chose."""
-    for key, node in section(values, "model").items():
-        if not key.endswith(SUFFIX) or not isinstance(node, Mapping):
+    fields: dict[str, object] = {}
+    for parameter in takes:
+        name, kind = parameter.name, parameter.annotation
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or name in provided:
             continue
-        inherits = "mechanism" not in node
-        chosen = section(values, "attention") if inherits else node
-        parts = [chosen.get(part) for part in ("mechanism", "projection")]
-        targets = [str(part.get("_target_", "")) for part in parts if isinstance(part, Mapping)]
-        if len(targets) == 2 and all(targets):
-            yield Slot(key, "attention" if inherits else f"attention@model.{key}", *targets)
+        place = f"{path}.{name}"
+        kind = object if name in built else supported_type(NARROWER.get(place, kind))
+        kind = Annotated[kind, rules.BOUNDS[place]] if place in rules.BOUNDS else kind
+        fields[name] = Required[kind] if parameter.default is parameter.empty and not partial else NotRequired[kind]
+    schema = TypedDict(target.__name__, fields)  # type: ignore[misc]
+    extra = "allow" if any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes) else "forbid"
+    setattr(schema, SETTINGS, {**CONFIG, "extra": extra})
+    return schema
 
 
-class MechanismClass(Protocol):
-    """What is asked of the class of a mechanism."""
-
-    def refusal(self, *, cross: bool, cached: bool, causal: bool) -> str:
-        """Why it cannot serve there; empty where it can."""
-
-
-class ProjectionClass(Protocol):
-    """What is asked of the class of a projection."""
-
-    def splits(self) -> bool:
-        """Whether each head gets an equal part of the width."""
-
-
-def has_slots(values: Mapping[str, object]) -> bool:
-    """Whether the model has any attention."""
-    return any(key.endswith(SUFFIX) for key in section(values, "model"))
-
-
-def check_slots(values: Mapping[str, object], problems: Problems) -> None:
-    """Adds a problem for each slot whose attention cannot serve it, and for heads that cannot share the width.
-
-    What a target's own check has refused is passed over.
-    """
-    try:
-        settings = section(values, "model")
-        model: object = resolve_target(settings.get("_target_"))
-        cached = model.cached_slots(settings) if hasattr(model, "cached_slots") else ()
-        slots = list(read_slots(values))
-        for slot in slots:
-            if reason := _refusal(slot.mechanism, slot.name, cached):
-                _add_refusal(slot, reason, cached, problems)
-        d_model, n_heads = settings.get("d_model"), settings.get("n_heads")
-        if isinstance(d_model, int) and isinstance(n_heads, int) and min(d_model, n_heads) > 0 and d_model % n_heads:
-            projections = [cast(ProjectionClass, resolve_target(slot.projection)) for slot in slots]
-            if any(projection.splits() for projection in projections):
-                text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
-                problems.add("model.d_model", d_model, text)
-    except UserError:
-        return
-
-
-def _refusal(mechanism: str, slot: str, cached: tuple[str, ...]) -> str:
-    return cast(MechanismClass, resolve_target(mechanism)).refusal(
-        cross=slot.startswith("cross"), cached=slot in cached, causal=slot.startswith("decoder")
-    )
-
-
-def _add_refusal(slot: Slot, reason: str, cached: tuple[str, ...], problems: Problems) -> None:
-    """Names the option that is in the slot, by its targets, and all that could be."""
-    names = options("attention", but="inherit")
-    nodes = {name: option_of("attention", name) for name in names}
-    targets = {name: (node.mechanism._target_, node.projection._target_) for name, node in nodes.items()}
-    same = (name for name in names if targets[name] == (slot.mechanism, slot.projection))
-    chosen = next(same, slot.mechanism.rsplit(".", 1)[-1])
-    can = ", ".join(name for name in names if not _refusal(targets[name][0], slot.name, cached))
-    place = f"the model's {slot.name}" if slot.path == "attention" else "this slot"
-    problems.add_line(slot.path, f"{slot.path}={chosen} cannot serve {place}: {reason}. These can: {can}")
+def check_slots(model: Mapping[str, object], problems: Problems) -> None:
+    """Adds a problem for each slot whose attention cannot serve it, and for heads that cannot share the width."""
+    kind: object = resolve_target(model.get("_target_"))
+    cached = kind.cached_slots(model) if hasattr(kind, "cached_slots") else ()
+    d_model, n_heads = model.get("d_model"), model.get("n_heads")
+    for key in model:
+        if not key.endswith(SUFFIX):
+            continue
+        parts = [section(section(model, key), part).get("_target_") for part in ("mechanism", "projection")]
+        mechanism, projection = cast("tuple[type[Mechanism], type[Projection]]", tuple(map(resolve_target, parts)))
+        causal, cross = key.startswith("decoder"), key.startswith("cross")
+        if reason := mechanism.refusal(cross=cross, cached=key in cached, causal=causal):
+            text = f"{mechanism.__name__} cannot serve model.{key}: {reason}. Say attention@model.{key}=full"
+            problems.lines.setdefault(f"model.{key}", text)
+        if not (isinstance(d_model, int) and isinstance(n_heads, int) and min(d_model, n_heads) > 0):
+            continue
+        if projection.splits() and d_model % n_heads:
+            text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
+            problems.add("model.d_model", d_model, text)
 
 
 def check_roles(values: Mapping[str, object], problems: Problems) -> None:
-    """Adds a problem for each key that gives columns a role which the model cannot use.
-
-    What a target's own check has refused is passed over; so are columns that nobody names.
-    """
-    given = [(role, path, value) for role, path, value in _given(values) if value]
-    target = str(section(values, "model").get("_target_"))
-    try:
-        taken = _roles(target) if given else frozenset()
-    except UserError:
-        return
-    for role, path, value in given:
-        if role not in taken:
-            can = {name: target for name, target in _models().items() if role in _roles(target)}
-            problems.add(
-                path,
-                value,
-                f"model={_name(target)} cannot use {ROLES[role][1]}. These can: {', '.join(can)}",
-            )
-
-
-def _given(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
-    for role, (paths, _) in ROLES.items():
+    """Adds a problem for each key that gives columns a role which the model cannot use."""
+    model: object = resolve_target(section(values, "model").get("_target_"))
+    for role, (paths, words) in ROLES.items():
         for path in paths:
-            present, value = select(values, path)
-            if present:
-                yield role, path, value
-
-
-def _roles(target: str) -> frozenset[str]:
-    """The roles that a class can use; all for what is no model of this program, which has an error of its own."""
-    model: object = resolve_target(target, "model")
-    return frozenset(getattr(model, "roles", ROLES))
-
-
-def _models() -> dict[str, str]:
-    """The options of the group model, with their targets; one that is made from another has its own or that one's."""
-    nodes = {name: option_of("model", name) for name in options("model")}
-    bases = {name: next((base for base in node.defaults if base in nodes), name) for name, node in nodes.items()}
-    return {name: str(node.get("_target_") or nodes[bases[name]]["_target_"]) for name, node in nodes.items()}
-
-
-def _name(target: str) -> str:
-    """The option of a target; of a class of the user's own its name."""
-    return next((name for name, path in _models().items() if path == target), target.rsplit(".", 1)[-1])
+            _, value = select(values, path)
+            if value and role not in getattr(model, "roles", ROLES):
+                name = getattr(model, "__name__", "")
+                text = f"{name} cannot use {words}. Leave {path} out, or say model=informer_plus, which can"
+                problems.add(path, value, text)

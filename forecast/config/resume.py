@@ -7,7 +7,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config.compose import groups
-from forecast.config.values import as_typed
+from forecast.config.schema import as_typed
 from forecast.errors import UserError
 
 # How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
@@ -42,9 +42,10 @@ def resumed_config(
             continue
         if key in names:
             key = f"{key}@{override.package}" if override.package else key
-            before, now = (_choice(options, key) for options in (saved_choices, choices))
+            pair: tuple[object, object] = (_choice(saved_choices, key), _choice(choices, key))
         else:
-            before, now = _value(config, key), _value(composed, key)
+            pair = _value(config, key), _value(composed, key)
+        before, now = pair
         if before != now:
             lines.append(f"{override.input_line}: the saved run has {key}={as_typed(before)}")
     if lines:

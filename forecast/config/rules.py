@@ -109,11 +109,6 @@ _SPREAD, _FITTED = "forecast.models.spread.Spread", "forecast.models.base.Fitted
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
-    *(
-        Rule((f"{slot}.{part}",), lambda node: isinstance(node, Mapping), f"must be chosen as a group: {group}=NAME")
-        for slot, group in (("attention", "attention"), *((f"model.{s}", f"attention@model.{s}") for s in SLOTS))
-        for part in ("projection", "mechanism")
-    ),
     Rule(
         ("label_len", "seq_len", "model._target_"),
         lambda label, seq, model: not are_numbers(label, seq) or seq < 1 or label <= seq or not has_start_token(model),

@@ -4,27 +4,56 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Annotated
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails
-from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
+from typing_extensions import NotRequired, Required, Unpack, is_typeddict
 
 from forecast.bounds import Digits
-from forecast.config.values import Problems
-from forecast.errors import closest
+from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
 UNPACKS = (Unpack, getattr(typing, "Unpack", Unpack))  # typing has its own from Python 3.11 on
-# What a value may be that YAML cannot hold: a class or a function, which is built of a mapping.
 SETTINGS = "__pydantic_config__"
 CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid", "arbitrary_types_allowed": True}
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # of a mapping, of a dataclass
 QUOTED = "'([^']*)'"
+# What a value may be that YAML cannot hold: a class or a function, which is built of a mapping.
 OBJECTS = ("needs_python_object", "callable_type", "is_instance_of", "is_subclass_of")
+
+
+class Problems:
+    """What is wrong, in the order found; one line for each path, the first found.
+
+    echoes: paths that only repeat another key: what is wrong there is reported at that key.
+    """
+
+    def __init__(self, echoes: Iterable[str] = ()) -> None:
+        self.lines: dict[str, str] = {}
+        self.echoes = frozenset(echoes)
+
+    def add(self, path: str, value: object, text: str, *, of_key: bool = False) -> None:
+        """`path` has the wrong `value`. of_key: there is no such key, whatever its value."""
+        place = path.rpartition(".")[0] if of_key else path.partition("[")[0]
+        if not any(f"{place}.".startswith(f"{echo}.") for echo in self.echoes):
+            self.lines.setdefault(path, f"{path}={as_typed(value)}: {text}")
+
+    def missing(self, path: str) -> None:
+        """`path` must be given."""
+        self.lines.setdefault(path, f"{path} is missing: say {path}=VALUE")
+
+    def report(self) -> None:
+        """Raise one UserError with all lines; nothing when there are none."""
+        if self.lines:
+            raise UserError("\n".join(self.lines.values()))
+
+
+def as_typed(value: object) -> str:
+    """A value as one types it: null, true, text without quotes."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
@@ -35,43 +64,30 @@ def parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """
     try:
         result = dict(inspect.signature(target, eval_str=True).parameters)
-        rest = [p for p in result.values() if p.kind is p.VAR_KEYWORD and typing.get_origin(p.annotation) in UNPACKS]
-        for parameter in rest:
-            (options,) = typing.get_args(result.pop(parameter.name).annotation)
-            for name, annotation in typing.get_type_hints(options, include_extras=True).items():
-                qualifier = typing.get_origin(annotation)
-                needed = name in options.__required_keys__ and qualifier is not NotRequired
-                result[name] = inspect.Parameter(
-                    name,
-                    parameter.KEYWORD_ONLY,
-                    default=parameter.empty if needed else ...,
-                    annotation=typing.get_args(annotation)[0] if qualifier in (Required, NotRequired) else annotation,
-                )
-        return result
     except (NameError, TypeError, SyntaxError):
         return dict(inspect.signature(target).parameters)
+    rest = [p for p in result.values() if p.kind is p.VAR_KEYWORD and typing.get_origin(p.annotation) in UNPACKS]
+    for parameter in rest:
+        (options,) = typing.get_args(result.pop(parameter.name).annotation)
+        for name, annotation in typing.get_type_hints(options, include_extras=True).items():
+            is_marked = typing.get_origin(annotation) in (Required, NotRequired)
+            result[name] = parameter.replace(
+                name=name,
+                kind=parameter.KEYWORD_ONLY,
+                default=parameter.empty if name in options.__required_keys__ else ...,
+                annotation=typing.get_args(annotation)[0] if is_marked else annotation,
+            )
+    return result
 
 
-def keywords(name: str, kinds: Mapping[str, object], *, needed: Collection[str], others: bool) -> object:
-    """The annotation of a mapping with these keywords of a class. others: whether it takes further ones."""
-    fields: dict[str, object] = {}
-    for key, kind in kinds.items():
-        fields[key] = Required[_supported_type(kind)] if key in needed else NotRequired[_supported_type(kind)]
-    schema = TypedDict(name, fields)  # type: ignore[misc]
-    setattr(schema, SETTINGS, {**CONFIG, "extra": "allow" if others else "forbid"})
-    return schema
-
-
-def _supported_type(annotation: object) -> object:
+def supported_type(annotation: object) -> object:
     """An annotation as pydantic can judge it; `object` where it cannot: text, a protocol, none at all."""
     if annotation in (inspect.Parameter.empty, ...) or isinstance(annotation, str):
         return object
-    if has_keys(annotation):
-        return annotation
-    if is_typeddict(annotation):  # a slot of attention, whose nodes are checked by themselves
+    if is_typeddict(annotation) and not has_keys(annotation):  # a slot of attention, whose nodes are checked apart
         return Mapping
     try:
-        TypeAdapter(annotation, config=CONFIG).validate_json("null")  # type: ignore[arg-type]
+        _adapter(annotation).validate_json("null")
     except ValidationError:
         return annotation
     except Exception:  # whatever pydantic or an annotation of a stranger raises
@@ -84,9 +100,14 @@ def _adapter(annotation: object) -> TypeAdapter[object]:
     return TypeAdapter(annotation, config=None if has_keys(annotation) else CONFIG)  # type: ignore[arg-type]
 
 
-def validate(value: object, annotation: object) -> object:
-    """A plain value as its annotation has it: a number as text where digits may be one. Raises ValidationError."""
-    return _adapter(annotation).validate_json(json.dumps(value, default=str))
+def has_keys(annotation: object) -> bool:
+    """Whether it is of settings, or of the keywords of a constructor."""
+    return hasattr(annotation, SETTINGS)
+
+
+def fields_of(annotation: object) -> dict[str, object]:
+    """The keys of such an annotation with their own annotations; none for another type."""
+    return typing.get_type_hints(annotation, include_extras=True) if has_keys(annotation) else {}
 
 
 def as_annotated(value: object, annotation: object, path: str = "") -> object:
@@ -110,20 +131,7 @@ class _JsonSchema(GenerateJsonSchema):
 
 def json_schema(annotation: object) -> JsonSchemaValue:
     """The JSON schema of what a key may hold, as editors read it."""
-    return _adapter(_supported_type(annotation)).json_schema(schema_generator=_JsonSchema)
-
-
-def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
-    """The value at `path` as its annotation has it; None where it does not match, and the problems say why."""
-    try:
-        return validate(value, annotation)
-    except ValidationError as error:
-        for place, wrong, text, kind in mistakes(error, value, annotation, path):
-            if kind == "missing":
-                problems.missing(place)
-            else:
-                problems.add(place, wrong, text, of_key=kind in UNKNOWN)
-        return None
+    return _adapter(supported_type(annotation)).json_schema(schema_generator=_JsonSchema)
 
 
 def valid_value(value: object, annotation: object, path: str = "") -> object:
@@ -134,66 +142,50 @@ def valid_value(value: object, annotation: object, path: str = "") -> object:
     return result
 
 
-def mistakes(
-    error: ValidationError, value: object, annotation: object, path: str
-) -> Iterator[tuple[str, object, str, str]]:
-    """Where a value is wrong, the wrong part, what it must be by any member of a union, and pydantic's word for it.
-
-    One for each key.
-    """
-    entries: dict[str, list[tuple[str, ErrorDetails, object]]] = {}
-    for entry in error.errors(include_url=False):
-        place, here, kind = path, value, annotation
-        for part in entry["loc"]:
-            if isinstance(part, int) and isinstance(here, list) and part < len(here):
-                place, here = f"{place}[{part}]", here[part]
-            elif isinstance(here, Mapping) and has_keys(kind):
-                place, here, kind = f"{place}.{part}".lstrip("."), here.get(part), fields_of(kind).get(str(part), kind)
-        entries.setdefault(path + place.removeprefix(path).partition("[")[0], []).append((place, entry, kind))
-    for errors in entries.values():
-        deepest = max(place.count("[") for place, *_ in errors)
-        group = [item for item in errors if item[0].count("[") == deepest]
-        group = [item for item in group if item[1]["type"] not in OBJECTS] or group[:1]
-        place, entry, kind = group[0]
-        texts = dict.fromkeys(_requirement(*item) for item in group)
-        in_list = bool(entry["loc"]) and isinstance(entry["loc"][-1], int)
-        text = " or ".join(texts).replace(" or must be ", " or ")
-        if text.startswith("must be ") and "[" not in place and type(None) in _union_members(kind):
-            text += " or null"
-        if type(entry["input"]) in (str, int, float) and any(item[1]["type"] == "list_type" for item in group):
-            text += f". Set {typed(place, [entry['input']])}"
-        yield (place, entry["input"], text, "" if in_list else entry["type"])
+def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
+    """The value at `path` as its annotation has it; None where it does not match, and the problems say why."""
+    try:
+        return _adapter(annotation).validate_json(json.dumps(value, default=str))
+    except ValidationError as error:
+        entries: dict[str, list[tuple[str, ErrorDetails]]] = {}
+        for entry in error.errors(include_url=False):
+            place = _place(entry, value, path)
+            entries.setdefault(path + place.removeprefix(path).partition("[")[0], []).append((place, entry))
+        for pairs in entries.values():
+            deepest = max((place for place, _ in pairs), key=len)  # what is wrong inside a list, if anything is
+            _add(deepest, [entry for place, entry in pairs if place == deepest], annotation, problems)
+        return None
 
 
-def _union_members(annotation: object) -> tuple[object, ...]:
-    """Of a union, that of a key of keywords too."""
-    parts = typing.get_args(annotation)
-    return _union_members(parts[0]) if typing.get_origin(annotation) in (Required, NotRequired, Annotated) else parts
+def _place(entry: ErrorDetails, value: object, path: str) -> str:
+    """Where a value is wrong; what else pydantic says of the place are the members of a union."""
+    for part in entry["loc"]:
+        if isinstance(value, Mapping) and (part in value or entry["type"] == "missing"):
+            path, value = f"{path}.{part}".lstrip("."), value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            path, value = f"{path}[{part}]", value[part]
+    return path
 
 
-def _requirement(path: str, entry: ErrorDetails, annotation: object) -> str:
-    """What a value must be, in pydantic's words and those of bounds."""
-    text, kind, value = entry["msg"].removeprefix("Value error, "), entry["type"], entry["input"]
-    text = text.replace("Input should be ", "must be ").replace("valid array", "list").replace("an object", "a mapping")
+def _add(place: str, entries: list[ErrorDetails], annotation: object, problems: Problems) -> None:
+    """A problem of a place, in the words of pydantic and of bounds: what it must be by any member of a union."""
+    entries = [entry for entry in entries if entry["type"] not in OBJECTS] or entries[:1]
+    value, kind, loc = entries[0]["input"], entries[0]["type"], entries[0]["loc"]
+    if kind == "missing" and isinstance(loc[-1], str):
+        problems.missing(place)
+        return
     if kind in UNKNOWN:
-        key = path.rpartition(".")[2]
-        near, name = closest(key, fields_of(annotation)), getattr(annotation, "__name__", "")
-        text = f"{name} takes no '{key}'.{near or f' Leave it out: ~{path}'}"
-        text = text if is_typeddict(annotation) else f"unknown key.{near}".removesuffix(".")
-    elif kind == "literal_error" and isinstance(value, str):
-        text = f"{text}.{closest(value, re.findall(QUOTED, entry['ctx']['expected']))}".removesuffix(".")
-    elif has_keys(annotation) and kind != "value_error":
-        text = f"it only has keys: say {', '.join(f'{path}.{key}' for key in fields_of(annotation))}=VALUE"
-    elif kind == "missing":
-        text = "an item more is needed"
-    return text
-
-
-def has_keys(annotation: object) -> bool:
-    """Whether it is of settings, or of the keywords of a constructor."""
-    return hasattr(annotation, SETTINGS)
-
-
-def fields_of(annotation: object) -> dict[str, object]:
-    """The keys of such an annotation with their own annotations; none for another type."""
-    return typing.get_type_hints(annotation, include_extras=True) if has_keys(annotation) else {}
+        for part in loc[:-1]:
+            annotation = fields_of(annotation).get(str(part), annotation)
+        near = closest(place.rpartition(".")[2], fields_of(annotation))
+        problems.add(place, value, f"unknown key.{near or f' Leave it out: ~{place}'}", of_key=True)
+        return
+    texts = dict.fromkeys(entry["msg"].removeprefix("Value error, ") for entry in entries)
+    text = " or ".join(texts).replace("Input should be ", "must be ").replace(" or must be ", " or ")
+    text = text.replace("valid array", "list").replace("an object", "a mapping")
+    text = text.replace("Field required", "an item more is needed")
+    names = re.findall(QUOTED, str(entries[0].get("ctx")))
+    text += f".{closest(value, names)}".rstrip(".") if isinstance(value, str) else ""
+    if isinstance(value, str | int | float) and any(entry["type"] == "list_type" for entry in entries):
+        text += f". Set {typed(place, [value])}"
+    problems.add(place, value, text)

@@ -57,16 +57,16 @@ def test_a_reading_option_arrives_as_it_was_typed(my_csv, override, value):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("data.target=true", "must be a valid string or a list or null"),
+        ("data.target=true", "must be a valid string or a list"),
         ("data.columns=[true]", "data.columns[0]=true: must be a valid string"),
-        ("data.columns=a", "must be a list or null"),
+        ("data.columns=a", "must be a list"),
         ("data.drop=a", "must be a list"),
         ("data.missing=M", "must be a list"),
-        ("data.where=x", "must be a mapping or null"),
+        ("data.where=x", "must be a mapping"),
         ("data.where={a:[1]}", "must be a valid string"),
         ("data.where={a:null}", "must be a valid string"),
         ("data.duplicates=men", "must be 'error', 'first', 'last', 'mean' or 'sum'. Did you mean 'mean'?"),
-        ("data.aggregate=max", "must be 'mean', 'sum' or 'last' or null"),
+        ("data.aggregate=max", "must be 'mean', 'sum' or 'last'"),
         ("data.time_colum=when", "Could not override 'data.time_colum'"),
     ],
 )

@@ -35,10 +35,9 @@ class Own(ForecastModel):
         super().__init__(window)
         self.options = options
 '''
-LATE = "from __future__ import annotations\n\nfrom"  # annotations are texts
 REFUSED = {
     "+model.depth=2": "model.width is missing: say model.width=VALUE",
-    "+model.width=2 +model.widht=3": "model.widht=3: Own takes no 'widht'. Did you mean 'width'?",
+    "+model.width=2 +model.widht=3": "model.widht=3: unknown key. Did you mean 'width'?",
     "+model.width=2.5": "model.width=2.5: must be a valid integer",
     "+model.width=0": "model.width=0: must be at least 1",
     "+model.width=2 +model.share=1": "model.share=1: must be at least 0 and less than 1",
@@ -46,10 +45,10 @@ REFUSED = {
 }
 
 
-@pytest.fixture(params=[TEXT, TEXT.replace("from", LATE, 1)], ids=["annotations", "texts"])
-def own(request, tmp_path, monkeypatch):
+@pytest.fixture
+def own(tmp_path, monkeypatch):
     """What composes the config of the model."""
-    (tmp_path / "my_unpacked.py").write_text(request.param)
+    (tmp_path / "my_unpacked.py").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with trusting(["my_unpacked"]):

@@ -148,7 +148,7 @@ def test_a_target_that_is_written_as_a_number_is_a_name(tmp_path, check):
     [
         ("data.features=X", "data.features=X: must be 'M', 'S' or 'MS'"),
         ("data.featurs=M", "Did you mean 'data.features'?"),
-        ("data.target=[a]", "data.target=['a']: must be a valid string or null"),
+        ("data.target=[a]", "data.target=['a']: must be a valid string"),
         ("data.split.train=0.5", "this command does not take it."),
     ],
 )

@@ -44,6 +44,7 @@ WITHOUT_EFFECT = (
 )
 Scalar = bool | int | float | str | None
 Point = Mapping[str, Scalar]
+Space = Mapping[str, list[Scalar] | Mapping[str, float]]  # as in spaces.yaml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +56,13 @@ class Search:
     words: Sequence[str]
     folders: Sequence[str]
     base: TrainConfig
-    space: Mapping[str, object]
+    space: Space
+    distributions: dict[str, BaseDistribution]
 
     @cached_property
     def config(self) -> RunConfig:
         """Of the trials, as it is without what a trial draws."""
         return RunConfig.of(plain_values(self.base.values))
-
-    @cached_property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """Of each key what Optuna draws from."""
-        return {key: distribution(key, values) for key, values in self.space.items()}
 
     @property
     def metric(self) -> str:
@@ -98,29 +95,35 @@ def read_search(cfg: DictConfig) -> Search:
     space = find_space(given, model=str(base.options["model"]), typed=typed_keys(words))
     check_config(base.values)
     check_keys(space)
-    search = Search(folder=run_folder(), settings=settings, words=words, folders=folders, base=base, space=space)
-    first = {
-        key: values[0] if isinstance(values, list) else search.distributions[key].low for key, values in space.items()
-    }
-    check_config(train_config([*words, *typed_point(first)], folders).values)
-    return search
+    distributions = {key: distribution(key, values) for key, values in space.items()}
+    lists = {key: values if isinstance(values, list) else [values["low"]] for key, values in space.items()}
+    check_config(train_config([*words, *typed_point({key: each[0] for key, each in lists.items()})], folders).values)
+    return Search(
+        folder=run_folder(),
+        settings=settings,
+        words=words,
+        folders=folders,
+        base=base,
+        space=space,
+        distributions=distributions,
+    )
 
 
-def find_space(given: object, *, model: str, typed: Sequence[str]) -> Mapping[str, object]:
+def find_space(given: object, *, model: str, typed: Sequence[str]) -> Space:
     """The space of a command, else that of its model less the `typed` keys. UserError where nothing may vary."""
     if given is not None:
         if not isinstance(given, Mapping) or not given:
             raise UserError(
                 f"tune.space={given}: it names no key to vary, as tune.space={{optim.lr: [1e-3, 1e-4]}} does"
             )
-        return given
-    spaces = plain_values(cast(DictConfig, OmegaConf.load(SPACES)))
-    space = spaces.get(model)
-    if not isinstance(space, Mapping):
+        return cast(Space, given)
+    spaces = cast(Mapping[str, Space], plain_values(cast(DictConfig, OmegaConf.load(SPACES))))
+    if model not in spaces:
         raise UserError(
             f"model={model} has no search space; these have one: {', '.join(spaces)}. Give one of your own: "
             '"tune.space={optim.lr: [1e-3, 1e-4]}"'
         )
+    space = spaces[model]
     left = {key: values for key, values in space.items() if key not in typed}
     if not left:
         raise UserError(
@@ -130,7 +133,7 @@ def find_space(given: object, *, model: str, typed: Sequence[str]) -> Mapping[st
     return left
 
 
-def check_keys(space: Mapping[str, object]) -> None:
+def check_keys(space: Space) -> None:
     """Raises UserError for a key that makes trials incomparable, or that changes nothing."""
     for key in space:
         path = key.replace("/", ".").partition("@")[0]
