@@ -4,13 +4,14 @@ Beside it the trust switch: modules whose own classes may be named too, because 
 a caller (Forecaster(trust=[MODULE])): no config and no checkpoint has a key for it.
 """
 
+import argparse
 import contextlib
 import importlib
 import importlib.util
 import pkgutil
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeGuard
@@ -72,10 +73,10 @@ def resolve_target(dotted: object, path: str = "") -> Target:
     allowed package and executes a pickle. A module that the command trusts is asked for its own classes alone.
     Raises UserError, with the YAML `path` when given, for anything else.
     """
-    where = f"{path}._target_={dotted}" if path else f"_target_={dotted}"
+    where = f"{path}._target_={dotted}".lstrip(".")
     module, _, name = str(dotted).rpartition(".")
     own = module if module in trusted() else None
-    if not own and (not module or module.split(".")[0] not in LISTED):
+    if not own and module.split(".")[0] not in LISTED:
         raise UserError(f"{where}: not allowed; a target begins with one of {', '.join(PACKAGES)}{advice(str(dotted))}")
     try:
         target = getattr(importlib.import_module(own), name, None) if own else pkgutil.resolve_name(str(dotted))
@@ -95,23 +96,23 @@ def is_allowed(candidate: object, own: str | None = None) -> TypeGuard[Target]:
     if isinstance(candidate, types.FunctionType):
         return lies_in in FUNCTIONS and "." not in candidate.__qualname__
     inside = lies_in == own if own else f"{lies_in}.".startswith(tuple(f"{package}." for package in PACKAGES))
-    return inside and any(extends(candidate, base) for base in BASES)
+    return inside and extends(candidate, *BASES)
 
 
 def other_kind(target: Target, path: str) -> str:
     """Why a class or function cannot stand at this place of a config; empty where it can."""
     section = "callbacks" if path.startswith("callbacks.") and path.count(".") == 1 else path
     base = BASE_OF.get(section)
-    function = isinstance(target, types.FunctionType)
-    if base is None or extends(target, base) or (function and section == "schedule"):
-        return ""
-    return f"no class for {section}: one extends {base}"
+    is_schedule = section == "schedule" and isinstance(target, types.FunctionType)
+    return (
+        f"no class for {section}: one extends {base}" if base and not is_schedule and not extends(target, base) else ""
+    )
 
 
-def extends(target: object, base: str) -> bool:
-    """Whether a class, by whatever name it was found, is a `base` or made from it."""
-    bases = target.__mro__ if isinstance(target, type) else ()
-    return any(f"{kind.__module__}.{kind.__qualname__}" == base for kind in bases)
+def extends(target: object, *bases: str) -> bool:
+    """Whether a class, by whatever name it was found, is one of some bases or made from it."""
+    kinds = target.__mro__ if isinstance(target, type) else ()
+    return any(f"{kind.__module__}.{kind.__qualname__}" in bases for kind in kinds)
 
 
 def target_nodes(node: object, path: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -125,12 +126,11 @@ def trusted() -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def trusting(modules: Sequence[str] | frozenset[str]) -> Iterator[None]:
-    """Trusts these modules, or one, too until the end of the block. They may lie in the current folder.
+def trusting(modules: Iterable[str]) -> Iterator[None]:
+    """Trusts these modules too until the end of the block. They may lie in the current folder.
 
     Raises UserError for a module that is found nowhere.
     """
-    modules = [modules] if isinstance(modules, str) else modules
     for module in modules:
         source_files(module)
     before = _trusted.set(trusted() | {*modules})
@@ -145,17 +145,13 @@ def take_modules(arguments: list[str]) -> list[str]:
 
     Raises UserError for a --trust without a module.
     """
-    modules = []
-    for number, argument in reversed([*enumerate(arguments)]):
-        option, equals, module = argument.partition("=")
-        if option == OPTION:
-            end = number + (1 if equals else 2)
-            modules.append(module if equals else "".join(arguments[number + 1 : end]))
-            del arguments[number:end]
-    for module in modules:
-        if not module or module.startswith("-"):
-            raise UserError(f"{OPTION} names no module: say {OPTION} my_package.models")
-    return modules[::-1]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument(OPTION, action="append", default=[])
+    try:
+        taken, arguments[:] = parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        raise UserError(f"{OPTION} names no module: say {OPTION} my_package.models") from error
+    return list(taken.trust)
 
 
 def source_files(module: str) -> list[Path]:
@@ -176,18 +172,13 @@ def source_files(module: str) -> list[Path]:
 
 def own_code(modules: Iterable[str]) -> dict[str, str]:
     """The hash of each module's code, by `code of MODULE`. What a module imports is not in it. Errors as `trusting`."""
-    hashes = {}
-    for module in sorted(modules):
-        hashes[f"code of {module}"] = short_hash(sha256(file) for file in source_files(module))
-    return hashes
+    return {f"code of {name}": short_hash(map(sha256, source_files(name))) for name in sorted(modules)}
 
 
 def advice(dotted: str) -> str:
     """How a class of the user's own is allowed, and what that means; empty where the name can be no such class."""
     module, _, name = dotted.rpartition(".")
-    root = dotted.split(".", maxsplit=1)[0]
-    foreign = {*sys.stdlib_module_names, *LISTED}
-    if not module or root in foreign or not all(part.isidentifier() for part in dotted.split(".")):
+    if not module.replace(".", "").isidentifier() or module.split(".")[0] in {*sys.stdlib_module_names, *LISTED}:
         return ""
     return (
         f". If {name} is a class of your own, say {OPTION} {module} (from Python trust=['{module}']): that runs the "

@@ -53,7 +53,7 @@ def test_each_kind_of_class_is_checked_and_built_when_its_module_is_trusted(plac
 
 def test_the_keys_of_an_own_class_are_checked_as_those_of_ours():
     cfg = composed("model=nlinear", f"model._target_={MODULE}.Drift", "+model.scael=2")
-    with trusting([MODULE]), pytest.raises(UserError, match=r"Drift takes no 'scael'\. Did you mean 'scale'\?"):
+    with trusting([MODULE]), pytest.raises(UserError, match=r"model.scael=2: unknown key. Did you mean 'scale'"):
         check_config(cfg)
 
 
@@ -157,7 +157,7 @@ def test_a_command_may_name_several_modules():
     arguments = ["--trust", "a.b", "-m", "seed=1,2", "--trust=c", "pred_len=3"]
     assert take_modules(arguments) == ["a.b", "c"]
     assert arguments == ["-m", "seed=1,2", "pred_len=3"]
-    for alone in (["seed=1", "--trust"], ["--trust="], ["--trust", "-m", "seed=1"]):
+    for alone in (["seed=1", "--trust"], ["--trust", "-m", "seed=1"]):
         with pytest.raises(UserError, match=r"--trust names no module: say --trust my_package\.models"):
             take_modules(alone)
 

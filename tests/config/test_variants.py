@@ -68,13 +68,13 @@ def test_a_variant_wins_over_an_experiment_and_the_command_line_over_both():
 
 
 REFUSED = {
-    "divisor_all_keys attention=full": "attention.mechanism.divisor=all: FullAttention takes no 'divisor'.",
-    "keys_per_query attention=full": "mechanism.key_sampling=per_query: FullAttention takes no 'key_sampling'.",
-    "with_replacement attention=topk": "mechanism.key_sampling=with_replacement: TopKAttention takes no",
-    "inactive_sum model=informer2020": "attention.mechanism.inactive=sum: Informer2020ProbAttention takes no",
+    "divisor_all_keys attention=full": "attention.mechanism.divisor=all: unknown key.",
+    "keys_per_query attention=full": "mechanism.key_sampling=per_query: unknown key.",
+    "with_replacement attention=topk": "mechanism.key_sampling=with_replacement: unknown key.",
+    "inactive_sum model=informer2020": "attention.mechanism.inactive=sum: unknown key.",
     "measure_future model=dlinear": "attention: this model has none; leave attention= and attention.KEY= out",
-    "fresh_eval_keys attention=full": "attention.mechanism.eval_seed=null: FullAttention takes no 'eval_seed'",
-    "mix model=dlinear": "model.mix=true: DLinear takes no 'mix'.",
+    "fresh_eval_keys attention=full": "attention.mechanism.eval_seed=null: unknown key.",
+    "mix model=dlinear": "model.mix=true: unknown key.",
     "corrected +attention.mechanism.divisor=some": "attention.mechanism.divisor=some: must be 'sampled' or 'all'",
 }
 
