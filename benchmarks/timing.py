@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks.setting import TF32, Figures, Setting
-from forecast.config.distributed import LARGE_PAGES
+from forecast.config.resolvers import LARGE_PAGES
 from forecast.evaluation.memory import PeakMemory
 
 ROOT = Path(__file__).parents[1]

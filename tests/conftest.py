@@ -15,7 +15,7 @@ import pytest
 from mutants import MUTANTS
 from shapes_once import each_shape_once
 
-from forecast.config.commit import commit
+from forecast.run_folder.commit import commit
 
 each_shape_once()
 gc.disable()  # until the tests begin: it would look again and again through what imports and collection make

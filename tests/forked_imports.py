@@ -28,8 +28,8 @@ def warm():
     """The configs of CHOICES, the commit and a picture: what they keep, each process would make for itself."""
     from matplotlib.figure import Figure
 
-    from forecast.config.commit import commit
     from forecast.config.trials import composed
+    from forecast.run_folder.commit import commit
 
     fast_hydra().__enter__()  # for good
     for choices in CHOICES:

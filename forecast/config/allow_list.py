@@ -16,10 +16,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeGuard
 
-from forecast.config.commit import short_hash
 from forecast.config.values import walk
 from forecast.errors import UserError
 from forecast.run_folder import sha256
+from forecast.run_folder.commit import short_hash
 
 OPTION = "--trust"
 # Whose classes the allow list knows one by one.

@@ -20,7 +20,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import distributed, hydra_errors, resolvers
+from forecast.config import hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
 from forecast.config.compose import Begun, chosen, groups, in_sweep, register_rows, run_folder
 from forecast.config.fresh_process import is_lost, lost_runs, restart_command
@@ -104,8 +104,8 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
 def _register() -> None:
     # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ.setdefault(distributed.LARGE_PAGES, "1")
-    os.environ.setdefault(distributed.CUBLAS_WORKSPACE, ":4096:8")
+    os.environ.setdefault(resolvers.LARGE_PAGES, "1")
+    os.environ.setdefault(resolvers.CUBLAS_WORKSPACE, ":4096:8")
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
 
@@ -119,7 +119,7 @@ def _explained(error: BaseException, config_name: str, overrides: Sequence[str])
     if text is None or isinstance(cause, BrokenPipeError):
         return cause
     kind = UsageError if isinstance(cause, UsageError) else UserError
-    explained = kind(f"[process {distributed.rank()}] {text}" if distributed.rank() else text)
+    explained = kind(f"[process {resolvers.rank()}] {text}" if resolvers.rank() else text)
     explained.__cause__ = cause
     return explained
 
@@ -171,11 +171,11 @@ def _task(main: Main, config_name: str) -> Main:
     @functools.wraps(main)
     def task(cfg: DictConfig) -> str | None:
         guard()
-        if distributed.rank():
+        if resolvers.rank():
             mute_console()
         folder = run_folder()
         try:
-            if config_name in WRITING and distributed.rank() == 0:
+            if config_name in WRITING and resolvers.rank() == 0:
                 hold(folder)
             _check_choices()
             if in_sweep() and str(folder) in lost_runs():
@@ -210,7 +210,7 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
     mistake = hydra_errors.message(error, config_name="", overrides=[]) is not None
     if in_sweep():
         log.error("%s", error, exc_info=None if mistake else error)
-        if distributed.rank() == 0:  # a job that failed before its training began has not written run.json
+        if resolvers.rank() == 0:  # a job that failed before its training began has not written run.json
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
         in_this_process = HydraConfig.get().runtime.choices["hydra/launcher"] == "basic"
         if in_this_process and is_lost(error) and str(folder) not in lost_runs():

@@ -1,43 +1,46 @@
 """The resolvers in the `hydra:` blocks of conf: the folder of a run or a sweep, the identity that names a job."""
 
+import contextlib
 import datetime
 import functools
 import hashlib
+import itertools
 import json
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config import distributed
 from forecast.config.allow_list import own_code, trusted
-from forecast.config.commit import program_hash
-from forecast.config.values import select
+from forecast.config.values import plain_values, select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
+from forecast.run_folder.commit import program_hash, short_hash
 from forecast.run_folder.lock import hold
 
+# Read by torch when it is imported: "1" puts large tensors on a CPU into large pages, where Linux has them ("madvise",
+# "always"). Without, a tenth of a training step goes into asking for memory (docs/experiments.md, "Speed").
+LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"
+# Read once, before the first product on a GPU: with it, and not without, these give the same bits each time.
+CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 LONGEST_WORDS = 100  # characters of a folder's name
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
-UNNAMED = tuple(path for path in NOT_IDENTITY if path not in ("hydra", "data.path"))
+UNNAMED = tuple(path for path in NOT_IDENTITY if path != "data.path")
 
 
 def register() -> None:
     """Register the resolvers, for one command; any number of times."""
     functions: dict[str, Callable[..., object]] = {
-        function.__name__: function
-        for function in (
-            *(run_dir, new_run_dir, backtest_dir, tuning_dir, update_dir, current_dir),
-            *(hydra_dir, evaluation_dir, log_name, identity),
-        )
+        **{resolver.__name__: resolver for resolver in (run_dir, new_run_dir, backtest_dir, tuning_dir, update_dir)},
+        **{resolver.__name__: resolver for resolver in (hydra_dir, evaluation_dir, log_name, identity)},
+        # with what holds for this command: jobs in other processes get it too
+        "sweep_dir": functools.partial(sweep_dir, []),
+        "program": functools.partial(program, trusted()),
+        "job_dir": functools.partial(job_dir, ()),  # a sweep, whose keys are known then, puts its own here
     }
-    # with what holds for this command: jobs in other processes get it too
-    functions |= {"sweep_dir": functools.partial(sweep_dir, []), "program": functools.partial(program, trusted())}
-    functions["job_dir"] = functools.partial(job_dir, ())  # a sweep, whose keys are known then, puts its own here
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
 
@@ -67,7 +70,7 @@ def backtest_dir(ckpt_path: str | None, name: str) -> str:
 def tuning_dir(program: str, *, _root_: DictConfig) -> str:
     """tunings/NAME: the same command goes on there, with more minutes or trials too."""
     words = [word for word in _root_.hydra.overrides.task if not word.startswith("tune.")]
-    of = json.dumps([tuned_identity(_root_), _plain(_root_.tune.space), sorted(typed_keys(words))])
+    of = json.dumps([tuned_identity(_root_), plain_values(_root_.tune), sorted(typed_keys(words))])
     return str(Path("tunings", f"{hashlib.sha256(of.encode()).hexdigest()[:12]}-{program}"))
 
 
@@ -89,28 +92,21 @@ def update_dir(ckpt_path: str) -> str:
     return str(Path(continued_run(ckpt_path) or "", "updates"))
 
 
-def current_dir(ckpt_path: str) -> str:
-    """The current folder, for a program that needs no other. Raises UserError when the checkpoint is not there."""
-    continued_run(ckpt_path)
-    return "."
-
-
 def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
     """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays.
 
     Of several processes the first one writes it. Hydra asks for this right before it writes: here the run folder is
     locked, and where another process holds it nothing is written. `forecast.config.entry` refuses the run then.
     """
-    if continued_run(ckpt_path) or distributed.rank():
+    if continued_run(ckpt_path) or rank():
         return None
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
-    if folder is not None:  # None: the config is only looked at
-        try:
-            hold(Path(folder))
-        except UserError:
-            return None
-        except OSError:
-            pass  # Hydra meets it too, and the error comes from there
+    try:
+        with contextlib.suppress(OSError):  # Hydra meets it too, and the error comes from there
+            if folder is not None:  # None: the config is only looked at
+                hold(Path(folder))
+    except UserError:
+        return None
     return ".hydra"
 
 
@@ -130,7 +126,7 @@ def log_name(program: str) -> str:
     program: Hydra's name of the job, to which Lightning adds in the processes that it starts.
     """
     program = program.split("_ddp_process_", maxsplit=1)[0]
-    return f"{program}-process{distributed.rank()}.log" if distributed.rank() else f"{program}.log"
+    return f"{program}-process{rank()}.log" if rank() else f"{program}.log"
 
 
 def continued_run(ckpt_path: str | None) -> Path | None:
@@ -158,20 +154,16 @@ def new_folder() -> Path:
 
     For several processes that were started together the same one in all of them.
     """
-    shared = distributed.shared_folder()
-    if shared is not None:
+    if shared := shared_folder():
         return Path("outputs") / shared
-    day = Path("outputs") / datetime.datetime.now().strftime("%Y-%m-%d")
-    time = datetime.datetime.now().strftime("%H-%M-%S")
-    number = 1
-    while True:
-        folder = day / (time if number == 1 else f"{time}-{number}")
-        try:
+    now = datetime.datetime.now()
+    for number in itertools.count(1):
+        folder = Path("outputs", f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}" + (f"-{number}" if number > 1 else ""))
+        with contextlib.suppress(FileExistsError):
             # Made, not only looked for: two trainings started in the same second must not share it.
             folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            number += 1
+            break
+    return folder
 
 
 def identity(*, _root_: DictConfig) -> str:
@@ -180,16 +172,11 @@ def identity(*, _root_: DictConfig) -> str:
     From the resolved config without NOT_IDENTITY and the checksum of the data. What cannot be resolved counts as it is
     written: check_config says so later, and better.
     """
-    plain: dict[str, object] = {}
-    for key in _root_:
-        if key == "hydra" or OmegaConf.is_missing(_root_, key):
-            continue
-        plain[str(key)] = value = _root_[key]
-        if OmegaConf.is_config(value):
-            try:
-                plain[str(key)] = OmegaConf.to_container(value, resolve=True)
-            except OmegaConfBaseException:
-                plain[str(key)] = OmegaConf.to_container(value, resolve=False)
+    config = OmegaConf.masked_copy(_root_, [str(key) for key in _root_ if key != "hydra"])
+    try:
+        plain = plain_values(config)
+    except OmegaConfBaseException:
+        plain = plain_values(config, resolve=False)
     checksum = data_checksum(plain.get("data"))
     for path in NOT_IDENTITY:
         parent, _, last = path.rpartition(".")
@@ -203,10 +190,6 @@ def identity(*, _root_: DictConfig) -> str:
         plain["seeds"] = plain.pop("networks")  # as it was called when the identities in results/ were recorded
     content = {"config": plain, "data": checksum}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-
-def _plain(node: object) -> object:
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def program(modules: Iterable[str]) -> str:
@@ -261,31 +244,49 @@ def job_dir(keys: Collection[str], code: str, *, _root_: DictConfig) -> str:
 
 
 def words_hash(overrides: Sequence[str], others: Sequence[str] = ()) -> str:
-    """8 hex digits of what overrides say: in any order, `1,2` or `range(1,3)`, `+` or not; of one key the last counts.
+    """8 hex digits of some overrides, in any order. Those that leave the jobs what they are do not count.
 
-    Words that leave the jobs what they are, such as those of Hydra itself, do not count. others: what else the jobs
-    come from.
+    others: what else the jobs come from.
     """
-    words = {}
-    for override in OverridesParser.create().parse_overrides(list(overrides)):
-        key = override.get_key_element().lstrip("+")
-        shown = any(f"{key}.".startswith(f"{path}.") for path in UNNAMED)
-        if not shown and not override.is_hydra_override():
-            words[key] = sorted({*_values(override)})
-    return hashlib.sha256(json.dumps([words, *others], sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _values(override: Override) -> list[str]:
-    if override.is_delete():
-        return []
-    if not override.is_sweep_override():
-        return [override.get_value_element_as_str()]
-    if override.is_discrete_sweep() and override.value_type != ValueType.GLOB_CHOICE_SWEEP:
-        return list(override.sweep_string_iterator())
-    return [override.get_value_string()]
+    keys = {word: word.lstrip("+~").partition("=")[0].replace("/", ".") for word in overrides}
+    words = [word for word, key in keys.items() if not any(f"{key}.".startswith(f"{path}.") for path in UNNAMED)]
+    return short_hash([*sorted(words), *others])
 
 
 def sweep_words(root: DictConfig) -> list[str]:
     """What varies by the config's own sweeper, then what was typed, which wins."""
     params = OmegaConf.select(root, "hydra.sweeper.params") or {}
     return [*(f"{key}={value}" for key, value in params.items()), *root.hydra.overrides.task]
+
+
+def rank() -> int:
+    """The number of this process among those that train together, 0 for a single one.
+
+    Of torchrun (RANK), Lightning (LOCAL_RANK, one machine) or srun with several tasks (SLURM_PROCID). Read from what
+    the launcher leaves in the environment, before torch is there to ask.
+    """
+    names = ["RANK", "LOCAL_RANK"] + (["SLURM_PROCID"] if _under_srun() else [])
+    return next((int(os.environ[name]) for name in names if name in os.environ), 0)
+
+
+def shared_folder() -> Path | None:
+    """The run folder, below outputs, of processes that torchrun or srun started together; None for a single process.
+
+    Named by what all of them know: torchrun's --rdzv-id or SLURM's numbers. Raises UserError where torchrun has no id.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        name, restarts = os.environ["TORCHELASTIC_RUN_ID"], os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        if name == "none":
+            raise UserError(
+                "torchrun gave this run no name by which its processes could find one folder: say torchrun "
+                "--standalone, on several machines torchrun --rdzv-id=NAME"
+            )
+        # a restart begins anew: the results of the attempt before stay
+        return Path(f"torchrun-{name}" + (f"-restart{restarts}" if restarts != "0" else ""))
+    if _under_srun():
+        return Path(f"slurm-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_STEP_ID', '0')}")
+    return None
+
+
+def _under_srun() -> bool:
+    return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1

@@ -12,8 +12,7 @@ from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.config import distributed
-from forecast.config.resolvers import job_dir, sweep_words
+from forecast.config.resolvers import job_dir, rank, sweep_words
 from forecast.run_folder import read_run
 from forecast.text.terminal import duration, is_quiet, label, mute_console, say
 
@@ -31,7 +30,7 @@ class SweepLines(Callback):
         is_finite = all(word.is_discrete_sweep() for word in words if word.is_sweep_override())
         self.count = str(len(BasicSweeper.split_arguments(words, None)[0])) if is_finite else "?"
         OmegaConf.register_new_resolver("job_dir", partial(job_dir, self.keys), replace=True)
-        if distributed.rank() == 0 and not is_quiet():
+        if rank() == 0 and not is_quiet():
             say(f"Jobs: {self.count}, in {config.hydra.sweep.dir}", file=sys.stderr)
 
     def on_job_start(self, config: DictConfig, **_: object) -> None:
@@ -42,7 +41,7 @@ class SweepLines(Callback):
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_: object) -> None:
         """Prints the line."""
-        if not self.count or distributed.rank():
+        if not self.count or rank():
             return
         folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
         words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)

@@ -21,7 +21,7 @@ from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.checkpoint.record import Record
 from forecast.config.compose import in_sweep
-from forecast.config.distributed import rank
+from forecast.config.resolvers import rank
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source

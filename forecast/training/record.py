@@ -16,7 +16,6 @@ import forecast
 from forecast.checkpoint.load import WEIGHTS_PREFIX
 from forecast.checkpoint.record import RECORD, Record, SeriesRecord
 from forecast.config.allow_list import own_code, trusted
-from forecast.config.commit import commit
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.recorded_rows import RecordedRows
@@ -25,6 +24,7 @@ from forecast.data.saved_scale import SavedScale
 from forecast.data.sources import Source
 from forecast.data.values.time_features import feature_names
 from forecast.evaluation.naive_errors import naive_errors
+from forecast.run_folder.commit import commit
 from forecast.run_folder.shapes import Block, DataRecord
 
 log = logging.getLogger(__name__)

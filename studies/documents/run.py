@@ -12,8 +12,8 @@ from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 
-from forecast.config.commit import commit
 from forecast.errors import UserError
+from forecast.run_folder.commit import commit
 from studies.documents.records import Recipe, Record
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from forecast.__main__ import exit_status
 from forecast.config.compose import choices, chosen, run_folder, task_overrides
-from forecast.config.distributed import CUBLAS_WORKSPACE, LARGE_PAGES
 from forecast.config.entry import run
+from forecast.config.resolvers import CUBLAS_WORKSPACE, LARGE_PAGES
 
 
 def main(cfg):

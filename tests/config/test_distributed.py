@@ -1,13 +1,11 @@
 """Which process this is and which folder it shares, by what the launchers leave in the environment."""
 
-import datetime
-import re
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
-from forecast.config import distributed, resolvers
+from forecast.config import resolvers
 from forecast.errors import UserError
 
 ROOT = OmegaConf.create()  # of a config that is only looked at
@@ -40,7 +38,7 @@ def set_all(monkeypatch, environment):
 )
 def test_the_rank_is_what_the_launcher_says(monkeypatch, environment, rank):
     set_all(monkeypatch, environment)
-    assert distributed.rank() == rank
+    assert resolvers.rank() == rank
 
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "abc"}
@@ -59,7 +57,7 @@ SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1"}
 )
 def test_processes_share_the_folder_of_their_launchers_id_and_one_alone_none(monkeypatch, environment, folder):
     set_all(monkeypatch, environment)
-    assert distributed.shared_folder() == (folder and Path(folder))
+    assert resolvers.shared_folder() == (folder and Path(folder))
 
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
@@ -71,16 +69,7 @@ def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkey
     assert names == ["train-process2.log"] * 2
 
 
-def test_without_an_id_the_folder_is_named_by_when_torchrun_began(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    folder = distributed.shared_folder()
-    assert folder == distributed.shared_folder()
-    name = re.fullmatch(r"(\d{4}-\d\d-\d\d)/(\d\d-\d\d-\d\d)-torchrun-\d+", str(folder))
-    began = datetime.datetime.strptime(f"{name[1]} {name[2]}", "%Y-%m-%d %H-%M-%S")
-    assert datetime.timedelta(0) <= datetime.datetime.now() - began < datetime.timedelta(days=30)
-
-
-def test_several_machines_without_an_id_are_refused_with_the_option_that_gives_one(monkeypatch):
-    set_all(monkeypatch, {"TORCHELASTIC_RUN_ID": "none", "GROUP_WORLD_SIZE": "2"})
-    with pytest.raises(UserError, match=r"torchrun --rdzv-id=NAME, or hydra\.run\.dir=FOLDER"):
-        distributed.shared_folder()
+def test_without_an_id_torchrun_is_refused_with_the_option_that_gives_one(monkeypatch):
+    set_all(monkeypatch, {"TORCHELASTIC_RUN_ID": "none"})
+    with pytest.raises(UserError, match=r"say torchrun --standalone, on several machines torchrun --rdzv-id=NAME"):
+        resolvers.shared_folder()

@@ -12,7 +12,7 @@ import forked
 import pytest
 from script import SCRIPTS, call_script
 
-from forecast.config.commit import commit
+from forecast.run_folder.commit import commit
 from studies.published.document import CODE
 from studies.published.outcome import RULE
 

@@ -7,8 +7,8 @@ import pytest
 
 import forecast
 from forecast.apps.common import resumed
-from forecast.config import commit as module
-from forecast.config.commit import commit
+from forecast.run_folder import commit as module
+from forecast.run_folder.commit import commit
 
 
 def git(folder, *arguments):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from program import BRIEF, call
 
-from forecast.config import commit as module
+from forecast.run_folder import commit as module
 from forecast.training import record
 
 OTHER = "bbbbbbb"

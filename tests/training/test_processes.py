@@ -38,7 +38,7 @@ def launch(folder, *command, real=False, **environment):
 
 
 def torchrun(folder, *arguments, real=False):
-    start = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", ROOT / "train.py"]
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", ROOT / "train.py"]
     return launch(folder, *start, *arguments, real=real)
 
 
@@ -118,7 +118,7 @@ def test_the_test_metrics_are_those_of_one_process(by_torchrun, tmp_path):
 
 
 def test_torchrun_restarts_a_training_of_which_a_process_was_killed(tmp_path):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--max-restarts=1"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "--max-restarts=1"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     training = [ROOT / "train.py", *ONE_COLUMN, *DDP, "trainer.max_epochs=4"]
     process = subprocess.Popen([*command, *training], cwd=tmp_path, env=environment)

@@ -10,7 +10,7 @@ import torch
 from program import BRIEF, WITH_FIGURES, call, refusal
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from forecast.config.commit import commit
+from forecast.run_folder.commit import commit
 
 FILES = [
     *(".hydra/config.yaml", ".hydra/overrides.yaml", "train.log", "run.json", "checkpoints/best.ckpt"),

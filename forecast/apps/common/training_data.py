@@ -16,7 +16,7 @@ from forecast.checkpoint.model import is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
-from forecast.config.distributed import rank
+from forecast.config.resolvers import rank
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows
 from forecast.data.categories import with_train_categories

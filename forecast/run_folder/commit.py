@@ -8,9 +8,9 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 
 import forecast
-from forecast.config.values import PACKAGE
 from forecast.text.overrides import DISTRIBUTION
 
+PACKAGE = Path(__file__).resolve().parents[1]
 CODE = ("forecast", "conf")
 # Whose versions a sweep's job is told by too, as run.json has them.
 LIBRARIES = ("torch", "lightning", "numpy", "pandas")
