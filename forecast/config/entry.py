@@ -15,20 +15,23 @@ from typing import NoReturn
 
 import hydra
 from hydra import initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
 from forecast.config.compose import Begun, chosen, groups, in_sweep, register_rows, run_folder
-from forecast.config.fresh_process import is_lost, lost_runs, restart_command
 from forecast.config.values import CONF, natural
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
-from forecast.text.terminal import guard, mute_console, say
+from forecast.text.terminal import duration, guard, is_quiet, label, mute_console, say
 
 Main = Callable[[DictConfig], object]
 log = logging.getLogger(__name__)
@@ -61,67 +64,57 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
         sys.argv[1:1] = [f"{OPTION}={module}" for module in sorted(trusted())]
         main(cfg)
 
-    Begun.at = begun or time.time()
-    _register()
-    arguments = argparse.Namespace(overrides=[], multirun=False, config_name=None)
-    try:
+    overrides: list[str] = []
+    with _explained(config_name, overrides):
+        Begun.at = begun or Begun.at
         arguments = _command_line()
+        overrides += arguments.overrides
         register_rows(sys.argv)
         if arguments.help:
             say(help_text(config_name))
             return
         hydra.main(version_base="1.3", config_path=str(CONF), config_name=config_name)(_task(command, config_name))()
-    except (Exception, _Refused) as error:
-        explained = _explained(error, arguments.config_name or config_name, arguments.overrides)
-        raise explained from explained.__cause__
 
 
 def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
-    Begun.at = time.time()
-    _register()
-    register_rows(overrides)
     folders: list[Path] = []
 
     def in_folder(cfg: DictConfig) -> None:
         folders.append(run_folder())
         main(cfg)
 
-    try:
-        with logging_restored(), initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
+    with _explained(config_name, overrides), logging_restored():
+        register_rows(overrides)
+        with initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
             hydra_job = GlobalHydra.instance().hydra
             assert hydra_job is not None
             ended = hydra_job.run(
                 config_name=config_name, task_function=_task(in_folder, config_name), overrides=list(overrides)
             )
             _ = ended.return_value  # raises what the job has raised
-    except (Exception, _Refused) as error:
-        explained = _explained(error, config_name, overrides)
-        raise explained from explained.__cause__
     return folders[0]
 
 
-def _register() -> None:
+@contextlib.contextmanager
+def _explained(config_name: str, overrides: Sequence[str]) -> Iterator[None]:
+    """Begins a command. Raises a UserError with the text for a mistake of the user, any other error as it is."""
+    Begun.at = time.time()
     # Without it Hydra prints its errors itself and exits, before `hydra_errors` could explain them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault(resolvers.LARGE_PAGES, "1")
     os.environ.setdefault(resolvers.CUBLAS_WORKSPACE, ":4096:8")
     resolvers.register()
     resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
-
-
-def _explained(error: BaseException, config_name: str, overrides: Sequence[str]) -> BaseException:
-    """What to raise for an error: a UserError with the text for a mistake of the user, else the error itself."""
-    cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
-    if type(cause) is ValueError and isinstance(cause.__cause__, OSError):
-        cause = cause.__cause__  # of Python's logging: the log file cannot be opened
-    text = hydra_errors.message(cause, config_name=config_name, overrides=overrides)
-    if text is None or isinstance(cause, BrokenPipeError):
-        return cause
-    kind = UsageError if isinstance(cause, UsageError) else UserError
-    explained = kind(f"[process {resolvers.rank()}] {text}" if resolvers.rank() else text)
-    explained.__cause__ = cause
-    return explained
+    try:
+        yield
+    except (Exception, _Refused) as error:
+        cause = error.__cause__ if isinstance(error, _Refused) and error.__cause__ else error
+        text = hydra_errors.message(cause, config_name=config_name, overrides=overrides)
+        if text is None or isinstance(cause, BrokenPipeError):
+            raise cause from cause.__cause__
+        kind = UsageError if isinstance(cause, UsageError) else UserError
+        raise kind(f"[process {resolvers.rank()}] {text}" if resolvers.rank() else text) from cause
 
 
 @contextlib.contextmanager
@@ -141,22 +134,17 @@ def logging_restored() -> Iterator[None]:
 
 
 def _command_line() -> argparse.Namespace:
-    """Hydra's own parse, done beforehand to answer an unknown option and to bring former names up to date.
-
-    Raises UsageError for an unknown option.
-    """
+    """Hydra's own parse, done beforehand to answer an unknown option. Raises UsageError for one."""
     parser = get_args_parser()
-    options = [OPTION, *(name for name in parser._option_string_actions if name.startswith("--"))]
-
-    def refuse(text: str) -> NoReturn:
-        unknown = text.removeprefix("unrecognized arguments: ").split()[0]
-        if unknown.startswith("-"):
-            near = closest(unknown.split("=")[0], options)
-            raise UsageError(f"{text}.{near} Overrides are written key=value; see --help")
-        raise UsageError(f"{text}. Options such as -m stand before the first key=value, all overrides together")
-
-    setattr(parser, "error", refuse)  # noqa: B010 - mypy refuses the plain assignment
-    return parser.parse_args()
+    arguments, others = parser.parse_known_args()
+    if others:
+        options = [OPTION, *(name for name in parser._option_string_actions if name.startswith("--"))]
+        near = closest(others[0].partition("=")[0], options)
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(others)}.{near} Options such as -m stand before the first key=value, "
+            "all overrides together; see --help"
+        )
+    return arguments
 
 
 def _task(main: Main, config_name: str) -> Main:
@@ -177,9 +165,10 @@ def _task(main: Main, config_name: str) -> Main:
         try:
             if config_name in WRITING and resolvers.rank() == 0:
                 hold(folder)
-            _check_choices()
-            if in_sweep() and str(folder) in lost_runs():
-                raise UserError(read_run(folder).reason)
+            varied = getattr(HydraConfig.get().sweeper, "params", None)
+            if varied and not in_sweep():
+                names = ", ".join(map(str, varied))
+                raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 return "finished before"
             with trusting(modules):
@@ -197,14 +186,6 @@ def _task(main: Main, config_name: str) -> Main:
     return task
 
 
-def _check_choices() -> None:
-    """Raises UserError for a sweep without -m."""
-    varied = getattr(HydraConfig.get().sweeper, "params", None)
-    if varied and not in_sweep():
-        names = ", ".join(map(str, varied))
-        raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
-
-
 def _end_failed(error: Exception, folder: Path) -> NoReturn:
     """Ends a run with its error. In a sweep it is logged at once and run.json keeps it; the other jobs still run."""
     mistake = hydra_errors.message(error, config_name="", overrides=[]) is not None
@@ -212,9 +193,6 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
         log.error("%s", error, exc_info=None if mistake else error)
         if resolvers.rank() == 0:  # a job that failed before its training began has not written run.json
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
-        in_this_process = HydraConfig.get().runtime.choices["hydra/launcher"] == "basic"
-        if in_this_process and is_lost(error) and str(folder) not in lost_runs():
-            restart_command(folder)
         raise JobFailed(str(error)) from error
     if mistake or isinstance(error, BrokenPipeError):
         raise _Refused from error
@@ -227,7 +205,48 @@ def help_text(config_name: str) -> str:
     lines = []
     for group, names in sorted(groups().items()):
         # `model: dlinear, gpt`; of a folder of experiments `experiment=etth1_m/: 24, 48`, as one types them
-        label = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
+        shown = group.replace("experiment/", "experiment=") + "/" if group.startswith("experiment/") else group
         options = ", ".join(sorted((name for name in names if name != "inherit"), key=natural))
-        lines.append(textwrap.fill(f"{label}: {options}", 110, subsequent_indent="    ", break_on_hyphens=False))
+        lines.append(textwrap.fill(f"{shown}: {options}", 110, subsequent_indent="    ", break_on_hyphens=False))
     return Template(str(template)).safe_substitute(APP_CONFIG_GROUPS="\n".join(lines))
+
+
+class SweepLines(Callback):
+    """`3/6  attention=prob seed=2  mse 0.412  41 s  FOLDER` on stdout. Hydra calls it, and copies it to its workers."""
+
+    count, keys, begun = 0, frozenset[str](), 0.0  # no count: it is no sweep
+
+    def on_multirun_start(self, config: DictConfig, **_: object) -> None:
+        """Counts the jobs, finds the keys that vary, and says where the sweep lies."""
+        hydra = GlobalHydra.instance()
+        parser = OverridesParser.create(config_loader=hydra.config_loader())
+        words = parser.parse_overrides(resolvers.sweep_words(config))
+        self.keys = frozenset(word.get_key_element() for word in words if word.is_sweep_override())
+        self.count = len(BasicSweeper.split_arguments(words, None)[0])
+        job_dir = functools.partial(resolvers.job_dir, self.keys)
+        OmegaConf.register_new_resolver("job_dir", job_dir, replace=True)
+        if resolvers.rank() == 0 and not is_quiet():
+            say(f"Jobs: {self.count}, in {config.hydra.sweep.dir}", file=sys.stderr)
+
+    def on_job_start(self, config: DictConfig, **_: object) -> None:
+        """Leaves what the job has to say to its log."""
+        self.begun = time.monotonic()
+        if self.count:
+            mute_console()
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **_: object) -> None:
+        """Prints the line."""
+        if not self.count or resolvers.rank():
+            return
+        folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
+        words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)
+        parts = [f"{config.hydra.job.num + 1}/{self.count}", label(words)]
+        scores = read_run(folder).metrics.get(config.get("split", "test"), {})
+        if not isinstance(ended, Exception) and "scaled" in scores:
+            parts.append(f"mse {scores['scaled']['mse']:.4f}")
+        if isinstance(ended, Exception):
+            parts.append(f"failed: {next(iter(str(ended).splitlines()), '')}")
+        else:
+            parts.append(ended or duration(time.monotonic() - self.begun))
+        parts.append(str(Path(config.hydra.sweep.dir) / folder.name))
+        say("  ".join(parts), file=sys.stdout)  # not to the log, which may be another process's

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 
 import yaml
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -70,26 +69,19 @@ def _no_key(text: str, config_name: str, overrides: Sequence[str]) -> str:
     key, names = quoted[1], groups()
     if key in names and key not in chosen_groups(config_name):
         return f"forecast {config_name} takes its {key} from the checkpoint; another file is data.path=FILE"
-    keys, parsed = [*names], OverridesParser.create().parse_overrides(list(overrides))
-    chosen = [o for o in parsed if o.key_or_group in (*names, LAUNCHER) and not o.is_sweep_override()]
+    chosen = [word for word in overrides if word.partition("=")[0].partition("@")[0] in (*names, LAUNCHER)]
+    keys = [*names]
     with contextlib.suppress(HydraException, OmegaConfBaseException):  # which may refuse even these
-        config = compose_config(config_name, [str(o.input_line) for o in chosen], hydra=key.startswith("hydra"))
+        config = compose_config(config_name, chosen, hydra=key.startswith("hydra"))
         keys += [path for path, _ in walk(OmegaConf.to_container(config)) if path and "[" not in path]
     if f"model.{key}" in keys and key.endswith("_attention"):
         return f"'{key}' is a slot of the model, whose attention is chosen as a group: say attention@model.{key}=NAME"
-    answer = answer_to(key, keys) or f".{_near(key, keys)}".rstrip(".")
+    parent, _, last = key.rpartition(".")  # the shared beginning says nothing about a wrong last part
+    siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
+    near = closest(last, siblings).replace("mean '", f"mean '{parent}.") if siblings else closest(key, keys)
+    answer = answer_to(key, keys) or f".{near}".rstrip(".")
     # in a sweep another of its jobs may have the key
     return f"'{key}' is no key of the config{answer}" if answer and key not in keys else ""
-
-
-def _near(key: str, keys: Sequence[str]) -> str:
-    """The hint for the key that is meant: of a section that there is one of its keys."""
-    parent = key.rpartition(".")[0]
-    siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
-    if not siblings:
-        return closest(key, keys)
-    # the shared beginning says nothing about a wrong last part
-    return closest(key.rpartition(".")[2], siblings).replace("mean '", f"mean '{parent}.")
 
 
 # Word -> our key or group.

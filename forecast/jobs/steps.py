@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 
-from forecast.config.fresh_process import is_lost
 from forecast.errors import UserError
 from forecast.jobs import Ended
+from forecast.jobs.fresh_process import is_lost
 from forecast.text.terminal import say
 
 GRACE = 3.0  # seconds in which a step that is stopped may write what it has

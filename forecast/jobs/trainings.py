@@ -11,8 +11,8 @@ from pathlib import Path
 
 from forecast.config.allow_list import OPTION, trusted
 from forecast.config.entry import Main, call
-from forecast.config.fresh_process import is_lost, lost_runs, restart_command
 from forecast.errors import UserError
+from forecast.jobs.fresh_process import is_lost, lost_runs, restart_command
 from forecast.run_folder import OUTPUT, Run, checkpoint_path, read_run
 from forecast.run_folder.lock import in_use
 from forecast.text.overrides import hydra_value

@@ -146,8 +146,8 @@ def test_torch_is_to_use_large_pages_and_equal_products_unless_the_user_says_oth
 
 REFUSED = {
     "sed=1": "'sed' is no key of the config. Did you mean 'seed'?\n",
-    "--foo": "unrecognized arguments: --foo. Did you mean '--info'? Overrides are written key=value; see --help\n",
-    "--multrun": "unrecognized arguments: --multrun. Did you mean '--multirun'? Overrides are written",
+    "--foo": "unrecognized arguments: --foo. Did you mean '--info'? Options such as -m stand before the first",
+    "--multrun": "unrecognized arguments: --multrun. Did you mean '--multirun'?",
     "seed=1 -m seed=2": "Options such as -m stand before the first key=value",
     "~model logger.name=check": f"model is missing: say model=NAME, one of {MODELS}\n",
     "data=csv logger.name=check": "data.path=null: which file? Say data.path=FILE.csv\n",

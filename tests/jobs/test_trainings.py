@@ -5,8 +5,8 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from forecast.config.compose import run_folder, task_overrides
-from forecast.config.fresh_process import is_lost
 from forecast.errors import UserError
+from forecast.jobs.fresh_process import is_lost
 from forecast.jobs.trainings import train
 from forecast.run_folder import checkpoint_path, write_run_info
 

@@ -96,37 +96,3 @@ def test_a_job_that_fails_does_not_stop_the_others_side_by_side_or_in_turn(tmp_p
     status, text = swept(tmp_path, *wrong)
     assert status == 1 and "Traceback" not in text and text.count("finished before") == 1
     assert written(tmp_path) == before
-
-
-LOST = '''\
-"""A GPU that fails in one training of a sweep, as CUDA says so."""
-
-from pathlib import Path
-
-from lightning.pytorch import Callback
-
-
-class Lost(Callback):
-    def __init__(self, *, seed: int) -> None:
-        self.seed = seed
-
-    def on_train_start(self, *_):
-        with Path("begun.txt").open("a") as file:
-            file.write(f"{self.seed}\\n")
-        if self.seed == 2:
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
-'''
-
-
-@pytest.mark.slow
-def test_after_a_gpu_has_failed_the_other_jobs_go_on_in_a_fresh_process(tmp_path):
-    (tmp_path / "lost_gpu.py").write_text(LOST)
-    own = ["+callbacks.lost._target_=lost_gpu.Lost", "+callbacks.lost.seed=${seed}", "seed=1,2,3"]
-    words = [sys.executable, "-m", "forecast", "train", "-m", "--trust", "lost_gpu", *ONE_COLUMN, *own]
-    ended = subprocess.run(words, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=300, check=False)
-    text = ended.stdout + ended.stderr
-    assert ended.returncode == 1 and text.count("The GPU failed, and this process cannot use it any more") == 1
-    assert (tmp_path / "begun.txt").read_text().split() == ["1", "2", "3"]
-    assert sorted(states(tmp_path).values()) == ["failed", "finished", "finished"]
-    (reason,) = {run.reason.partition("\n")[0] for run in read_folder(*tmp_path.glob("multirun/*")) if run.reason}
-    assert reason.startswith("The GPU failed.")
