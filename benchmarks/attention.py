@@ -13,7 +13,7 @@ from benchmarks import ours, timing
 from benchmarks.document import BOTH, print_table, time_and_memory
 from benchmarks.peers import load_peer
 from benchmarks.setting import Figures, Setting, print_now
-from forecast.config.values import options
+from forecast.config.compose import options
 
 DUEL = ("prob", "prob_informer2020", "full")
 DUEL_BATCH, SWEEP_BATCH, HEADS, WIDTH = 4, 1, 8, 64

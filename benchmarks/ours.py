@@ -10,8 +10,7 @@ from torch import nn
 
 from benchmarks.setting import Setting, Sizes
 from forecast.config.build import build
-from forecast.config.run_config import Plain, RunConfig
-from forecast.config.trials import composed
+from forecast.config.run_config import Plain, RunConfig, composed
 from forecast.data.catalog import locate
 from forecast.data.sources import Source
 from forecast.data.windows import Batch

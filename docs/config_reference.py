@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from forecast.config.allow_list import resolve_target
+from forecast.config.build import json_schema, parameters
 from forecast.config.check import PROVIDED
+from forecast.config.compose import CONF
 from forecast.config.hydra_errors import ADVICE, KEYS
-from forecast.config.schema import json_schema, parameters
 from forecast.config.settings import (
     BacktestSettings,
     EvaluateSettings,
@@ -24,7 +25,6 @@ from forecast.config.settings import (
     TuneSettings,
     UpdateSettings,
 )
-from forecast.config.values import CONF
 
 OVERLAYS = ("experiment", "variant", "debug")  # their options set keys of other groups and name no class
 SETTINGS = {

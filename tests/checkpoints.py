@@ -6,9 +6,8 @@ from config.composed import composed
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.model import build_model
 from forecast.config import resolvers
-from forecast.config.compose import without_hydra
+from forecast.config.compose import plain_values, without_hydra
 from forecast.config.run_config import RunConfig
-from forecast.config.values import plain_values
 from forecast.data.sources import Source
 from forecast.evaluation.baselines import fit_baselines
 from forecast.training.record import make_record, weights_only_content

@@ -28,7 +28,7 @@ def warm():
     """The configs of CHOICES, the commit and a picture: what they keep, each process would make for itself."""
     from matplotlib.figure import Figure
 
-    from forecast.config.trials import composed
+    from forecast.config.run_config import composed
     from forecast.run_folder.commit import commit
 
     fast_hydra().__enter__()  # for good

@@ -9,7 +9,7 @@ import numpy as np
 
 from forecast.apps.common.command import Answer
 from forecast.bounds import Text
-from forecast.config.schema import parameters
+from forecast.config.build import parameters
 from forecast.config.settings import typed_settings
 from forecast.data.guessing.check import FileCheck, check_file
 from forecast.data.guessing.guess_rows import settings_of

@@ -182,14 +182,8 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
 
 
 def checkpoint(text: str) -> Path:
-    """The path of a checkpoint, alone or as ckpt_path=PATH in Hydra's grammar, as the configured commands take it."""
-    if not text.startswith("ckpt_path="):
-        return Path(text)
-    from forecast.config.settings import typed_text
-
-    if (path := typed_text(text)) is None:
-        raise argparse.ArgumentTypeError(f"{text}: cannot be read. Type the path alone: {CHECKPOINT}")
-    return Path(path)
+    """The path of a checkpoint, alone or as ckpt_path=PATH, as the configured commands take it."""
+    return Path(text.removeprefix("ckpt_path=").strip("'\"") if text.startswith("ckpt_path=") else text)
 
 
 def number(text: str, kind: type[int] | type[float], least: int) -> int | float:

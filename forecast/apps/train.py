@@ -19,7 +19,6 @@ from forecast.apps.common.training_data import begin, make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.compose import is_typed, job_number, task_overrides
 from forecast.config.resolvers import rank
-from forecast.config.run_config import Plain
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
 from forecast.files import remove_unfinished, write_json

@@ -18,8 +18,8 @@ from forecast.checkpoint.archive import read_plain
 from forecast.checkpoint.model import TRAINING_ONLY, build_model
 from forecast.checkpoint.record import RECORD, Record, RefitRecord, check_format
 from forecast.config.allow_list import resolve_target, target_nodes
+from forecast.config.compose import check_is_plain, walk
 from forecast.config.run_config import RunConfig
-from forecast.config.values import check_is_plain, walk
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.roles import HOLIDAY, names_roles

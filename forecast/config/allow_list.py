@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeGuard
 
-from forecast.config.values import walk
+from forecast.config.compose import walk
 from forecast.errors import UserError
 from forecast.run_folder import sha256
 from forecast.run_folder.commit import short_hash

@@ -26,8 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
-from forecast.config.compose import Begun, chosen, groups, in_sweep, register_rows, run_folder
-from forecast.config.values import CONF, natural
+from forecast.config.compose import CONF, Begun, chosen, groups, in_sweep, natural, register_rows, run_folder
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release

@@ -10,8 +10,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from forecast.config.compose import compose_config, groups
-from forecast.config.values import chosen_groups, walk
+from forecast.config.compose import chosen_groups, compose_config, groups, walk
 from forecast.errors import UserError, closest
 from forecast.text.overrides import install
 from forecast.text.terminal import label

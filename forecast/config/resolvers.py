@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config.allow_list import own_code, trusted
-from forecast.config.values import plain_values, select
+from forecast.config.compose import plain_values, select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
 from forecast.run_folder.commit import program_hash, short_hash

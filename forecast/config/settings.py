@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Literal
 
@@ -12,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Networks, Positive, Seed, at_least
-from forecast.config.schema import CONFIG, valid_value
+from forecast.config.build import CONFIG, valid_value
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError, closest
 
@@ -91,16 +90,23 @@ class OtherData(OtherFile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings(Settings):
-    """The keys of evaluate.yaml that belong to no group."""
+class CheckpointSettings(Settings):
+    """The keys of every command that takes a checkpoint."""
 
     ckpt_path: str
+    level: Sequence[Level] | None
+    device: str
+    data: OtherFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateSettings(CheckpointSettings):
+    """The keys of evaluate.yaml that belong to no group."""
+
     pred_len: Positive | None
     split: str
     calibration: CalibrationName | None
-    level: Sequence[Level] | None
     overwrite: bool
-    device: str
     data: OtherData
 
 
@@ -139,30 +145,23 @@ class TuneSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings(Settings):
+class PredictSettings(CheckpointSettings):
     """The keys of predict.yaml."""
 
-    ckpt_path: str
     pred_len: Positive | None
     output: str
     output_safe: bool
     overwrite: bool
     future: str | None
-    level: Sequence[Level] | None
     shard: str | None
     unseen: Literal["scale", "refuse"]
-    device: str
-    data: OtherFile
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateSettings(Settings):
+class UpdateSettings(CheckpointSettings):
     """The keys of update.yaml."""
 
-    ckpt_path: str
     future: str | None
-    device: str
-    data: OtherFile
 
 
 def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, object]:
@@ -170,36 +169,28 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]
 
     known: {KEY: annotation of its values}.
     """
-    parser, settings = OverridesParser.create(), {}
+    settings = {}
     for word in words:
-        try:
-            override = parser.parse_override(word)
-        except HydraException as error:
-            key, _, text = word.partition("=")
-            quotes = f" Put quotes around the value, and around all: \"{key}='{text}'\"." if text else ""
-            raise UserError(f"{word!r} cannot be read as {group}.KEY=VALUE.{quotes}") from error
-        key = override.key_or_group.removeprefix(f"{group}.")
-        if key not in known or key == override.key_or_group or override.is_sweep_override():
-            near = closest(override.key_or_group, [f"{group}.{name}" for name in known])
+        place = word.partition("=")[0]
+        key = place.removeprefix(f"{group}.")
+        if key not in known or key == place:
+            near = closest(place, [f"{group}.{name}" for name in known])
             raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
-        settings[key] = valid_value(_plain(override.value()), known[key], f"{group}.{key}")
+        settings[key] = valid_value(typed_value(word), known[key], place)
     return settings
 
 
 def typed_value(word: str) -> object:
     """The VALUE of a word KEY=VALUE in Hydra's grammar. Raises UserError where it has none."""
+    key, _, text = word.partition("=")
     try:
-        return _plain(OverridesParser.create().parse_override(word).value())
+        override = OverridesParser.create().parse_override(word)
     except HydraException as error:
-        raise UserError(f"{word!r} cannot be read as KEY=VALUE.") from error
-
-
-def typed_text(word: str) -> str | None:
-    """`typed_value`, if it is a text that is not empty."""
-    with suppress(UserError):
-        value = typed_value(word)
-        return value if isinstance(value, str) and value else None
-    return None
+        quotes = f" Put quotes around the value, and around all: \"{key}='{text}'\"." if text else ""
+        raise UserError(f"{word!r} cannot be read as KEY=VALUE.{quotes}") from error
+    if override.is_sweep_override():
+        raise UserError(f"{word!r} has several values, as a sweep has; a list is written {key}=[{text}].")
+    return _plain(override.value())
 
 
 def _plain(value: object) -> object:

@@ -20,7 +20,7 @@ from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
 from forecast.checkpoint.archive import Entries
 from forecast.checkpoint.record import RECORD, Record
-from forecast.config.schema import parameters
+from forecast.config.build import parameters
 from forecast.data.windows import Batch
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import exact_float32

@@ -12,8 +12,7 @@ from forecast.apps.common.inputs import evaluated_data
 from forecast.apps.common.intervals import wanted
 from forecast.apps.common.results import LoadedModel, evaluate_checkpoint
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.config.run_config import RunConfig
-from forecast.config.trials import composed
+from forecast.config.run_config import RunConfig, composed
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
 from forecast.errors import UserError, closest

@@ -10,7 +10,7 @@ import yaml
 
 from forecast.comparison.rows import SeedSpread
 from forecast.comparison.tables import markdown, plus_minus
-from forecast.config.values import natural
+from forecast.config.compose import natural
 from forecast.errors import UserError
 from forecast.report.forecasters import BASELINES
 from studies.published import SEEDS

@@ -10,7 +10,7 @@ import yaml
 
 from forecast.comparison.rows import SeedSpread
 from forecast.comparison.tables import markdown, plus_minus
-from forecast.config.trials import composed
+from forecast.config.run_config import composed
 from forecast.errors import UserError, closest
 from forecast.files import write_text
 from forecast.text.overrides import hydra_value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from forecast.config.compose import published_tables, recipe
-from forecast.config.trials import composed
+from forecast.config.run_config import composed
 from forecast.errors import UserError, closest
 from studies.published.published import Published, find
 

@@ -24,8 +24,8 @@ from forecast.apps.auto import steps
 from forecast.apps.auto.budget import check_folder, default_folder
 from forecast.apps.auto.command import PRESETS, Auto
 from forecast.checkpoint.load import load_checkpoint
-from forecast.config.trials import composed
-from forecast.config.values import options
+from forecast.config.compose import options
+from forecast.config.run_config import composed
 from forecast.errors import UserError
 from forecast.evaluation.leakage_windows import NothingShown
 from forecast.jobs import Ended

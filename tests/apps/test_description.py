@@ -8,7 +8,7 @@ import pytest
 from forecast.apps.common.page import data_name, description, same_data
 from forecast.checkpoint.load import Checkpoint
 from forecast.checkpoint.record import Record
-from forecast.config.trials import composed
+from forecast.config.run_config import composed
 
 CHOICES = {"model": "informer", "attention": "prob", "protocol": "all_windows", "schedule": "halve_each_epoch"}
 

@@ -6,7 +6,7 @@ from omegaconf import OmegaConf
 
 from forecast.apps.tune.search import SPACES, check_keys, distribution, find_space, typed_point
 from forecast.config.check import check_config
-from forecast.config.values import options
+from forecast.config.compose import options
 from forecast.errors import UserError
 
 

@@ -19,9 +19,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 
 from forecast.config.check import check_config
-from forecast.config.compose import register_rows
+from forecast.config.compose import CONF, plain_values, register_rows
 from forecast.config.run_config import RunConfig
-from forecast.config.values import CONF, plain_values
 from forecast.errors import UserError
 
 

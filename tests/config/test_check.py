@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import pytest
 from config.composed import composed, refusal
 
-from forecast.config.check import check_config, read_settings
-from forecast.config.rules import MOST_DEVICES
+from forecast.config.check import MOST_DEVICES, check_config, read_settings
+from forecast.config.compose import chosen_groups, options
 from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
-from forecast.config.values import chosen_groups, options
 from forecast.errors import UserError
 from forecast.text.overrides import install
 

@@ -10,8 +10,7 @@ from omegaconf import OmegaConf
 
 from forecast.config import resolvers
 from forecast.config.check import check_config
-from forecast.config.compose import groups, published_tables, recipe
-from forecast.config.values import CONF
+from forecast.config.compose import CONF, groups, published_tables, recipe, without_hydra
 
 NAMES = ("train", "evaluate", "backtest", "tune", "predict", "update")
 NEEDS = {
@@ -95,8 +94,8 @@ def test_an_experiment_passes_the_check_and_its_own_keys_survive(experiment, tmp
 
 @pytest.mark.parametrize("experiment", ROWS)
 def test_a_published_row_passes_the_check_and_its_own_keys_survive(experiment):
-    cfg = composed(f"experiment={experiment}", hydra=True)
-    choices, keys = cfg.hydra.runtime.choices, recipe(*experiment.split("/"))
+    cfg, choices = without_hydra(composed(f"experiment={experiment}", hydra=True))
+    keys = recipe(*experiment.split("/"))
     assert {key: choices[key] if key in choices else OmegaConf.select(cfg, key) for key in keys} == keys
     check_config(cfg)
 

@@ -13,8 +13,8 @@ import forked
 import pytest
 from program import call, refusal
 
+from forecast.config.compose import options
 from forecast.config.entry import help_text
-from forecast.config.values import options
 from forecast.errors import closest
 from forecast.text.overrides import install
 

@@ -10,7 +10,7 @@ from program import TINY, call
 
 from forecast.config import resolvers
 from forecast.config.check import check_config
-from forecast.config.values import options
+from forecast.config.compose import options
 
 # the experiment -> model, attention, learning rate, batch size, epochs, patience, schedule
 LINEAR = (None, 5e-3, 32, 10, 3, "halve_each_epoch")

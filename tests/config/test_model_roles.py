@@ -4,7 +4,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.check import ROLES, check_config
-from forecast.config.values import options
+from forecast.config.compose import options
 from forecast.errors import UserError
 
 CSV = ["data=csv", "data.path=README.md"]

@@ -4,9 +4,8 @@ import pytest
 from config.composed import composed
 from program import refusal
 
-from forecast.config.compose import groups
+from forecast.config.compose import groups, plain_values, walk
 from forecast.config.hydra_errors import ADVICE, KEYS, answer_to
-from forecast.config.values import plain_values, walk
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from program import TINY, refusal
 
-from forecast.config.trials import train_config
+from forecast.config.run_config import train_config
 
 
 def test_an_experiment_of_ones_own_is_composed(tmp_path):

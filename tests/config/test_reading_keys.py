@@ -6,10 +6,9 @@ import pytest
 from config.composed import composed, refusal
 from omegaconf import OmegaConf
 
-from forecast.config.build import build
+from forecast.config.build import as_annotated, build
 from forecast.config.check import check_config
-from forecast.config.schema import as_annotated
-from forecast.config.values import CONF
+from forecast.config.compose import CONF
 from forecast.data.reading.layout import Layout
 from forecast.training.loggers import flatten
 

@@ -13,10 +13,10 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from forecast.config import resolvers, trials
-from forecast.config.compose import register_rows
+from forecast.config import resolvers
+from forecast.config.compose import CONF, register_rows
 from forecast.config.resolvers import words_hash
-from forecast.config.values import CONF
+from forecast.config.run_config import composed as composed_run
 
 
 @pytest.fixture(autouse=True)
@@ -135,4 +135,4 @@ def test_a_job_is_called_by_the_words_that_vary_and_keeps_the_folder_that_it_has
 
 def test_what_a_job_composes_leaves_the_folder_of_its_sweep_as_it_is(monkeypatch):
     monkeypatch.setattr(resolvers, "register", lambda: pytest.fail("a new answer for sweep_dir"))
-    assert trials.composed(["seed=3"]).config.seed == 3
+    assert composed_run(["seed=3"]).config.seed == 3

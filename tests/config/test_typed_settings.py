@@ -24,10 +24,10 @@ def test_values_are_read_by_hydras_grammar_without_their_quotes():
         ("data.rows=many", "data.rows=many: must be a valid integer"),
         ("data.drop=a", r'data.drop=a: must be a list. Set data.drop="\[a\]"$'),
         ("data.drop={a: b}", "data.drop={'a': 'b'}: must be a list"),
-        ("data.gaps=mask,refuse", "this command does not take it"),
-        ("data.drop=[a", r"'data.drop=\[a' cannot be read as data.KEY=VALUE. Put quotes"),
-        ("data.sep=,", r"Put quotes around the value, and around all: \"data.sep=','\"\.$"),
-        ("data.drop", "'data.drop' cannot be read as data.KEY=VALUE"),
+        ("data.gaps=mask,refuse", r"has several values, as a sweep has; a list is written data.gaps=\[mask,refuse\]"),
+        ("data.drop=[a", r"'data.drop=\[a' cannot be read as KEY=VALUE. Put quotes"),
+        ("data.gaps=,", r"Put quotes around the value, and around all: \"data.gaps=','\"\.$"),
+        ("data.drop", "'data.drop' cannot be read as KEY=VALUE"),
     ],
 )
 def test_what_is_no_setting_of_the_group_is_refused(word, message):

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 
 from forecast.config import resolvers
 from forecast.config.build import build
+from forecast.config.compose import CONF, options, walk
 from forecast.config.resolvers import identity
-from forecast.config.values import CONF, options, walk
 from forecast.models.base import WindowShape
 
 MECHANISM = "attention.mechanism"

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.config.build import build
+from forecast.config.build import build, parameters
 from forecast.config.compose import compose_config
-from forecast.config.schema import parameters
+from forecast.config.run_config import composed
 from forecast.config.settings import typed_settings
-from forecast.config.trials import composed
 from forecast.data.assembling.read import read_panel
 from forecast.data.guessing.advice import find_outliers
 from forecast.data.guessing.check import check_file

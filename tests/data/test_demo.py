@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast.config.trials import composed
+from forecast.config.run_config import composed
 from forecast.data import sources
 from forecast.data.sources import LATER, NOISE, RecallSource, best_mse, demo_frame, recall_frame
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from forecast.apps.common.training_data import read_data
-from forecast.config.trials import composed
+from forecast.config.run_config import composed
 from forecast.data.sources import Source
 from forecast.errors import UserError
 

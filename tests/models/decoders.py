@@ -10,7 +10,7 @@ from models.small import FULL, SIZES
 from omegaconf import OmegaConf
 
 from forecast.config.build import build
-from forecast.config.values import CONF, options
+from forecast.config.compose import CONF, options
 from forecast.models.gpt import GPT
 from forecast.models.informer import Informer
 

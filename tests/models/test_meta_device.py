@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from forecast.config.allow_list import resolve_target
 from forecast.config.build import build
-from forecast.config.values import CONF, options
+from forecast.config.compose import CONF, options
 
 WINDOW = {"n_columns": 5, "targets": (3, 1), "n_known": 4, "seq_len": 11, "label_len": 7, "pred_len": 3}
 SIZES = {"d_model": 26, "n_heads": 2, "d_ff": 52, "dropout": 0.1, "patch_len": 5, "stride": 3}

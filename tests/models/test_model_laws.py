@@ -12,7 +12,7 @@ from tables import stacked, windows_of
 
 from forecast.attention.base import Mechanism
 from forecast.config.build import build
-from forecast.config.values import options
+from forecast.config.compose import options
 from forecast.layers.output_map import OutputMap
 from forecast.models.base import ForecastModel
 

@@ -5,7 +5,7 @@ from models.inputs import batch, copy_layer, draw_norms, make_model
 from models.small import FULL, SIZES, informer
 from torch import nn
 
-from forecast.config.schema import parameters
+from forecast.config.build import parameters
 from forecast.layers.distil import Distil
 from forecast.models.informer import Informer
 from forecast.models.transformer import Transformer

@@ -8,8 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 from script import SCRIPTS
 
 from forecast.config.check import check_config
-from forecast.config.trials import composed
-from forecast.config.values import options
+from forecast.config.compose import options
+from forecast.config.run_config import composed
 
 DOCS = SCRIPTS.parent / "docs"
 CONF = SCRIPTS.parent / "conf"

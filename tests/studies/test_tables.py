@@ -4,8 +4,7 @@ import pytest
 from config.composed import composed
 
 from forecast.config.check import check_config
-from forecast.config.compose import recipe
-from forecast.config.values import natural
+from forecast.config.compose import natural, recipe
 from forecast.errors import UserError
 from studies.published.published import PUBLISHED, read_published
 from studies.published.tables import TABLES, cells, has_part, jobs, printed_rows

@@ -6,8 +6,8 @@ from config.composed import composed
 
 from forecast.apps.common.parts import build_parts
 from forecast.config.check import check_config
+from forecast.config.compose import plain_values
 from forecast.config.run_config import RunConfig
-from forecast.config.values import plain_values
 from forecast.errors import UserError
 
 OPTIM, TORCH = "optim._target_=torch.optim", "schedule._target_=torch.optim.lr_scheduler"

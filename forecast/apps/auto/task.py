@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.config.schema import parameters
+from forecast.config.build import parameters
+from forecast.config.compose import options
+from forecast.config.run_config import composed
 from forecast.config.settings import typed_settings
-from forecast.config.trials import composed
-from forecast.config.values import options
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import source_rows, whole_rows
 from forecast.data.guessing.advice import floor_setting, mostly_zero

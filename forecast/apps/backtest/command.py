@@ -33,11 +33,10 @@ from forecast.comparison.backtest_page import backtest_page
 from forecast.comparison.backtests import FoldSums, cell_errors, fold_errors, printed, sentences, summary
 from forecast.config.allow_list import trusted
 from forecast.config.check import check_config, read_settings
-from forecast.config.compose import is_typed, launcher_overrides, run_folder, task_overrides
+from forecast.config.compose import is_typed, launcher_overrides, plain_values, run_folder, task_overrides
 from forecast.config.resolvers import identity, program
 from forecast.config.run_config import RunConfig
 from forecast.config.settings import BacktestSettings, Folds
-from forecast.config.values import plain_values
 from forecast.data.split import FoldSplit
 from forecast.documents import read_arrays, read_document
 from forecast.errors import UserError

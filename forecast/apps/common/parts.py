@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from forecast.config.compose import options
 from forecast.config.run_config import Recipe, RunConfig
-from forecast.config.values import options
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import Protocol
 from forecast.models.spread import Spread

@@ -10,11 +10,9 @@ from forecast.apps.common.parts import build_parts
 from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import check_config
-from forecast.config.compose import choices, is_typed, run_folder, task_overrides
+from forecast.config.compose import choices, is_typed, plain_values, run_folder, section, task_overrides
 from forecast.config.resolvers import continued_run
-from forecast.config.resume import FREE_GROUPS, resumed_config
-from forecast.config.run_config import RunConfig
-from forecast.config.values import plain_values, section
+from forecast.config.run_config import FREE_GROUPS, RunConfig, resumed_config
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.overrides import typed

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.comparison.rows import at
-from forecast.config.schema import parameters
+from forecast.config.build import parameters
 from forecast.config.settings import typed_settings
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source

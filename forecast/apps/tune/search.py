@@ -15,12 +15,10 @@ from forecast.apps.tune.command import OF
 from forecast.checkpoint.model import is_fitted_at_once
 from forecast.config.allow_list import trusted
 from forecast.config.check import check_config, read_settings
-from forecast.config.compose import in_sweep, run_folder, task_overrides, users_folders
+from forecast.config.compose import in_sweep, plain_values, run_folder, task_overrides, users_folders
 from forecast.config.resolvers import program, tuned_identity, typed_keys
-from forecast.config.run_config import RunConfig
+from forecast.config.run_config import RunConfig, TrainConfig, train_config
 from forecast.config.settings import TuneSettings, Tuning
-from forecast.config.trials import TrainConfig, train_config
-from forecast.config.values import plain_values
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import rounded, write_json

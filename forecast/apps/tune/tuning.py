@@ -19,8 +19,7 @@ from forecast.comparison.study_page import sentences, study_page
 from forecast.config.allow_list import trust_words
 from forecast.config.check import check_config
 from forecast.config.compose import Begun
-from forecast.config.run_config import RunConfig
-from forecast.config.trials import train_config
+from forecast.config.run_config import RunConfig, train_config
 from forecast.errors import Terminated, UserError
 from forecast.files import json_text, rounded, together
 from forecast.report.tables import short_number
