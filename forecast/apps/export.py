@@ -21,7 +21,7 @@ import forecast
 from forecast.attention.base import SeededDraws
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.allow_list import target_nodes
-from forecast.config.schema import as_annotated
+from forecast.config.build import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.values.time_features import feature_rules, time_features
 from forecast.errors import UserError

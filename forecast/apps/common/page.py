@@ -10,10 +10,9 @@ import pandas as pd
 
 from forecast.apps.common.refit import chosen_checkpoint
 from forecast.checkpoint.load import Checkpoint
-from forecast.config.rules import has_start_token
-from forecast.config.run_config import Plain, RunConfig
-from forecast.config.trials import composed
-from forecast.config.values import select
+from forecast.config.check import has_start_token
+from forecast.config.compose import select
+from forecast.config.run_config import Plain, RunConfig, composed
 from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.files import json_text, together
