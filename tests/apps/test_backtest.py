@@ -14,7 +14,7 @@ from apps.backtests import CUTOFFS, FOLDS, OF_A_FILE, PRED_LEN, RIDGE, backteste
 from program import refusal
 
 from forecast import Forecaster
-from forecast.apps.backtest.command import saved_scales
+from forecast.documents import read_arrays
 from forecast.errors import UserError
 from forecast.run_folder import read_run
 
@@ -87,7 +87,7 @@ def test_each_refit_learns_from_all_rows_before_its_forecast(refitted):
 
 def test_errors_are_those_of_a_slow_loop_in_the_unit_that_the_page_names_and_of_the_folds_own_run(refitted):
     folder, table, document = refitted
-    scale = saved_scales(folder).iloc[0]
+    scale = pd.DataFrame(read_arrays(folder / "parts" / "scales.npz")).iloc[0]
     train = series().iloc[: CUTOFFS[0] + 1 - int(0.125 * (CUTOFFS[0] + 1))].to_numpy()
     assert scale["std"] == pytest.approx(train.std())
     page = (folder / "report.html").read_text()
