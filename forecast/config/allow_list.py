@@ -49,19 +49,6 @@ BASES = frozenset(
 )
 KINDS = "module, optimizer, callback, logger, trainer, data source, split or protocol"  # BASES in words
 SPECIAL = ("_target_", "_partial_")
-# What the class in a section of a config extends; "callbacks" stands for each of them.
-BASE_OF: Mapping[str, str] = {
-    "model": "forecast.models.base.ForecastModel",
-    "data": "forecast.data.sources.Source",
-    "data.split": "forecast.data.split.Split",
-    "protocol": "forecast.evaluation.evaluate.Protocol",
-    "optim": "torch.optim.optimizer.Optimizer",
-    "schedule": "torch.optim.lr_scheduler.LRScheduler",
-    "loss": "torch.nn.modules.module.Module",
-    "trainer": "lightning.pytorch.trainer.trainer.Trainer",
-    "logger": "lightning.pytorch.loggers.logger.Logger",
-    "callbacks": "lightning.pytorch.callbacks.callback.Callback",
-}
 
 Target = Callable[..., object]
 
@@ -99,16 +86,6 @@ def is_allowed(candidate: object, own: str | None = None) -> TypeGuard[Target]:
     return inside and extends(candidate, *BASES)
 
 
-def other_kind(target: Target, path: str) -> str:
-    """Why a class or function cannot stand at this place of a config; empty where it can."""
-    section = "callbacks" if path.startswith("callbacks.") and path.count(".") == 1 else path
-    base = BASE_OF.get(section)
-    is_schedule = section == "schedule" and isinstance(target, types.FunctionType)
-    return (
-        f"no class for {section}: one extends {base}" if base and not is_schedule and not extends(target, base) else ""
-    )
-
-
 def extends(target: object, *bases: str) -> bool:
     """Whether a class, by whatever name it was found, is one of some bases or made from it."""
     kinds = target.__mro__ if isinstance(target, type) else ()
@@ -127,10 +104,11 @@ def trusted() -> frozenset[str]:
 
 @contextlib.contextmanager
 def trusting(modules: Iterable[str]) -> Iterator[None]:
-    """Trusts these modules too until the end of the block. They may lie in the current folder.
+    """Trusts these modules, or one, too until the end of the block. They may lie in the current folder.
 
     Raises UserError for a module that is found nowhere.
     """
+    modules = [modules] if isinstance(modules, str) else modules
     for module in modules:
         source_files(module)
     before = _trusted.set(trusted() | {*modules})

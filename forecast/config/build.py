@@ -17,7 +17,7 @@ from typing_extensions import NotRequired, Required, Unpack, is_typeddict
 
 from forecast.bounds import Digits
 from forecast.config.allow_list import SPECIAL, resolve_target
-from forecast.config.compose import PACKAGE, check_is_plain
+from forecast.config.compose import PACKAGE, check_is_plain, walk
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
@@ -33,47 +33,34 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object
     Every target is checked against the allow list before any is called. Mappings and lists without a `_target_` stay
     what they are, with their contents built.
 
-    Raises UserError for a target that is not allowed, for special keys but SPECIAL, for an interpolation in a plain
-    mapping, and for what a constructor refuses.
+    Raises UserError for a target that is not allowed, for an interpolation in a plain mapping, and for what a
+    constructor refuses.
     """
     plain = OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
-    return _build_part(_check_part(plain, ""), "", provided)
-
-
-def _check_part(node: object, path: str) -> object:
-    """A copy in which each `_target_` is what was checked, not its name: just that is called."""
-    if isinstance(node, str):
-        check_is_plain(node, path)
-    if isinstance(node, Mapping):
-        checked = {}
-        for key, value in node.items():
-            here = f"{path}.{key}" if path else str(key)
-            if str(key).startswith("_") and key not in SPECIAL:
-                raise UserError(f"{here}: only {' and '.join(SPECIAL)} may begin with '_'")
-            checked[key] = _check_part(value, here)
-        if "_target_" in checked:
-            checked["_target_"] = target = resolve_target(checked["_target_"], path)
-            for name, parameter in parameters(target).items():
-                if name in checked:
-                    checked[name] = as_annotated(checked[name], parameter.annotation, f"{path}.{name}".lstrip("."))
-        return checked
-    if isinstance(node, list | tuple):
-        return [_check_part(value, f"{path}[{index}]") for index, value in enumerate(node)]
-    return node
+    for path, part in walk(plain):
+        if isinstance(part, str):
+            check_is_plain(part, path)
+        if isinstance(part, Mapping) and "_target_" in part:
+            resolve_target(part["_target_"], path)
+    return _build_part(plain, "", provided)
 
 
 def _build_part(node: object, path: str, provided: Mapping[str, object]) -> object:
-    """What a checked node makes; its innermost parts are made first."""
-    if isinstance(node, list):
+    """What a node makes; its innermost parts are made first."""
+    if isinstance(node, list | tuple):
         return [_build_part(value, f"{path}[{index}]", {}) for index, value in enumerate(node)]
-    if not isinstance(node, dict):
+    if not isinstance(node, Mapping):
         return node
     parts = {
         key: _build_part(value, f"{path}.{key}".lstrip("."), {}) for key, value in node.items() if key not in SPECIAL
     }
     if "_target_" not in node:
         return parts
-    make = functools.partial(node["_target_"], **{**parts, **provided})
+    target = resolve_target(node["_target_"], path)
+    for name, parameter in parameters(target).items():
+        if name in parts:
+            parts[name] = as_annotated(parts[name], parameter.annotation, f"{path}.{name}".lstrip("."))
+    make = functools.partial(target, **{**parts, **provided})
     return make if node.get("_partial_") else _call(make, path)
 
 

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from typing_extensions import NotRequired, Required, TypedDict
 
 from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
-from forecast.config.allow_list import SPECIAL, Target, extends, other_kind, resolve_target, target_nodes
+from forecast.config.allow_list import SPECIAL, Target, extends, resolve_target, target_nodes
 from forecast.config.build import CONFIG, SETTINGS, Problems, check_value, fields_of, parameters, supported_type
 from forecast.config.compose import CONF, chosen_groups, options, plain_values, section, select, walk
 from forecast.config.settings import TrainSettings
@@ -394,9 +394,6 @@ def check_target(path: str, node: Mapping[str, object], problems: Problems) -> N
         target = resolve_target(node["_target_"], path)
     except UserError as error:
         problems.lines.setdefault(f"{path}._target_", str(error))
-        return
-    if wrong := other_kind(target, path):
-        problems.add(f"{path}._target_", node["_target_"], wrong)
         return
     provided = PROVIDED.get("logger" if path.startswith("logger.") else path, ())
     for key in provided:

@@ -12,8 +12,6 @@ from operator import getitem
 
 import pytest
 import torch
-from checkpoints import DEMO
-from config.composed import composed
 from program import refusal
 from script import SCRIPTS
 from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, saved
@@ -21,7 +19,6 @@ from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, sa
 from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import RESUMED, load_checkpoint
 from forecast.checkpoint.record import RECORD
-from forecast.config.check import check_config
 from forecast.errors import UserError
 
 
@@ -208,26 +205,6 @@ def test_what_does_not_belong_where_it_stands_is_refused(workplace, content, kin
     message = refused(saved(workplace, content))
     assert f"{part}" in message and text in message
     assert not (workplace / "made").exists()
-
-
-SECTIONS = {
-    "schedule": "forecast.training.stopping.EarlyStop",
-    "optim": "torch.nn.Linear",
-    "loss": "lightning.pytorch.Trainer",
-    "logger": "lightning.pytorch.callbacks.Timer",
-    "callbacks.figures": "torch.nn.MSELoss",
-    "protocol": "forecast.data.split.ShareSplit",
-    "data": "forecast.evaluation.evaluate.Protocol",
-    "data.split": "forecast.data.sources.DemoSource",
-    "model": "torch.nn.Linear",
-}
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_class_of_another_kind_is_named_before_it_is_built(section):
-    with pytest.raises(UserError) as error:
-        check_config(composed(*DEMO, f"{section}._target_={SECTIONS[section]}"))
-    assert f"{section}._target_={SECTIONS[section]}: no " in str(error.value)
 
 
 # What only a command finds

@@ -97,12 +97,6 @@ def test_a_mapping_without_target_is_built_inside():
     assert type(built["n"]) is list
 
 
-@pytest.mark.parametrize("key", ["_args_", "_recursive_", "_convert_"])
-def test_hydras_other_special_keys_are_refused(key):
-    with pytest.raises(UserError, match=rf"a\.{key}: only"):
-        build({"a": {"_target_": "torch.nn.Identity", key: []}})
-
-
 def test_an_interpolation_in_a_saved_config_is_refused():
     with pytest.raises(UserError, match=r"a\.b=\$\{oc\.env:HOME\}"):
         build({"a": {"_target_": "torch.nn.Identity", "b": "${oc.env:HOME}"}})
