@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
+from data.csv_files import series_frame
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.scaling import Scales
 
 
@@ -15,7 +15,7 @@ def scaler_of(values, columns):
 def all_rows(values, columns):
     """The scales of all rows (N, C) of one series."""
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
-    frame = SeriesFrame(np.asarray(values, dtype=np.float64), stamps, tuple(columns), "h", "x")
+    frame = series_frame(np.asarray(values, dtype=np.float64), stamps, tuple(columns), "h", "x")
     return Scales.fit(frame, "series", np.array([0]), np.array([len(values)]), context=1)
 
 

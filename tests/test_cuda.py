@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 import torch
 from attention.cases import CASES
+from data.csv_files import series_frame
 from models.inputs import batch
 from models.small import FULL, PROB, WINDOW, informer
 from models.test_model_laws import MODELS, inputs, small_model
 from program import TINY, call
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.windows import Batch
 from forecast.evaluation.baselines import fit_baselines
@@ -170,7 +170,7 @@ def test_no_training_step_waits_for_the_gpu(tmp_path, monkeypatch, precision, co
 def windows_of(targets=(0, 1, 2)):
     """A data set that fits the small model."""
     values = np.random.default_rng(0).normal(size=(331, WINDOW["n_columns"])).cumsum(0)
-    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=331, freq="h"), ("a", "b", "c"), "h", "test")
+    frame = series_frame(values, pd.date_range("2020-01-01", periods=331, freq="h"), ("a", "b", "c"), "h", "test")
     splits = {"train": range(211), "val": range(211, 271), "test": range(271, 331)}
     lengths = {"seq_len": WINDOW["seq_len"], "pred_len": WINDOW["pred_len"]}
     return prepare(frame, splits=splits, targets=targets, encoding="timeF", **lengths)

@@ -239,7 +239,7 @@ class Forecaster:
             )
             steps.check_unseen(checkpoint, ends.frame, refuse=False)
             steps.report_left_out(ends)
-            other = steps.history_source(checkpoint, source, path, layout)
+            other = steps.history_source(source, path, layout)
             forecasts = list(ends.blocks(0, len(ends.series)))
             rows = steps.whole_table(steps.forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
             steps.report_far_series(ends, all_far(some.far for some in forecasts))

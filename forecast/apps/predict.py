@@ -170,7 +170,7 @@ def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: tor
     """Model, series and table of a command; series that are unseen, refused, too short or made up are said."""
     trained, reading = trained_source(checkpoint, root=settings.data.root), settings.data.reading()
     path, future = settings.data.path, future_source(checkpoint, trained, settings.future, reading)
-    source = history_source(checkpoint, trained, path, reading)
+    source = history_source(trained, path, reading)
     ends = continuation(checkpoint, trained, path, reading, device=device, future=future, level=settings.level)
     unseen = check_unseen(checkpoint, ends.frame, refuse=settings.unseen == "refuse")
     shard = shard_of(settings.shard)

@@ -1,103 +1,25 @@
 """A file as a regular multivariate series, or one error that says what to mend."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.gaps import Repair, Side, check_gaps, fill, regular_frequency
+from forecast.data.gaps import check_gaps, fill, regular_frequency
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.cells import read_table
 from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import USUAL, Layout, columns_named
+from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.rows import Rows, merged, resampled, within
-from forecast.data.reading.table import Choice, Codebook, Table, TableSpec
+from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import possible_formats, read_cells, spread
 from forecast.data.values.findings import GAPS_FIX, Findings, Gaps
 from forecast.data.values.frequency import stamps_on_grid
 from forecast.errors import UserError
 from forecast.text.overrides import typed
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesFrame:
-    """A regular series; `read_frame` has checked it, so nothing after it does.
-
-    values (N, C) float64, finite, in the units of the file; timestamps (N,) increasing, without a time zone,
-    equal to date_range(timestamps[0], periods=N, freq=freq); columns the C names; freq a pandas alias; name
-    for messages: the file's path, or "demo". missing (N, C): the cells that no file held, None for none; repair: by
-    which rule they were filled. time_format: in which the timestamps were read, None for ISO 8601 and columns of parts.
-    time_zone: whose clock they show, None where none is known. checksum: the MD5 of the bytes it was read from, None
-    for made-up data. categories: of columns whose values are numbers of words, from 1 on, the words; 0 is another.
-    numbers: as `Table` has them.
-    """
-
-    values: npt.NDArray[np.float64]
-    timestamps: pd.DatetimeIndex
-    columns: tuple[str, ...]
-    freq: str
-    name: str
-    missing: npt.NDArray[np.bool_] | None = None
-    repair: Repair = field(default_factory=Repair)
-    checksum: str | None = None
-    time_format: str | None = None
-    time_zone: str | None = None
-    numbers: tuple[int, int] | None = None
-    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        assert self.values.shape == (len(self.timestamps), len(self.columns))
-        assert self.values.dtype == np.float64
-        assert self.missing is None or self.missing.shape == self.values.shape
-
-    def __len__(self) -> int:
-        return len(self.timestamps)
-
-    @cached_property
-    def measured(self) -> npt.NDArray[np.bool_] | None:
-        """(N, C): the cells that a file held; None: all. With `offsets` a series is `Cells`."""
-        return None if self.missing is None else ~self.missing
-
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        """(2,): the rows of the one series."""
-        return np.array([0, len(self)])
-
-    def as_panel(self) -> PanelFrame:
-        """The same as the one series of a panel without ids, by which all that is made of it is made."""
-        return PanelFrame(
-            values=np.ascontiguousarray(self.values),
-            measured=self.measured,
-            offsets=self.offsets,
-            steps=np.array([0]),
-            ids=np.array([""]),
-            first=self.timestamps[0],
-            id_column=None,
-            stepped=self.numbers is not None,
-            numbers=self.numbers or (1, 1),
-            **{
-                key: getattr(self, key)
-                for key in ("freq", "columns", "name", "repair", "checksum", "time_format", "time_zone")
-            },
-            categories=self.categories,
-        )
-
-    def of(self, columns: Sequence[str]) -> "SeriesFrame":
-        """Some columns alone, in this order."""
-        if tuple(columns) == self.columns:
-            return self
-        places = [self.columns.index(name) for name in columns]
-        missing = None if self.missing is None else self.missing[:, places]
-        categories = {name: words for name, words in self.categories.items() if name in columns}
-        return replace(
-            self, values=self.values[:, places], columns=tuple(columns), missing=missing, categories=categories
-        )
 
 
 def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
@@ -107,41 +29,11 @@ def read_columns(path: Path | str, layout: Layout = USUAL) -> tuple[str, ...]:
     return tuple(name for name in header.header(layout.time_columns, findings) if name not in layout.time_columns)
 
 
-def read_frame(
-    path: Path | str,
-    layout: Layout = USUAL,
-    *,
-    columns: Choice | None = None,
-    freq: str | None = None,
-    open_ends: Collection[Side] = (),
-    codebook: Codebook | None = None,
-) -> SeriesFrame:
-    """Read a file: a header line, the time, and columns of numbers, as `layout` says.
-
-    columns: the C columns to read, in this order, or what chooses them from all but the time; None those of the layout,
-    or all that hold numbers, in file order. codebook: which hold categories.
-    freq: the pandas alias that a model was trained on, which the rows must have, however few they are; None infers it,
-    and any that pandas can name is accepted. open_ends: where a gap gets the nearest value, whatever the layout says.
-    UserError, naming file, line, column, value and fix, for everything else.
-    """
-    layout.check()
-    findings = Findings(str(path), strict=True)
-    text = CsvText(Path(path), valid_separator(layout.separator)).verified(findings, layout.sheet)
-    text.check_types([*columns_named(vars(layout)), *(() if columns is None or callable(columns) else columns)])
-    header = text.header(layout.time_columns, findings)
-    spec = TableSpec.of(header, layout, str(path), columns=columns, freq=freq, codebook=codebook)
-    spec = replace(spec, cut=not open_ends and layout.resample is None)
-    table, actual = series_of(read_table(text, spec, findings), spec, findings)
-    assert actual is not None, "the strict reader raises the first error"
-    frame = table_to_frame(table, actual, layout.gaps, open_ends)
-    return replace(frame, categories=spec.codebook.words(frame.columns))
-
-
 def series_of(table: Table, spec: TableSpec, findings: Findings) -> tuple[Table, str | None]:
     """The rows of a table as one series, and its frequency; None where a check found none."""
     chosen = within(table.timestamps, spec.layout, findings.path)
     table = one_series(table if chosen is None else table.take(chosen), spec.layout, findings)
-    freq = regular_frequency(table, findings, trained_on=spec.freq, gaps=spec.gaps)
+    freq = regular_frequency(table, findings, gaps=spec.gaps)
     if spec.gaps == "refuse" and spec.layout.resample is not None:
         empty = np.flatnonzero(np.isnan(table.values).any(axis=1))
         if empty.size:
@@ -176,14 +68,12 @@ def one_series(table: Table, layout: Layout, findings: Findings) -> Table:
     return replace(table, timestamps=rows.timestamps, values=rows.values, origin=origin)
 
 
-def table_to_frame(table: Table, freq: str, gaps: Gaps, open_ends: Collection[Side] = ()) -> SeriesFrame:
+def table_to_frame(table: Table, freq: str, gaps: Gaps) -> PanelFrame:
     """The frame of a table without errors, its gaps filled; UserError as `gaps.fill`."""
-    values, timestamps, missing, repair = fill(table, freq, gaps, open_ends=open_ends)
-    content, name = table.text.content, str(table.text.path)
-    checksum = None if content is None else content.checksum
-    frame = SeriesFrame(values, timestamps, table.columns, freq, name, missing=missing, repair=repair)
-    read = {key: getattr(table, key) for key in ("time_format", "time_zone", "numbers")}
-    return replace(frame, checksum=checksum, **read)
+    values, timestamps, missing, repair = fill(table, freq, gaps)
+    frame = PanelFrame.single(values, timestamps, table.columns, freq, str(table.text.path))
+    measured = None if missing is None else ~missing
+    return replace(frame, measured=measured, repair=repair, stepped=table.numbers is not None)
 
 
 _ROWS = 10  # fewer may be in such an order by chance

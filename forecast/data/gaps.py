@@ -1,9 +1,8 @@
 """Whether timestamps are regular; rows that their grid lacks, cells without a value, and the ways to fill them."""
 
 import logging
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,6 @@ from forecast.data.values.frequency import (
     first_deviation,
     grid_frequency,
     infer_frequency,
-    is_exact,
-    is_frequency,
     rows_missing,
 )
 from forecast.errors import UserError
@@ -25,7 +22,6 @@ from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
 MOST_MISSING = 0.5  # of the grid, or of a column: beyond it most of what a model would learn is made up
-Side = Literal["before", "behind"]  # where a gap at an end of a file has no value
 WORTH, NEARLY_WHOLE = 0.25, 0.1  # shares of the rows of a file, and of a part of it
 _HOLES = 30  # sizes of holes that are tried, the largest first
 _MAX_RUNS = 3
@@ -141,17 +137,17 @@ def _check_columns(table: Table, absent: int, findings: Findings) -> None:
 
 
 def fill(
-    table: Table, freq: str, policy: Gaps, *, open_ends: Collection[Side] = ()
+    table: Table, freq: str, policy: Gaps
 ) -> tuple[npt.NDArray[np.float64], pd.DatetimeIndex, npt.NDArray[np.bool_] | None, Repair]:
     """Puts the rows of a file on the whole grid of `freq` and fills what is missing, after `check_gaps`.
 
     Returns values (N, C), timestamps (N,), missing (N, C): the cells made up, None for none, and what was done. With
     zero none is: a row that nobody wrote, or a cell that nobody filled, is a 0 that was measured.
-    table: its timestamps increase and lie on the grid. open_ends: where a gap gets the nearest value, whatever the
-    policy; at another end the rows up to one with a value in each column are left out. UserError where no row is one.
+    table: its timestamps increase and lie on the grid. At the ends the rows up to one with a value in each column
+    are left out. UserError where no row is one.
     """
     if policy != "zero":
-        table = _without_ends(table, open_ends)
+        table = _without_ends(table)
     timestamps, values = table.timestamps, table.values
     absent = 0 if policy == "refuse" else rows_missing(timestamps, freq)
     assert absent is not None, f"a timestamp is off the grid of {freq}"
@@ -171,7 +167,7 @@ def fill(
     return full, stamps, missing, repair
 
 
-def _without_ends(table: Table, open_ends: Collection[Side]) -> Table:
+def _without_ends(table: Table) -> Table:
     """The table from its first to its last row with a value in each column, but for ends that are open."""
     inside = between_whole(table.values)
     if inside.all():
@@ -182,8 +178,7 @@ def _without_ends(table: Table, open_ends: Collection[Side]) -> Table:
             "have some rows in common: data.columns=[NAME]"
         )
     first, last = int(inside.argmax()), len(inside) - int(inside[::-1].argmax())
-    start = 0 if "before" in open_ends else first
-    stop = len(inside) if "behind" in open_ends else last
+    start, stop = first, last
     if stop - start < len(inside):
         _log.info(
             "%s: the first %d and the last %d rows lack a value in a column and are left out.",
@@ -258,43 +253,16 @@ def runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
 _MANY_REPEATS = 0.1  # share of rows: a clock set back repeats a few timestamps, stacked series repeat most
 
 
-def regular_frequency(table: Table, findings: Findings, *, trained_on: str | None, gaps: Gaps) -> str | None:
-    """The frequency, `trained_on` when given; errors for repeated, irregular and other timestamps.
+def regular_frequency(table: Table, findings: Findings, *, gaps: Gaps) -> str | None:
+    """The frequency; errors for repeated, irregular and other timestamps.
 
-    trained_on: a pandas alias or None to infer one. gaps: unless refuse, rows may be missing. None after an error.
+    gaps: unless refuse, rows may be missing. None after an error.
     """
-    path = table.text.path
-    if trained_on is not None and not is_frequency(trained_on):
-        raise UserError(
-            f"{path} cannot be read as the checkpoint says: the frequency {quoted(trained_on)} that the model was "
-            "trained on is no frequency. The checkpoint was changed by other means: use another checkpoint of its run."
-        )
-    # Compared, never by name: five business days are five days too, and one row has no frequency of its own.
-    if trained_on is not None and is_exact(table.timestamps, trained_on):
-        return trained_on
     ordered = table.ordered()
     if ordered is not table.timestamps:
         _check_order(table, findings)
     freq = infer_frequency(ordered) if len(ordered) >= 3 else None
-    if trained_on is not None:
-        # Every second row of a trained frequency is no gap: those rows have a frequency of their own.
-        if freq is None and gaps != "refuse" and rows_missing(ordered, trained_on) is not None:
-            return trained_on
-        if len(ordered) < 3:
-            expected = pd.date_range(table.timestamps[0], periods=len(table.timestamps), freq=trained_on)
-            row = int((expected != table.timestamps).argmax())
-            raise UserError(
-                f"{path}: line {table.line(row)}: {table.timestamps[row]}, where the frequency '{trained_on}' "
-                f"that the model was trained on expects {expected[row]}. Resample the file, or train on its frequency."
-            )
-    if freq is None:
-        freq = _frequency_with_gaps(table, ordered, findings, gaps)
-    if trained_on is not None:
-        raise UserError(
-            f"{path} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample the file, or "
-            "train on this frequency."
-        )
-    return freq
+    return _frequency_with_gaps(table, ordered, findings, gaps) if freq is None else freq
 
 
 def _check_order(table: Table, findings: Findings) -> None:

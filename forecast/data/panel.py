@@ -92,9 +92,22 @@ class PanelFrame:
         assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
         assert self.measured is None or self.measured.shape == self.values.shape
 
-    def as_panel(self) -> "PanelFrame":
-        """Itself: what a file of one series becomes, too."""
-        return self
+    @classmethod
+    def single(
+        cls, values: FloatArray, timestamps: pd.DatetimeIndex, columns: Sequence[str], freq: str, name: str
+    ) -> "PanelFrame":
+        """One series without an id: values (N, C) at timestamps (N,), which are those of the frequency."""
+        return cls(
+            values=np.ascontiguousarray(values),
+            offsets=np.array([0, len(values)]),
+            steps=np.array([0]),
+            ids=np.array([""]),
+            first=timestamps[0].as_unit("ns"),
+            freq=freq,
+            columns=tuple(columns),
+            name=name,
+            id_column=None,
+        )
 
     def __len__(self) -> int:
         """S."""

@@ -4,7 +4,6 @@ import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -261,15 +260,8 @@ class Prepared:
         return reasons
 
 
-class HasPanel(Protocol):
-    """A frame of one series, or of many."""
-
-    def as_panel(self) -> PanelFrame:
-        """The one by which all that is made of it is made."""
-
-
 def prepare(
-    frame: HasPanel,
+    frame: PanelFrame,
     *,
     splits: Mapping[str, range | TargetRows],
     targets: tuple[int, ...],
@@ -294,10 +286,9 @@ def prepare(
     `Scales` has it. covariates: the names of the frame's last columns; the others as `Prepared` has them. UserError for
     values with which no model can compute.
     """
-    panel = frame.as_panel()
     rows = {name: split if isinstance(split, TargetRows) else TargetRows.of(split) for name, split in splits.items()}
-    assert not covariates or panel.columns[-len(covariates) :] == covariates
-    panel = filled_within(panel, rows.values())
+    assert not covariates or frame.columns[-len(covariates) :] == covariates
+    panel = filled_within(frame, rows.values())
     if scaler is None:
         train, together = rows["train"], len(covariates)
         period = season if scaling == "season" else None

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -12,7 +11,6 @@ import pandas as pd
 
 from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
 from forecast.data import catalog
-from forecast.data.frame import SeriesFrame, read_frame
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import STEP, STEPS, Layout
 from forecast.data.reading.table import Codebook
@@ -57,7 +55,7 @@ _START = "2016-07-01 00:00"
 MOST_ROWS = 2_000_000  # hours: pandas counts time until 2262
 
 
-def demo_frame(*, seed: int = 7, rows: int = 4000) -> SeriesFrame:
+def demo_frame(*, seed: int = 7, rows: int = 4000) -> PanelFrame:
     """`rows` hours of seven columns named as ETTh1's; `seed` draws the phases of the seasons and the noise.
 
     numpy's Generator draws the same numbers on every platform; the values are rounded to 6 decimals.
@@ -68,7 +66,7 @@ def demo_frame(*, seed: int = 7, rows: int = 4000) -> SeriesFrame:
     for t in range(1, rows):
         noise[t] += phi * noise[t - 1]
     timestamps = pd.date_range(_START, periods=rows, freq="h")
-    return SeriesFrame(np.round(signal + noise, 6), timestamps, tuple(_COLUMNS), "h", "demo")
+    return PanelFrame.single(np.round(signal + noise, 6), timestamps, tuple(_COLUMNS), "h", "demo")
 
 
 def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> FloatArray:
@@ -89,7 +87,7 @@ MARKED, LATER, NOISE = 0.25, 12, 0.2  # of `recall_frame`: share of marked hours
 RECALL = ("mark", "signal", "y")
 
 
-def recall_frame(*, seed: int = 7, rows: int = 24_000) -> SeriesFrame:
+def recall_frame(*, seed: int = 7, rows: int = 24_000) -> PanelFrame:
     """`rows` hours of a series that only attention to content can foresee: what happened at the last marked hour.
 
     signal is noise N(0, 1); mark is 1 at a fourth of the hours, drawn at random, else 0. y at hour t is the signal at
@@ -102,7 +100,7 @@ def recall_frame(*, seed: int = 7, rows: int = 24_000) -> SeriesFrame:
     held = np.where(last < 0, 0.0, signal[last])
     y = np.concatenate([np.zeros(min(LATER, rows)), held[:-LATER]])[:rows] + NOISE * rng.standard_normal(rows)
     values = np.stack([mark, np.round(signal, 6), np.round(y, 6)], axis=1).astype(np.float64)
-    return SeriesFrame(values, pd.date_range(_START, periods=rows, freq="h"), RECALL, "h", "recall")
+    return PanelFrame.single(values, pd.date_range(_START, periods=rows, freq="h"), RECALL, "h", "recall")
 
 
 def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, FloatArray, FloatArray]:
@@ -137,10 +135,6 @@ class Source(ABC):
     season: Positive | None = None
     scaling: How = "series"
     floor: Finite | Mapping[Text, Finite] | None = None
-
-    @abstractmethod
-    def frame(self) -> SeriesFrame:
-        """The series: the target's column alone for S, all columns in file order for M and MS."""
 
     @abstractmethod
     def checksum(self) -> str:
@@ -237,7 +231,8 @@ class Source(ABC):
             )
         return target
 
-    def _columns_to_read(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+    def columns_to_read(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+        """The target's column alone for S, all in file order for M and MS; UserError where there is no such target."""
         target = self._target(columns, where)
         return (target,) if self.features == "S" else tuple(columns)
 
@@ -256,13 +251,6 @@ class FileSource(Layout, Source):
     @abstractmethod
     def path_used(self) -> Path:
         """The file that `frame` reads."""
-
-    def frame(self) -> SeriesFrame:
-        """The series in the file; errors as `read_frame`, and for a target that it does not hold."""
-        path = self.path_used()
-        alone = partial(self._columns_to_read, where=str(path)) if self.features == "S" and self.target else None
-        frame = read_frame(path, self, columns=alone)
-        return frame.of(self._columns_to_read(frame.columns, frame.name))
 
     def checksum(self) -> str:
         """The MD5 of the file."""
@@ -379,10 +367,6 @@ class CsvSource(Roles, FileSource):
         """`path`."""
         return Path(self.path or "")
 
-    def frame(self) -> SeriesFrame:
-        """The series in the file, with roles all columns of it; errors as `read_frame`."""
-        return read_frame(self.path_used(), self, codebook=self.codebook()) if self.has_roles else super().frame()
-
 
 @dataclass(frozen=True, kw_only=True)
 class MadeUpSource(Source):
@@ -394,17 +378,17 @@ class MadeUpSource(Source):
     )
 
     @abstractmethod
-    def every_column(self) -> SeriesFrame:
+    def every_column(self) -> PanelFrame:
         """All columns."""
 
     @abstractmethod
     def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
         """The best MSE possible for T columns -> (steps, T), in original units."""
 
-    def frame(self) -> SeriesFrame:
+    def frame(self) -> PanelFrame:
         """The columns that are used."""
         full = self.every_column()
-        return full.of(self._columns_to_read(full.columns, full.name))
+        return full.of(self.columns_to_read(full.columns, full.name))
 
     def checksum(self) -> str:
         """The seed and the number of rows: they determine all values."""
@@ -417,7 +401,7 @@ class DemoSource(MadeUpSource):
 
     name: str = "demo"
 
-    def every_column(self) -> SeriesFrame:
+    def every_column(self) -> PanelFrame:
         """All columns."""
         return demo_frame(seed=self.demo_seed, rows=self.rows)
 
@@ -432,7 +416,7 @@ class RecallSource(MadeUpSource):
 
     name: str = "recall"
 
-    def every_column(self) -> SeriesFrame:
+    def every_column(self) -> PanelFrame:
         """All columns."""
         return recall_frame(seed=self.demo_seed, rows=self.rows)
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from forecast.data.frame import SeriesFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.evaluation.calibrate import ValPart, calibrate
 from forecast.evaluation.conformal import Calibration, outside_of
@@ -127,7 +127,7 @@ def series_data(values: npt.NDArray[np.float64]) -> Prepared:
         "val": range(TRAIN, TRAIN + ROWS),
         "test": range(TRAIN + ROWS, TRAIN + 2 * ROWS),
     }
-    frame = SeriesFrame(values[:, None], times, ("y",), "h", "simulated")
+    frame = PanelFrame.single(values[:, None], times, ("y",), "h", "simulated")
     return prepare(frame, splits=splits, targets=(0,), seq_len=SEQ_LEN, pred_len=PRED_LEN, encoding="timeF")
 
 

@@ -21,7 +21,7 @@ OF_A_FILE = [word for word in RIDGE if not word.startswith(("data=", "data.rows"
 def series():
     """The target of the demo with its times."""
     frame = demo_frame(seed=7, rows=ROWS)
-    return pd.Series(frame.values[:, frame.columns.index("OT")], frame.timestamps, name="OT")
+    return pd.Series(frame.values[:, frame.columns.index("OT")], frame.timestamps(0), name="OT")
 
 
 def backtested(folder, *words):

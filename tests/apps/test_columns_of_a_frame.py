@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from data.csv_files import read_frame
 
 from forecast.apps.common.frame_kinds import arrow_table, frame_of
-from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
@@ -123,7 +123,7 @@ def test_a_missing_cell_of_each_type_is_a_gap(tmp_path):
     for kind, missing in cells.items():
         others = [True] * N if kind == "boolean" else WHOLE
         column = pd.Series([others[0], missing, *others[2:]], dtype=kind)
-        with pytest.raises(UserError, match=r"line 3, column 'x'.* the value is missing"):
+        with pytest.raises(UserError, match=r"line 3: the column 'x' has no value"):
             read(pd.DataFrame({"date": HOURS, "x": column}), tmp_path)
 
 

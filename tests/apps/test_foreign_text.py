@@ -1,7 +1,6 @@
 """Names that are attacks, in a file and a checkpoint: what the commands print and write of them."""
 
 import json
-import logging
 import shlex
 
 import numpy as np
@@ -71,19 +70,6 @@ def test_evaluate(hostile, capsys, tmp_path):
     printed = capsys.readouterr()
     check_shown(printed.out + printed.err)
     check_shown((tmp_path / "evaluate.log").read_text())
-
-
-def test_the_log_of_a_command_with_a_stranger_column(hostile, capsys, tmp_path):
-    table = pd.read_csv(hostile / "own.csv").assign(**{"more\x1b[2J": 1.0})
-    table.to_csv(tmp_path / "more.csv", index=False)
-    paths = [f"data.path={tmp_path}/more.csv", f"output={tmp_path}/f.csv", f"hydra.run.dir={tmp_path}/run"]
-    before = logging.getLogRecordFactory()
-    call("predict", f"ckpt_path={hostile}/best.ckpt", *paths)
-    assert logging.getLogRecordFactory() is before
-    printed = capsys.readouterr()
-    assert r"not trained on the columns more\x1b[2J" in printed.err
-    check_shown(printed.out + printed.err)
-    assert pd.read_csv(tmp_path / "f.csv").columns.tolist()[1:] == list(NAMES)  # as it must be re-read
 
 
 def test_the_command_to_train_with_survives_the_shell_and_hydra_and_is_harmless(capsys, tmp_path):

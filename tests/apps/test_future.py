@@ -158,8 +158,8 @@ ONE = {
         r"is between the steps of 'h'",
     ),
     "a row twice": (
-        lambda t: pd.concat([t, t[-1:]]),
-        r"2024-03-06 19:00:00 stands in a row before",
+        lambda t: pd.concat([t, t[-1:].assign(temp=99)]),
+        r"2024-03-06 19:00:00 stands already .* with other values",
     ),
 }
 
@@ -199,7 +199,7 @@ PANEL = {
         r"there is no column 'temp'",
     ),
     "a row twice": (
-        lambda t: pd.concat([t, t[-1:]]),
+        lambda t: pd.concat([t, t[-1:].assign(temp=99)]),
         r"the series 's3' has .* already",
     ),
 }

@@ -10,7 +10,6 @@ from program import call, refusal
 
 from forecast import Forecaster
 from forecast.apps.common.inputs import evaluated_data
-from forecast.checkpoint.load import load_checkpoint
 
 POLICIES = ("interpolate", "forward_fill", "mask")
 FEW = ["trainer.limit_train_batches=2", "logger=none", "checks.leakage=false"]
@@ -105,7 +104,7 @@ def test_a_training_without_the_key_refuses_the_file_and_names_it(runs, tmp_path
     arguments = [*OWN, *LAYOUT, f"data.path={runs}/own.csv", f"hydra.run.dir={tmp_path}"]
     text = refusal(capsys, "train", *arguments)
     # its own line: 5 rows lack before it
-    assert "own.csv: line 111, column 'load': the value is missing ('')" in text and "data.gaps=interpolate" in text
+    assert "own.csv: line 53: before it 3 rows of '15min' are missing" in text and "data.gaps=interpolate" in text
     text = refusal(capsys, "train", *arguments, "data.gaps=fill")
     assert "data.gaps=fill: must be 'refuse', 'interpolate', 'forward_fill', 'mask'" in text
 
@@ -154,14 +153,6 @@ def test_seq_len_rows_with_a_gap_among_them_are_enough(runs, tmp_path):
     assert len(forecast(runs, "interpolate", tmp_path, f"data.path={tmp_path}/short.csv")) == 5
 
 
-def refused_history(capsys, folder, best):
-    """What a forecast after history.csv in the folder, which is refused, says; it writes none."""
-    arguments = [f"data.path={folder}/history.csv", f"output={folder}/f.csv", f"hydra.run.dir={folder}/r"]
-    text = refusal(capsys, "predict", f"ckpt_path={best}", *arguments)
-    assert not (folder / "f.csv").exists()
-    return text
-
-
 def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled(runs, tmp_path, capsys):
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", absent=[85, 86])
     result = forecast(runs, "mask", tmp_path, f"data.path={tmp_path}/history.csv")
@@ -181,54 +172,17 @@ def test_a_masked_gap_in_the_last_rows_gives_a_forecast_and_says_what_was_filled
     pd.testing.assert_frame_equal(result, same, rtol=1e-6)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_history_whose_last_value_is_missing_gives_a_forecast_from_the_value_before(runs, tmp_path, policy, capsys):
+def test_a_history_ends_with_its_last_whole_row_for_each_command_and_a_table(runs, best, tmp_path):
     write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
-    result = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/history.csv")
-    assert "1 were missing or incomplete (the first at 2022-05-06 01:00:00" in capsys.readouterr().err
-    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05")
-    table.loc[100, "wind"] = table.loc[99, "wind"]
-    table.to_csv(tmp_path / "whole.csv", sep=";", decimal=",", index=False)
-    same = forecast(runs, policy, tmp_path, f"data.path={tmp_path}/whole.csv")
-    pd.testing.assert_frame_equal(result, same, rtol=1e-6)
-
-
-def test_the_data_trained_on_may_by_now_end_in_a_gap(runs, tmp_path):
-    best, own = runs / "interpolate/checkpoints/best.ckpt", runs / "own.csv"
-    before = own.read_text()
-    try:
-        own.write_text(before + "2021-03-05 04:00:00;10000,5;\n")
-        assert forecast(runs, "interpolate", tmp_path)["when"].iloc[0] == "2021-03-05 04:15:00"
-        assert load_checkpoint(best).data["checksum"] != ""
-    finally:
-        own.write_text(before)
-
-
-def test_a_table_and_an_evaluation_may_end_in_a_gap_too(runs, tmp_path):
-    table = write_csv(tmp_path / "whole.csv", rows=101, start="2022-05-05").set_index("when")
-    table.iloc[100, 1] = np.nan
-    forecaster = Forecaster.load(runs / "interpolate/checkpoints/best.ckpt")
-    after = forecaster.predict(table)
-    pd.testing.assert_frame_equal(after, forecaster.predict(table.ffill()))
-    write_gappy(tmp_path / "gappy.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
-    data = evaluated_data(forecaster.checkpoint, forecaster.source(), tmp_path / "gappy.csv", split="all")
-    assert len(data.windows("all")) == 101 - 19 - 5 + 1
-    assert not data.windows("all")[101 - 19 - 5].measured[0, -1, 1]  # nothing is judged by the filled cell
-
-
-def test_a_history_that_was_not_measured_is_none(runs, tmp_path, capsys):
-    write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(row, 2) for row in range(91, 101)])
-    text = refused_history(capsys, tmp_path, f"{runs}/interpolate/checkpoints/best.ckpt")
-    assert "10 were missing or incomplete" in text and "column 'wind' has no value in 10 of them" in text
-    assert "give a history whose last rows are measured" in text
-
-
-def test_without_a_rule_for_gaps_a_history_with_one_is_refused_and_the_advice_works(best, tmp_path, capsys):
-    write_gappy(tmp_path / "history.csv", rows=101, start="2022-05-05", empty=[(100, 2)])
-    assert "data.gaps=interpolate" in refused_history(capsys, tmp_path, best)
-    path = f"data.path={tmp_path}/history.csv"
-    call("predict", f"ckpt_path={best}", path, "data.gaps=interpolate", f"output={tmp_path}/f.csv")
-    assert "filled values: 1 of 'wind'" in capsys.readouterr().err
+    write_csv(tmp_path / "whole.csv", rows=100, start="2022-05-05")
+    for run in (runs / "interpolate" / "checkpoints" / "best.ckpt", best):  # with a rule for gaps and without one
+        forecaster = Forecaster.load(run)
+        after = forecaster.predict(tmp_path / "history.csv")
+        pd.testing.assert_frame_equal(after, forecaster.predict(tmp_path / "whole.csv"))
+    table = write_csv(tmp_path / "table.csv", rows=101, start="2022-05-05").set_index("when")
+    assert forecaster.predict(table.assign(wind=[*table["wind"][:-1], np.nan])).index[0] == table.index[-1]
+    data = evaluated_data(forecaster.checkpoint, forecaster.source(), tmp_path / "history.csv", split="all")
+    assert len(data.windows("all")) == 100 - 19 - 5 + 1
 
 
 def test_a_file_without_gaps_says_so_in_run_json(csv_run):

@@ -221,9 +221,12 @@ def test_how_the_same_history_is_written_changes_nothing(tmp_path, best, written
 
 
 OTHER_FILES = {
-    "other columns": ({"columns": ("load", "winds")}, ["no column 'wind'", "load, winds", "Did you mean 'winds'?"]),
+    "other columns": (
+        {"columns": ("load", "winds")},
+        ["no column 'wind'", "load, winds", "the column 'winds' so"],
+    ),
     "another frequency": ({"freq": "h"}, ["the frequency 'h'; the model was trained on '15min'", "Resample"]),
-    "a frequency of two rows": ({"freq": "h", "rows": 2}, ["line 3", "'15min'", "expects 2021-03-01 00:15:00"]),
+    "a frequency of two rows": ({"freq": "h", "rows": 2}, ["'15min' has 5 rows, of which 3 are missing"]),
     "header only": ({"rows": 0}, ["a header and no rows"]),
     "fewer rows than seq_len": ({"rows": 18}, ["has 18 rows; the model reads the last 19"]),
 }

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import LENGTHS, write_untrained
+from data.csv_files import read_frame
 from program import call, refusal
 
 from forecast import Forecaster
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
 
 ROWS = 300

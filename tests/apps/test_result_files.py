@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import series_frame
 
 from forecast.apps.common.results import draw_windows, naive_of, steps_csv
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.saved_scale import SavedScale
 from forecast.data.split import TargetRows
@@ -25,7 +25,7 @@ def test_the_steps_are_counted_from_one():
 
 def prepared(values):
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
-    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "x")
+    frame = series_frame(values, stamps, ("a", "b", "c"), "h", "x")
     return prepare(frame, splits=SPLITS, targets=(2, 0), seq_len=L, pred_len=P, encoding="timeF")
 
 

@@ -73,7 +73,7 @@ def test_no_trial_looks_at_a_test_row(model, tmp_path):
     count, columns = 400, ["HUFL", "OT"]
     frame = demo_frame(seed=7, rows=count)
     table = pd.DataFrame(frame.values, columns=frame.columns)[columns]
-    table.insert(0, "date", frame.timestamps)
+    table.insert(0, "date", frame.timestamps(0))
     rows = {"whole": table, "scrambled": table.copy()}
     test = slice(int(0.8 * count) + 1, None)  # shares of 0.7, 0.1 and 0.2
     rows["scrambled"].iloc[test, 1:] = 1e3 * np.random.default_rng(3).standard_normal((count - test.start, 2))

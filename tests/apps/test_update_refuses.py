@@ -68,7 +68,7 @@ REFUSED = {
     ),
     "a hole inside": (
         days(0, NOW + 1, partial(without, rows=slice(-9, -5))),
-        "2025-03-04 19:00:00 follows 2025-03-04 14:00:00 .*Fill the gap",
+        "before it 4 rows of 'h' are missing, from 2025-03-04 15:00:00",
     ),
     "another value": (
         days(0, NOW + 1, partial(one_value, row=NOW * DAY - 5)),

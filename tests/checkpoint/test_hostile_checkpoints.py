@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 
 import pytest
@@ -19,6 +19,7 @@ from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, sa
 from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import RESUMED, load_checkpoint
 from forecast.checkpoint.record import RECORD
+from forecast.data.assembling.read import source_rows
 from forecast.errors import UserError
 
 
@@ -163,7 +164,7 @@ def test_nothing_is_downloaded_to_where_a_checkpoint_says(catalogued, monkeypatc
     monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: pytest.fail(f"downloaded to {path}"))
     path, there = catalogued
     source = trained_source(load_checkpoint(path), root=None)
-    for read in (source.frame, source.checksum, source.path_used):
+    for read in (partial(source_rows, source), source.checksum, source.path_used):
         with pytest.raises(UserError, match=rf"^{there}/ETTh1\.csv, where .* no such file\. .* data\.root=FOLDER"):
             read()
     assert not there.exists()

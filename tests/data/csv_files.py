@@ -1,13 +1,17 @@
 """CSV files as the tests write them, and the message with which the reader refuses one."""
 
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
-from forecast.data import frame
+from forecast.data.assembling.read import read_panel
+from forecast.data.gaps import Repair
 from forecast.data.guessing.check import check_file
-from forecast.data.reading.layout import Layout
+from forecast.data.panel import PanelFrame
+from forecast.data.sources import CsvSource
+from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 
 FREQUENCIES = [
@@ -35,9 +39,31 @@ def changed(lines, changes):
     return "\n".join(changes.get(number, line) for number, line in enumerate(lines))
 
 
-def read_frame(path, *, columns=None, freq=None, **layout):
-    """`frame.read_frame` with the keys of a layout as keywords; freq: the frequency trained on."""
-    return frame.read_frame(path, Layout(**layout), columns=columns, freq=freq)
+def series_frame(values, stamps, columns, freq, name, *, missing=None, repair=None):
+    """One series, of which cells (N, C) were filled by a rule."""
+    frame = PanelFrame.single(values, stamps, columns, freq, name)
+    measured = None if missing is None else ~missing
+    return replace(frame, measured=measured, repair=repair or Repair())
+
+
+class OneSeries:
+    """The panel that a file of one series is, with what there is of that series as such."""
+
+    def __init__(self, panel):
+        self.panel, self.timestamps = panel, panel.timestamps(0)
+        self.missing = None if panel.measured is None else ~panel.measured
+
+    def __getattr__(self, key):
+        return getattr(self.panel, key)
+
+    def __len__(self):
+        return len(self.panel.values)
+
+
+def read_frame(path, layout=None, *, freq=None, **keys):
+    """The one series of a file, by the keys of a layout; freq: the frequency trained on."""
+    keys = {**({} if layout is None else vars(layout)), **keys}
+    return OneSeries(read_panel(CsvSource(path=str(path), split=ShareSplit(), **keys), freq=freq))
 
 
 def refusal(path, **options):

@@ -144,7 +144,7 @@ def test_days_far_from_our_century_are_steps_and_no_days_of_a_spreadsheet(tmp_pa
     pd.DataFrame({"day": np.arange(10_000, 10_200), "y": np.random.default_rng(3).normal(size=200)}).to_csv(
         tmp_path / "series.csv", index=False
     )
-    frame = read_frame(tmp_path / "series.csv", time_column="day").as_panel()
+    frame = read_frame(tmp_path / "series.csv", time_column="day")
     assert frame.without_calendar and len(frame.values) == 200
 
 

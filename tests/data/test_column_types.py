@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from forecast.data.assembling.read import read_panel
+from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
@@ -61,7 +61,7 @@ def two_series(folder, cells, **use):
 @pytest.mark.parametrize("kind", NOT_READ)
 def test_what_holds_no_numbers_text_or_times_is_refused(tmp_path, kind):
     with pytest.raises(UserError, match=r"my\.feather: the column 'odd' is of the type ") as refused:
-        one_series(tmp_path, NOT_READ[kind], columns=["odd", "x"]).frame()
+        source_rows(one_series(tmp_path, NOT_READ[kind], columns=["odd", "x"]))
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 400 + len(str(tmp_path))
     assert "holds neither numbers, text nor times" in str(refused.value)
 

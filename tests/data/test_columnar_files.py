@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from data.csv_files import read_frame
 
-from forecast.data.frame import read_frame
 from forecast.data.guessing.check import check_file
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
@@ -127,7 +127,7 @@ def test_dates_and_times_of_day_fractions_and_periods_are_read(tmp_path):
 
 def test_a_missing_cell_is_a_gap_and_its_row_is_told(tmp_path):
     cells = [None if i in (3, 4) else float(i) for i in range(N)]
-    with pytest.raises(UserError, match=r"my\.parquet: line 5, column 'x': the value is missing.*data\.gaps"):
+    with pytest.raises(UserError, match=r"my\.parquet: line 5: the column 'x' has no value.*data\.gaps"):
         column(tmp_path, cells)
     assert column(tmp_path, cells, Layout(gaps="interpolate"))[3] == 3.0
 

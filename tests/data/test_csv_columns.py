@@ -6,9 +6,7 @@ import zipfile
 
 import pandas as pd
 import pytest
-from data.csv_files import assert_listed, hours, refusal, table, write
-
-from forecast.data.frame import read_frame
+from data.csv_files import assert_listed, hours, read_frame, refusal, table, write
 
 TEXT = table(hours(11))
 
@@ -62,7 +60,7 @@ def test_a_timestamp_is_not_read_off_the_clock(tmp_path, word):
 def test_a_first_timestamp_off_the_grid_does_not_follow_the_last(tmp_path):
     stamps = ["2016-07-02", *map(str, pd.date_range("2016-07-10", periods=30, freq="W-SUN").delete(7))]
     message = refusal(write(tmp_path, table(stamps)), gaps="mask")
-    assert "line 3: the timestamps are not regular: 2016-07-10 00:00:00 follows 2016-07-02 00:00:00 (line 2)" in message
+    assert "line 3: the times are not regular: 2016-07-10 00:00:00 follows 2016-07-02 00:00:00" in message
 
 
 # what is no CSV file
@@ -83,7 +81,7 @@ NO_CSV = {
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
     "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged UTF-16 text"),
     "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "line 1 holds a NUL byte"),
-    "folder": (lambda path: path.mkdir(), "cannot be read: Is a directory"),
+    "folder": (lambda path: path.mkdir(), "is a folder. Name the files in it by a pattern"),
     "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or UTF-16, or no text"),
     "nothing there": (lambda path: None, "does not exist"),
     "broken link": (lambda path: path.symlink_to("nowhere"), "does not exist"),

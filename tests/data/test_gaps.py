@@ -139,7 +139,7 @@ def test_a_coarser_frequency_is_not_a_finer_one_with_gaps(path, policy):
 
 def test_a_known_frequency_off_whose_grid_a_row_lies_is_refused(path):
     write(path, [*HOURS[:4], *(HOURS[5:9] + pd.Timedelta("30min"))])
-    with pytest.raises(UserError, match=r"my.csv: line 6: .*05:30:00 follows .*03:00:00.*'h' expects .*04:00:00"):
+    with pytest.raises(UserError, match=r"my.csv: line 6: .*05:30:00 is between the steps of 'h'"):
         read_frame(path, freq="h", gaps="mask")
 
 
@@ -149,7 +149,7 @@ def test_a_known_frequency_off_whose_grid_a_row_lies_is_refused(path):
     [
         (
             [*HOURS[:3], *HOURS[5:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]],
-            *(None, r"line 7: the timestamps are not regular: .* 07:07:00 follows .* 06:00:00 \(line 6\), where"),
+            *(None, r"line 7: the times are not regular: .* 07:07:00 follows .* 06:00:00, where"),
         ),
         (
             HOURS[[0, 1, 2, 7, 12]],
@@ -183,8 +183,7 @@ def test_rows_at_an_end_that_lack_a_value_are_left_out_and_said(path, policy, ro
     write(path, HOURS[::-1], cells[::-1])
     frame = read_frame(path, gaps=policy)
     assert frame.timestamps.tolist() == HOURS.delete(row).tolist() and frame.missing is None
-    first, last = (1, 0) if row == 0 else (0, 1)
-    assert f"the first {first} and the last {last} rows lack a value in a column and are left out." in caplog.text
+    assert "1 row at an end lack a value in a column and are left out." in caplog.text
 
 
 def test_rows_of_which_none_is_whole_are_refused(path):
@@ -195,23 +194,25 @@ def test_rows_of_which_none_is_whole_are_refused(path):
 
 def test_a_refused_gap_names_the_rules_that_fill_it(path):
     write(path, HOURS.delete(7))
-    with pytest.raises(UserError, match=r"line 9: .*2021-03-01 08:00:00 follows.*or set data.gaps=interpolate, forw"):
+    with pytest.raises(
+        UserError, match=r"line 9: before it 1 row.*2021-03-01 07:00:00 on. Set data.gaps=interpolate, "
+    ):
         read_frame(path)
     write(path, HOURS, [*ONES[2:], "1,", "1,1"])
-    with pytest.raises(UserError, match=r"line 13, column 'b': the value is missing.*or set data.gaps=interpolate"):
+    with pytest.raises(UserError, match=r"line 13: the column 'b' has no value .*Set data.gaps=interpolate"):
         read_frame(path)
 
 
 def test_timestamps_that_no_rule_fills_are_refused_without_naming_one(path):
     write(path, [*HOURS[:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]])
-    with pytest.raises(UserError, match=r"resample the file to one frequency\.$"):
+    with pytest.raises(UserError, match=r"Resample the file to one frequency: data.resample=h data.aggregate=mean$"):
         read_frame(path)
 
 
 def test_the_last_rows_of_a_frame_know_which_of_them_are_made_up(path):
     gappy(path)
     frame = read_frame(path, gaps="mask")
-    last = frame.as_panel().tail(5)
+    last = frame.tail(5)
     assert (~last.measured).any(axis=1).tolist() == [False, True, False, True, False]
     assert (last.repair, last.freq, last.columns, last.name) == (frame.repair, "h", ("a", "b"), str(path))
     assert last.timestamps(0).tolist() == HOURS[-5:].tolist() and last.values.tolist() == frame.values[-5:].tolist()

@@ -43,7 +43,7 @@ def made_of(path, cells, policy):
     """What a training makes of a file with these cells before its first step; a row without any is no line of it."""
     pd.DataFrame(cells, STAMPS, NAMES).dropna(how="all").to_csv(path, index_label="date")
     frame = read_frame(path, gaps=policy)
-    return prepare(frame, splits=SPLITS, targets=(0, 2), seq_len=L, pred_len=P, encoding="timeF")
+    return prepare(frame.panel, splits=SPLITS, targets=(0, 2), seq_len=L, pred_len=P, encoding="timeF")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 
-from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
 from forecast.apps.common.training_data import warn_of_known_targets
-from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.known_targets import KnownTarget, known_targets
 from forecast.data.prepare import prepare
@@ -32,7 +32,7 @@ def shifted(values, lag):
 
 def series_of(target, known, **repair):
     values = np.stack([target, walk(len(target), 1), known], axis=1)
-    frame = SeriesFrame(
+    frame = series_frame(
         values, pd.date_range("2021-03-01", periods=len(values), freq="h"), ("y", "z", "x"), "h", "a.csv", **repair
     )
     splits = split_rows(frame, ShareSplit(), seq_len=L, pred_len=P)

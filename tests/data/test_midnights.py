@@ -183,11 +183,11 @@ def test_rows_of_one_step_are_repeated_and_those_far_away_are_named(tmp_path):
     stamps = pd.date_range("2007-10-01", periods=300, freq="h")
     table = pd.DataFrame({"date": [*beside(stamps, 0, 1000), stamps[5] + pd.Timedelta("2ms")], "y": values(301, 24)})
     table.to_csv(tmp_path / "my.csv", index=False)
-    assert "stands already in line" in refusal(tmp_path / "my.csv")
+    assert "stands already (line 7), with other values" in refusal(tmp_path / "my.csv")
     table.loc[300, "date"] = stamps[5] + pd.Timedelta("20min")
     table.to_csv(tmp_path / "my.csv", index=False)
     message = refusal(tmp_path / "my.csv")
-    assert "line 302: the timestamps are not regular: 2007-10-01 05:20:00 follows 2007-10-01 05:00:00" in message
+    assert "line 302: 2007-10-01 05:20:00 follows" in message
 
 
 def local(zone, *, first="2021-11-01", periods=600, freq="D"):

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import torch
 from copies import Copies
+from data.csv_files import series_frame
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
@@ -21,7 +21,7 @@ SPLITS = {"train": range(31), "val": range(31, 43), "test": range(43, N)}
 @pytest.fixture
 def frame():
     values = np.random.default_rng(0).normal(size=(N, 2)).cumsum(0) + np.array([5.0, -40.0])
-    return SeriesFrame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
+    return series_frame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
 
 
 def prepared(frame, **changes):

@@ -3,11 +3,10 @@
 import logging
 
 import pytest
-from data.csv_files import hours, write
+from data.csv_files import hours, read_frame, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.frame import read_frame
 from forecast.data.reading.cells import read_table
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
@@ -105,11 +104,11 @@ def test_letters_for_a_time_zone_are_refused_with_a_setting_that_reads_the_clock
         )
 
 
-def test_descending_rows_are_sorted_and_that_is_said(tmp_path, caplog):
+def test_rows_that_go_back_are_read_the_other_way_round_and_that_is_said(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     frame = read(tmp_path, rows("date,a", "2016-07-03,3", "2016-07-02,2", "2016-07-01,1"))
     assert (frame.values[:, 0].tolist(), days(frame)[0]) == ([1, 2, 3], "2016-07-01")
-    assert "The rows were sorted by time: 2 steps went back." in caplog.text
+    assert "the rows go back in time, and are read the other way round" in caplog.text
 
 
 # numbers
@@ -127,7 +126,7 @@ def test_words_and_numbers_that_stand_for_no_value_are_missing(tmp_path):
     text = hourly("a", "1", "M", "3", "-200.0", "5")
     frame = read(tmp_path, text, missing=["M", -200], gaps="interpolate")
     assert frame.values[:, 0].tolist() == [1, 2, 3, 4, 5]
-    refused(tmp_path, text, r"line 3, column 'a': the value is missing \('M'\)", missing=["M", -200])
+    refused(tmp_path, text, r"line 3: the column 'a' has no value at", missing=["M", -200])
     refused(tmp_path, text, r"line 3, column 'a': 'M' is no number", missing=[-200], gaps="interpolate")
     refused(tmp_path, text, r"data\.missing is 'M'; it must be a list", missing="M")
 
@@ -346,4 +345,4 @@ def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path, nam
     (tmp_path / "new.csv").write_text(f"{names}\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
     match = r"there is no column 'temp' among \w+, load\. The model was trained on it: " + fix
     with pytest.raises(UserError, match=match):
-        read_frame(tmp_path / "new.csv", columns=("temp", "load"))
+        read_frame(tmp_path / "new.csv", columns=("temp", "load"), freq="D")

@@ -10,7 +10,7 @@ import torch
 from config.composed import run_config
 
 from forecast.apps.common.training_data import read_data
-from forecast.data.assembling.read import read_panel
+from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.categories import with_categories
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit
@@ -162,7 +162,7 @@ def test_facts_come_back_from_a_cache(tmp_path):
 
 def test_a_category_of_another_file_has_the_number_of_the_training(tmp_path, caplog):
     read = source(written(series(), tmp_path, "csv"), known=["weather"])
-    frame = with_categories(read.frame().as_panel(), {"weather": ["rain", "sun"]})
+    frame = with_categories(source_rows(read), {"weather": ["rain", "sun"]})
     table = series()
     expected = [{"rain": 1, "sun": 2}.get(word, 0) for word in table["weather"]]
     np.testing.assert_array_equal(frame.values[:, frame.columns.index("weather")], expected)
@@ -170,8 +170,8 @@ def test_a_category_of_another_file_has_the_number_of_the_training(tmp_path, cap
 
 
 def test_text_without_a_role_is_left_out(tmp_path):
-    assert source(written(series(), tmp_path, "csv")).frame().columns == ("load", "shift")
-    assert source(written(series(), tmp_path, "csv"), known=["shift"]).frame().columns == ("load", "shift")
+    assert source_rows(source(written(series(), tmp_path, "csv"))).columns == ("load", "shift")
+    assert source_rows(source(written(series(), tmp_path, "csv"), known=["shift"])).columns == ("load", "shift")
 
 
 def test_holidays_are_known_in_advance(tmp_path):

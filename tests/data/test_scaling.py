@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from data.csv_files import read_frame
 from scales import all_rows, scaler_of
-
-from forecast.data.frame import read_frame
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import series_frame
 from data.splits import split_rows
 from panels import made_panel
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import (
     Cuts,
@@ -27,7 +27,7 @@ ETTH = RowSplit(train=8640, val=2880, test=2880)
 
 
 def frame(n, freq="h"):
-    return SeriesFrame(np.zeros((n, 1)), pd.date_range("2016-07-01", periods=n, freq=freq), ("a",), freq, "my.csv")
+    return series_frame(np.zeros((n, 1)), pd.date_range("2016-07-01", periods=n, freq=freq), ("a",), freq, "my.csv")
 
 
 def windows(rows, seq_len, pred_len):
@@ -50,7 +50,7 @@ def test_ett_has_the_published_window_counts(seq_len, pred_len):
 def test_ett_splits_end_at_the_published_hours():
     full = frame(17420)
     parts = split_rows(full, ETTH, seq_len=96, pred_len=24)
-    last = {name: str(full.timestamps[rows[-1]]) for name, rows in parts.items()}
+    last = {name: str(full.timestamps(0)[rows[-1]]) for name, rows in parts.items()}
     assert last["train"] == "2017-06-25 23:00:00"
     assert last["val"] == "2017-10-23 23:00:00"
     assert last["test"] == "2018-02-20 23:00:00"

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from data.csv_files import read_frame
+from data.csv_files import read_frame, series_frame
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
@@ -25,7 +24,7 @@ def frame_of(policy, filled=GAPS):
     flags[list(filled)] = True
     values = np.random.default_rng(0).normal(size=(N, 2)).cumsum(0)
     missing = np.stack([flags, flags], axis=1) if filled else None
-    return SeriesFrame(values, STAMPS, ("a", "b"), "h", "my.csv", missing=missing, repair=Repair(policy))
+    return series_frame(values, STAMPS, ("a", "b"), "h", "my.csv", missing=missing, repair=Repair(policy))
 
 
 def prepared(frame, splits=SPLITS):
@@ -64,7 +63,7 @@ def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbid
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
-    data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), missing=None))
+    data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), measured=None))
     whole = whole.but(kept=data.kept)
     left, every = data.windows(split), whole.windows(split)
     numbers = [s - all_starts(split).start for s in starts(left)]
@@ -102,7 +101,7 @@ def planted(path, policy, after):
     values[34] = after
     lines = [f"{t},{v}" for i, (t, v) in enumerate(zip(STAMPS, values, strict=True)) if not 30 <= i < 34]
     path.write_text("\n".join(["date,a", *lines]) + "\n")
-    frame = read_frame(path, gaps=policy)
+    frame = read_frame(path, gaps=policy).panel
     scaler = prepare(frame_of("refuse"), splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF").scaler
     scaler = Scales.of(Scaler(scaler.mean[0, :1], scaler.std[0, :1], ("a",)))
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
@@ -142,7 +141,7 @@ def test_the_scaler_is_fitted_without_made_up_cells(policy):
     frame = frame_of(policy)
     scaler = prepared(frame).scaler
     for column, (mean, std) in enumerate(zip(scaler.mean[0], scaler.std[0], strict=True)):
-        held = [frame.values[row, column] for row in SPLITS["train"] if not frame.missing[row, column]]
+        held = [frame.values[row, column] for row in SPLITS["train"] if frame.measured[row, column]]
         assert len(held) < 71 or column
         np.testing.assert_allclose([mean, std], [np.mean(held), np.std(held)], rtol=1e-12)
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 from copies import Copies
+from data.csv_files import read_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 from scales import scaler_of
 from tables import stacked, windows_of
 from torch.utils.data import DataLoader
 
-from forecast.data.frame import read_frame
 from forecast.data.gaps import Repair
 from forecast.data.split import RowSplit, WindowOrigins
 from forecast.data.values.time_features import time_features

@@ -8,8 +8,8 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 
-from forecast.data.frame import read_frame
 from forecast.data.guessing.check import check_file
 from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout

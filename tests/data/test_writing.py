@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 
-from forecast.data.frame import read_frame
 from forecast.data.reading.layout import Layout
 from forecast.data.values.frequency import future_timestamps
 from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
@@ -130,7 +130,7 @@ OTHERWISE = {  # written in the format that reads them, if not with the letters 
 def text_of(writing, frame, forecast):
     names = list(forecast.columns[1:])
     digits = [digits_of(std, writing.decimals.get(name)) for name, std in zip(names, STD, strict=False)]
-    table = ForecastTable(frame=frame.as_panel(), targets=names, pred_len=P, writing=writing, digits=digits)
+    table = ForecastTable(frame=frame, targets=names, pred_len=P, writing=writing, digits=digits)
     return table.header_text() + table.text(np.array([0]), forecast[names].to_numpy()[None])
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation import small_panels
 
-from forecast.data.frame import SeriesFrame
+from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import best_period
@@ -41,7 +42,7 @@ NOTHING = torch.empty(1, L, 0), torch.empty(1, P, 0)
 def prepared(values, *, train, targets):
     """Values (N, C) that the scaler leaves as they are: train rows, P of val, and the rest."""
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
-    frame = SeriesFrame(values, stamps, tuple("abcde"[: values.shape[1]]), "h", "test")
+    frame = series_frame(values, stamps, tuple("abcde"[: values.shape[1]]), "h", "test")
     splits = {"train": range(train), "val": range(train, train + P), "test": range(train + P, len(values))}
     scaler = Scales.of(Scaler(columns=frame.columns, mean=np.zeros(values.shape[1]), std=np.ones(values.shape[1])))
     return prepare(frame, splits=splits, targets=targets, seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
@@ -142,7 +143,7 @@ def test_the_train_mean_is_that_of_the_measured_cells_before_val(scaling):
     for later in (0.0, 10.0):
         filled[131:] += later
         stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
-        frame = SeriesFrame(filled.copy(), stamps, ("a", "b"), "h", "test", missing=~measured)
+        frame = series_frame(filled.copy(), stamps, ("a", "b"), "h", "test", missing=~measured)
         sizes = {"targets": (1, 0), "seq_len": L, "pred_len": P, "encoding": "timeF"}
         data = prepare(frame, splits=splits, scaling=scaling, season=24, **sizes)
         model = make_baselines(data, fitted=fit_baselines(data, ridge=False))["train_mean"]
@@ -216,7 +217,7 @@ def test_baselines_reproduce_the_measured_rows(ett_root, name, features, pred_le
 @functools.cache
 def read(root, name, features):
     source = CatalogSource(name=name, root=str(root), features=features, target="OT", split=SPLIT)
-    frame = source.frame()
+    frame = source_rows(source)
     return frame, source.target_columns(frame)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, panel_cuts
 from forecast.evaluation.column_use import column_use
@@ -33,7 +33,7 @@ def frame():
     columns = draws.normal(size=(N, 5))
     columns[:, 0] = 7 + 3 * columns[:, 2] + 0.1 * draws.normal(size=N)  # the sales are the promotion
     times = pd.date_range("2021-03-01", periods=N, freq="h")
-    return SeriesFrame(columns, times, COLUMNS, "h", "own.csv")
+    return series_frame(columns, times, COLUMNS, "h", "own.csv")
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from models.small import WINDOW, informer
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.split import TargetRows
 from forecast.errors import UserError
@@ -36,7 +36,7 @@ WINDOWS = N - 131 - P + 1
 def data():
     values = 1e4 * np.random.default_rng(0).normal(size=(N, C)).cumsum(0)
     stamps = pd.date_range("2020-01-01", periods=N, freq="h")
-    return prepared(SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test"), L)
+    return prepared(series_frame(values, stamps, ("a", "b", "c"), "h", "test"), L)
 
 
 def prepared(frame, seq_len):

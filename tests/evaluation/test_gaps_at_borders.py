@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.split import ShareSplit
@@ -36,7 +36,7 @@ def values_of(end, *, later):
 
 def series_of(values, missing, policy):
     full = filled_cells(np.where(missing, np.nan, values), STAMPS, policy)
-    frame = SeriesFrame(full, STAMPS, ("a", "b"), "h", "a.csv", missing=missing, repair=Repair(policy))
+    frame = series_frame(full, STAMPS, ("a", "b"), "h", "a.csv", missing=missing, repair=Repair(policy))
     splits = split_rows(frame, SPLIT, seq_len=L, pred_len=P)
     assert [rows.stop for rows in splits.values()][:2] == [TRAIN_END, VAL_END]
     return prepare(frame, splits=splits, targets=(0, 1), seq_len=L, pred_len=P, encoding="timeF")

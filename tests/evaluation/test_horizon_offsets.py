@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from models.small import WINDOW, informer, window_shape
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scaler, Scales
@@ -27,7 +27,7 @@ STAMPS = pd.date_range("2020-01-01", periods=N, freq="h")
 
 def prepared(values, *, seq_len=L, scaler=None, filled=None, policy="mask"):
     missing = None if filled is None else np.repeat(filled[:, None], C, axis=1)
-    frame = SeriesFrame(values, STAMPS, ("a", "b", "c"), "h", "my.csv", missing=missing, repair=Repair(policy))
+    frame = series_frame(values, STAMPS, ("a", "b", "c"), "h", "my.csv", missing=missing, repair=Repair(policy))
     return prepare(frame, splits=SPLITS, targets=(2, 0), seq_len=seq_len, pred_len=P, encoding="timeF", scaler=scaler)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from data.splits import split_rows
 from models.small import window_shape
 from models.test_model_laws import MODELS, small_model
@@ -16,7 +17,6 @@ from scales import scaler_of
 from torch import nn
 
 from forecast.data import prepare as preparing
-from forecast.data.frame import SeriesFrame
 from forecast.data.gaps import Repair, filled_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
@@ -42,7 +42,7 @@ SKIP = "checks.leakage=false trains without this check"
 
 def frame_of(values, **repair):
     timestamps = pd.date_range("2021-03-01", periods=len(values), freq="h")
-    return SeriesFrame(values, timestamps, COLUMNS, "h", "own.csv", **repair)
+    return series_frame(values, timestamps, COLUMNS, "h", "own.csv", **repair)
 
 
 def made_data(frame=None, **changes):
@@ -95,7 +95,7 @@ def test_models_of_fewer_targets_pass_on_every_split(split):
 def test_repaired_data_pass(policy, plain):
     missing = np.repeat(np.isin(np.arange(N), [40, 41, 42, 111])[:, None], 3, axis=1)
     values = np.where(missing, np.nan, np.random.default_rng(0).normal(size=(N, 3)))
-    values = filled_cells(values, frame_of(values).timestamps, policy)
+    values = filled_cells(values, frame_of(values).timestamps(0), policy)
     frame = frame_of(values, missing=missing, repair=Repair(policy=policy))
     check_leakage(plain, made_data(frame), device=CPU)
 
@@ -109,7 +109,7 @@ def with_gaps(policy="interpolate", *, few_whole=True):
         missing[::L] = False
     missing[[88, 89, 90, 91, 92], 1] = missing[[103, 104, 105], 2] = True  # train ends at row 91, val at 105
     missing[[0, -1]] = False
-    values = filled_cells(np.where(missing, np.nan, values), frame_of(values).timestamps, policy)
+    values = filled_cells(np.where(missing, np.nan, values), frame_of(values).timestamps(0), policy)
     return made_data(frame_of(values, missing=missing, repair=Repair(policy=policy)))
 
 

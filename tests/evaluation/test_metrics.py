@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from devices import META, other_device
 from sklearn.metrics import mean_absolute_error as mean_absolute_error_of
 from sklearn.metrics import mean_squared_error as mean_squared_error_of
 from utilsforecast import losses
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.scaling import SeasonalDifferences
 from forecast.evaluation.metrics import SUMMED, UNIT_FREE, ErrorSums, mean_squared_error
@@ -145,7 +145,7 @@ def test_sums_of_two_processes_are_those_of_one():
 
 
 def prepared(values, *, season=PERIOD, **changes):
-    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=len(values), freq="h"), ("a", "b", "c"), "h", "x")
+    frame = series_frame(values, pd.date_range("2020-01-01", periods=len(values), freq="h"), ("a", "b", "c"), "h", "x")
     splits = {"train": range(2, 61), "val": range(61, 71), "test": range(71, 83)}
     lengths = {"seq_len": 5, "pred_len": 3, "encoding": "timeF"}
     return prepare(replace(frame, **changes), splits=splits, targets=(2, 0), season=season, **lengths)
@@ -168,7 +168,7 @@ def test_cells_that_were_filled_in_do_not_calm_the_season():
     values = np.random.default_rng(2).normal(size=(83, 3))
     missing = np.zeros((83, 3), dtype=bool)
     missing[20:40, 2] = missing[[7, 50], 0] = True
-    data = prepared(values, season=None, freq="7min", missing=missing)  # which has no season: one step
+    data = prepared(values, season=None, freq="7min", measured=~missing)  # which has no season: one step
     for place, column in enumerate((2, 0)):
         kept = [row for row in range(3, 61) if not missing[row - 1 : row + 1, column].any()]
         steps = np.abs([values[row, column] - values[row - 1, column] for row in kept]).mean()
@@ -179,7 +179,7 @@ def test_before_each_window_made_up_cells_do_not_calm_the_season_either():
     values = np.random.default_rng(2).normal(size=(83, 3))
     missing = np.zeros((83, 3), dtype=bool)
     missing[20:40, 2] = missing[[7, 50], 0] = True
-    data, origins = prepared(values, season=PERIOD, missing=missing), np.array([31, 47, 80])
+    data, origins = prepared(values, season=PERIOD, measured=~missing), np.array([31, 47, 80])
     absolute, squared = BeforeEachWindow(data).at(np.zeros_like(origins), origins)
     for place, column in enumerate((2, 0)):
         for number, origin in enumerate(origins):

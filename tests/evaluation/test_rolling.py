@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, window_shape
@@ -29,7 +29,7 @@ class Counted(LastValue):
 @pytest.fixture(scope="module")
 def data():
     values = np.random.default_rng(0).normal(size=(ROWS, 2)).cumsum(axis=0)
-    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=ROWS, freq="h"), ("a", "b"), "h", "my.csv")
+    frame = series_frame(values, pd.date_range("2020-01-01", periods=ROWS, freq="h"), ("a", "b"), "h", "my.csv")
     splits = {"train": range(80), "val": range(80, 99), "test": range(99, ROWS)}
     return prepare(frame, splits=splits, targets=(0, 1), seq_len=SEQ_LEN, pred_len=PRED_LEN, encoding="timeF")
 

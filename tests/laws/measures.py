@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "forecast"
 
 # Pairs of classes of which one is of a series and one of a panel (law 1).
-PAIRS = [{"PreparedData", "PanelData"}, {"SeriesFrame", "PanelFrame"}, {"WindowDataset", "PanelWindows"}]
+PAIRS = [{"PreparedData", "PanelData"}, {"WindowDataset", "PanelWindows"}]
 KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 # What says, of a source or a checkpoint, whether it is of a panel (law 1).
 KIND_FLAGS = {"panel", "panel_form"}
 # The reader, which alone must know in which of the two layouts a file is: what a source says of it, and who reads it.
-READER = {"data/sources.py", "data/assembling/read.py"}
+READER = {"data/sources.py", "data/assembling/read.py", "data/assembling/csv_rows.py"}
 # Law 2. Where windows are stepped through: to be forecast, to be trained on, to be fitted at once; and what gives
 # batches of a pass to whoever forecasts them, gathered in whole chunks.
 PASSES = ("data/", "evaluation/evaluate.py", "training/datamodule.py", "evaluation/fitting.py")

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from data.csv_files import series_frame
 from devices import CPU, META, WAITS, other_device
 from lightning.pytorch.plugins.precision import Precision
 from models.small import WINDOW, informer
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.evaluation import blocks as offsetting
 from forecast.evaluation import evaluate as evaluating
@@ -41,7 +41,7 @@ def without_inference_mode(monkeypatch):
 def data(request):
     values = np.random.default_rng(0).normal(size=(N, WINDOW["n_columns"])).cumsum(0)
     stamps = pd.date_range("2020-01-01", periods=N, freq="h")
-    frame = SeriesFrame(values, stamps, ("a", "b", "c"), "h", "test", missing=FILLED)
+    frame = series_frame(values, stamps, ("a", "b", "c"), "h", "test", missing=FILLED)
     return prepare(frame, splits=SPLITS, targets=request.param, seq_len=L, pred_len=P, encoding="timeF")
 
 
@@ -84,9 +84,9 @@ def test_an_evaluation_there_gives_the_figures_of_the_cpu(data):
 
 
 def test_a_forecast_there_is_that_of_the_cpu(data):
-    frame = SeriesFrame(data.frame.values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
+    frame = series_frame(data.frame.values, data.frame.timestamps(0), data.frame.columns, data.frame.freq, "my.csv")
     sizes = {"targets": data.targets, "seq_len": L, "pred_len": P, "encoding": "timeF"}
-    of = partial(Continuation, frame=frame.as_panel(), scales=lambda _: data.scaler, **sizes)
+    of = partial(Continuation, frame=frame, scales=lambda _: data.scaler, **sizes)
     expected = of(model=model_for(data), device=CPU).some([0])
     with other_device():
         actual = of(model=model_for(data).to(META), device=META).some([0])

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 from copies import Copies
+from data.csv_files import series_frame
 from lightning.fabric.utilities.data import _set_sampler_epoch
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.training import datamodule as loading
 from forecast.training.datamodule import EpochOrder, ForecastDataModule, TrainBatches, WindowLoader
@@ -25,7 +25,7 @@ META = torch.device("meta")
 @pytest.fixture
 def data():
     values = np.random.default_rng(0).normal(size=(N, C))
-    frame = SeriesFrame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
+    frame = series_frame(values, pd.date_range("2020-01-01", periods=N, freq="h"), ("a", "b"), "h", "test")
     return prepare(frame, splits=SPLITS, targets=(0, 1), seq_len=L, pred_len=P, encoding="timeF")
 
 

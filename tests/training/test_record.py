@@ -1,13 +1,14 @@
 """What a checkpoint says of its data, and what the log does."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
-from forecast.data.frame import SeriesFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit, TargetRows
@@ -19,9 +20,8 @@ N, L, P = 131, 7, 3
 def test_the_checksum_is_the_frames_and_constant_columns_have_one_log_line(caplog):
     values = np.random.default_rng(0).normal(size=(N, 3))
     values[:91, 1] = 7.0  # the train rows
-    frame = SeriesFrame(
-        values, pd.date_range("2021", periods=N, freq="h"), ("a", "stuck", "c"), "h", "my.csv", checksum="c0ffee"
-    )
+    frame = series_frame(values, pd.date_range("2021", periods=N, freq="h"), ("a", "stuck", "c"), "h", "my.csv")
+    frame = replace(frame, checksum="c0ffee")
     source, lengths = CsvSource(path="my.csv", split=ShareSplit()), {"seq_len": L, "pred_len": P}
     splits = split_rows(frame, source.split, **lengths)
     with caplog.at_level(logging.INFO, logger="forecast"):

@@ -18,7 +18,7 @@ from forecast.config.compose import options
 from forecast.config.run_config import composed
 from forecast.config.settings import typed_settings
 from forecast.data.assembling.future import StepsAfter, read_future
-from forecast.data.assembling.read import source_rows, whole_rows
+from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.guessing.advice import floor_setting, mostly_zero
 from forecast.data.guessing.check import check_file
 from forecast.data.panel import PanelFrame
@@ -253,7 +253,7 @@ def check_known(task: AutoTask) -> None:
                 "data.known=[NAME]"
             )
         return
-    frame = whole_rows(source)
+    frame = read_panel(source)
     if future is None:
         wanted = StepsAfter(frame, steps, counted=False).wanted(0, known)
         raise UserError(

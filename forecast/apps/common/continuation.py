@@ -12,7 +12,7 @@ import torch
 from pyarrow import types
 
 from forecast.apps.common.future import future_values
-from forecast.apps.common.inputs import read_source, rows_of, trained_columns
+from forecast.apps.common.inputs import read_source, rows_of
 from forecast.apps.common.intervals import wanted
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain
@@ -34,14 +34,11 @@ from forecast.text.terminal import label
 log = logging.getLogger(__name__)
 
 
-def history_source(
-    checkpoint: Checkpoint, source: Source, path: Path | str | None, reading: Plain | None = None
-) -> Source:
+def history_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> Source:
     """Where the rows come from that a forecast goes on from: another file is written as `source` but for `reading`."""
     if path is None and not isinstance(source, FileSource):
         return source
-    other = read_source(source, path, reading)
-    return trained_columns(checkpoint, other) if isinstance(other, CsvSource) else other
+    return read_source(source, path, reading)
 
 
 def files_of(source: Source) -> list[Path]:
@@ -68,7 +65,7 @@ def continuation(
     series is long enough.
     """
     model = checkpoint.model().to(device)
-    other = history_source(checkpoint, source, path, reading)
+    other = history_source(source, path, reading)
     frame = rows_of(checkpoint, source, path, reading)
     if frame.id_column is None:
         frame = frame.tail(max(model.window.seq_len, model.look_back))  # of the rest nothing is read or drawn

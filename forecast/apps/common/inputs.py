@@ -1,7 +1,7 @@
 """What evaluating and forecasting begin with: a device, the data trained on, or another file."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,13 +16,11 @@ from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.assembling.read import read_panel
 from forecast.data.categories import told_facts, with_categories
-from forecast.data.frame import read_frame
-from forecast.data.gaps import Side
 from forecast.data.holidays import with_holidays
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.sources import CatalogSource, CsvSource, FileSource, SavedCatalogSource, Source
+from forecast.data.sources import CatalogSource, CsvSource, FileSource, MadeUpSource, SavedCatalogSource, Source
 from forecast.data.split import TargetRows, panel_cuts
 from forecast.data.values.cells import Flags
 from forecast.errors import UserError, closest
@@ -30,9 +28,6 @@ from forecast.evaluation.history import report_far
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
-
-BOTH_ENDS: tuple[Side, ...] = ("before", "behind")  # a forecast looks back
-LAST_END: tuple[Side, ...] = ("behind",)  # a window early in the file would see a value from later rows
 
 
 def find_device(name: str) -> torch.device:
@@ -95,70 +90,35 @@ def read_source(source: Source, path: Path | str | None, reading: Plain | None =
     return source
 
 
-def history(
-    checkpoint: Checkpoint,
-    source: Source,
-    path: Path | str | None,
-    reading: Plain | None = None,
-    *,
-    open_ends: Collection[Side] = BOTH_ENDS,
-) -> PanelFrame:
-    """The checkpoint's columns of one series from another file, or, path None, from the data trained on.
-
-    reading: keys of a `Layout` in which that file differs from the one trained on. open_ends: where gaps
-    at the ends of the file are filled.
-    UserError for a missing column and for another frequency than the one trained on.
-    """
-    read_columns = checkpoint.read_columns
-    book = checkpoint.codebook(source)
-    if path is None and not isinstance(source, FileSource):
-        return source.frame().as_panel()
-    other = read_source(source, path, reading)
-    path = other.path_used()
-
-    def trained_columns(names: Sequence[str]) -> list[str]:
-        unused = [name for name in names if name not in read_columns and name not in (other.where or ())]
-        if unused and other is not source:
-            log.info("%s: the model was not trained on the columns %s; they are not read.", path, listed(unused))
-        return read_columns
-
-    read = partial(read_frame, path, columns=trained_columns, freq=checkpoint.data["freq"], open_ends=open_ends)
-
-    def frame_of(layout: FileSource) -> PanelFrame:
-        frame = with_holidays(read(layout, codebook=book).as_panel(), checkpoint.holidays)
-        return with_categories(frame, checkpoint.categories)
-
-    try:
-        return frame_of(other)
-    except AmbiguousTime as error:
-        trained = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
-        if {"data.time_format": trained} not in error.candidates:
-            raise
-        log.info("%s: the time is read as in training, data.time_format=%r.", path, trained)
-        return frame_of(replace(other, time_format=trained))
-
-
 def rows_of(
     checkpoint: Checkpoint,
     source: Source,
     path: Path | str | None = None,
     reading: Plain | None = None,
     *,
-    open_ends: Collection[Side] = BOTH_ENDS,
     leave_out: bool = False,
 ) -> PanelFrame:
-    """The checkpoint's columns of all series of the data trained on or of another file, read as by `history`.
+    """The checkpoint's columns of all series of the data trained on, path None, or of another file.
 
-    leave_out: of many series those with gaps, where gaps are refused. UserError for a column that is missing.
+    reading: keys of a `Layout` in which that file differs from the one trained on. leave_out: of many series those with
+    gaps, where gaps are refused. UserError for a missing column and for another frequency than the one trained on.
     """
-    if checkpoint.record.series.id_column is None:
-        frame = history(checkpoint, source, path, reading, open_ends=open_ends)
-        return replace(frame, time_column=source.time_name)
+    if path is None and isinstance(source, MadeUpSource):
+        return source.frame()
     file = read_source(source, path, reading)
-    assert isinstance(file, CsvSource)
+    file = file if isinstance(file, CsvSource) else file.with_file(file.path_used())
     book = checkpoint.codebook(file)
-    file = trained_columns(checkpoint, file)
-    frame = read_panel(file, freq=checkpoint.data["freq"], book=book, leave_out=leave_out)
+    if file.panel_form in (None, "long"):  # only such a file has other columns
+        file = replace(file, columns=[*checkpoint.read_columns, *checkpoint.fact_columns])
+    read = partial(read_panel, freq=checkpoint.data["freq"], book=book, leave_out=leave_out)
+    try:
+        frame = read(file)
+    except AmbiguousTime as error:
+        trained = checkpoint.data.get("time_format")  # few rows may not tell day from month, as those trained on did
+        if {"data.time_format": trained} not in error.candidates:
+            raise
+        log.info("%s: the time is read as in training, data.time_format=%r.", path, trained)
+        frame = read(replace(file, time_format=trained))
     frame = with_holidays(frame, file.holidays)
     for name in checkpoint.data["columns"]:
         if name not in frame.columns:
@@ -168,16 +128,6 @@ def rows_of(
             )
     frame = with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
     return frame if frame.facts is None else replace(frame, facts=told_facts(frame, checkpoint.categories))
-
-
-def trained_columns(checkpoint: Checkpoint, source: CsvSource) -> CsvSource:
-    """A source of which no other column is read than the model was trained on.
-
-    Only a long file has others: else a column, or a cell of a line, is no name of a target.
-    """
-    if source.panel_form != "long":
-        return source
-    return replace(source, columns=[*checkpoint.read_columns, *checkpoint.fact_columns], drop=())
 
 
 def evaluated_data(
@@ -193,7 +143,7 @@ def evaluated_data(
     Raises UserError for a split that is not there, or holds no window, and when the trained file has changed: its
     splits would have moved.
     """
-    frame, other_file = rows_of(checkpoint, source, path, reading, open_ends=LAST_END), path is not None
+    frame, other_file = rows_of(checkpoint, source, path, reading), path is not None
     if split == NEW_ROWS:
         splits = grown_splits(checkpoint, frame)
     elif other_file and split == WHOLE_FILE:

@@ -271,7 +271,7 @@ def forecast(
     """The steps after the last row of each series that is not refused and is long enough, and their text."""
     checkpoint, reading = loaded.checkpoint, settings.data.reading()
     taken = np.flatnonzero(continued.taken)
-    frame, file = continued.whole.take(taken), history_source(checkpoint, source, settings.data.path, reading)
+    frame, file = continued.whole.take(taken), history_source(source, settings.data.path, reading)
     model, device = checkpoint.model().to(loaded.device), loaded.device
     ahead = continuation_of(checkpoint, model, frame, device=device, level=levels)
     if checkpoint.covariates:

@@ -17,17 +17,9 @@ from filelock import FileLock
 from forecast.data import catalog
 from forecast.data.assembling.csv_rows import id_codes, rows_of
 from forecast.data.assembling.grid import panel_grid
+from forecast.data.assembling.ids import check_ids, joint_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, frame_of, regular, taken_series, times_are_counted
-from forecast.data.assembling.rows import (
-    PanelRows,
-    SortedRows,
-    check_ids,
-    in_order,
-    joined,
-    joint_ids,
-    known_time,
-    layout_of,
-)
+from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.gaps import Repair
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
@@ -294,7 +286,7 @@ def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
     codes: dict[str, int] = {}
     counts, bare = np.zeros(0, dtype=np.int64), None
     for table in _tables(path):
-        names = [] if bare is None else bare.id_column.split(JOINT)
+        names = [] if bare is None else str(bare.id_column).split(JOINT)
         if bare is None or not {*names} <= {*table.names}:  # else of a cell that is no text: the careful way refuses it
             rows = _rows(path, table, source, book, findings)
             series, ids = rows.series, rows.ids
@@ -311,14 +303,14 @@ def _counted(path: Path, source: CsvSource, book: Codebook) -> Counted:
         counts = more
     if bare is None:
         raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
-    check_ids(list(codes), int(counts.sum()), bare.id_column.split(JOINT), str(path))
+    check_ids(list(codes), int(counts.sum()), str(bare.id_column).split(JOINT), str(path))
     bare = replace(bare, ids=list(codes), columns=tuple(source.columns or ()))
     return Counted(path, source, codes, counts, bare, findings)
 
 
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
     """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
-    aside = {*rows.id_column.split(JOINT), *source.drop, rows.time_column, *file.index}
+    aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column, *file.index}
     numbers = {name for name, kind in file.kinds.items() if is_number(kind)}
     return [name for name in file.kinds if name in rows.columns or (name in numbers and name not in aside)]
 

@@ -9,26 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.assembling.rows import (
+from forecast.data.assembling.ids import (
     KNOWN_IDS,
-    PanelRows,
     check_ids,
     counted_times,
-    finite_values,
     id_columns,
     joint_ids,
     known_time,
     layout_of,
-    nanoseconds,
-    time_words,
 )
+from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
 from forecast.data.reading.cells import counted_stamps, read_raw, steps_in, table_of
 from forecast.data.reading.column_guess import CellFaults
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEP, STEPS, Layout, columns_named
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumns, TypedTable
-from forecast.data.reading.table import Codebook, Table, TableSpec, check_signs
+from forecast.data.reading.table import Choice, Codebook, Table, TableSpec, check_signs
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, IntArray
@@ -54,6 +51,7 @@ class LongColumns:
     times: IntArray
     stepped: bool
     time_format: str | None
+    time_zone: str | None
     values: npt.NDArray[np.float64]
     columns: tuple[str, ...]
     where: Callable[[int], str]
@@ -68,21 +66,33 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     return text, findings, names
 
 
-def long_rows(path: Path, source: CsvSource, book: Codebook, *, known: bool = False) -> PanelRows:
-    """The rows of a long panel; UserError as `read_frame` for what is wrong in the text.
+def long_rows(
+    path: Path, source: CsvSource, book: Codebook, *, known: bool = False, columns: Choice | None = None
+) -> PanelRows:
+    """The rows of one series, or of a long panel; UserError for what is wrong in the text.
 
-    known: whether these are series of a training, of which each may have one row.
+    known: whether these are series of a training, of which each may have one row. columns: as in `read_panel`.
     """
     text, findings, names = opened(path, source)
-    rows = rows_of(text, names, source, book, findings)
-    check_ids(rows.ids, 0 if known else len(rows), rows.id_column.split(JOINT), str(path))
+    rows = rows_of(text, names, source, book, findings, columns=columns, known=known)
+    if rows.id_column is not None:
+        check_ids(rows.ids, 0 if known else len(rows), rows.id_column.split(JOINT), str(path))
     return rows
 
 
-def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebook, findings: Findings) -> PanelRows:
-    """The rows of a long panel in a verified text. names: in its header, as they stand there."""
+def rows_of(
+    text: CsvText,
+    names: Sequence[str],
+    source: CsvSource,
+    book: Codebook,
+    findings: Findings,
+    *,
+    columns: Choice | None = None,
+    known: bool = False,
+) -> PanelRows:
+    """The rows of one series, or of a long panel, in a verified text. names: in its header, as they stand there."""
     path = text.path
-    ids = id_columns(source, names, str(path)) if names else ()
+    ids = id_columns(source, names, str(path)) if names and source.panel_form else ()
     layout = known_time(layout_of(source), names)
     layout.check()
     header = text.header(layout.time_columns, findings)
@@ -90,11 +100,11 @@ def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebo
         if name in layout.time_columns:
             raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
     bare = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
-    spec = TableSpec.of(header, bare, str(path), gaps="mask", codebook=book)
+    spec = TableSpec.of(header, bare, str(path), gaps="mask", codebook=book, columns=columns, known=known)
     check_signs(text, spec, findings)
     places = [header.index(name) for name in ids]
     read = _long_columns(text, spec, places, ids, findings)
-    series, names_of_series = joint_ids(read.ids)
+    series, names_of_series = joint_ids(read.ids) if ids else (np.zeros(len(read.values), dtype=np.int64), [""])
     return PanelRows(
         series=series,
         times=read.times if layout.time_columns else counted_times(layout, series),
@@ -103,10 +113,12 @@ def rows_of(text: CsvText, names: Sequence[str], source: CsvSource, book: Codebo
         columns=read.columns,
         stepped=read.stepped or layout.freq == STEPS,
         where=read.where,
-        id_column=JOINT.join(ids),
+        id_column=JOINT.join(ids) if ids else None,
         time_column=_time_name(layout),
         checksum=checksum_of(text),
         time_format=read.time_format,
+        time_zone=read.time_zone,
+        typed=text.table is not None,
         id_cells=_cells_of(read.ids, ids, series) if source.has_facts else {},
     )
 
@@ -136,6 +148,7 @@ def _long_columns(
         times=nanoseconds(table.timestamps) if times is None else times[taken],
         stepped=times is not None,
         time_format=table.time_format,
+        time_zone=table.time_zone,
         values=table.values,
         columns=table.columns,
         where=line_of(table),

@@ -2,23 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from forecast.data.assembling.read import panel_rows
 from forecast.data.assembling.regular import times_are_counted
-from forecast.data.assembling.rows import SortedRows, in_order, nanoseconds, time_words
-from forecast.data.frame import one_series
+from forecast.data.assembling.rows import SortedRows, ordered, time_words
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.cells import read_table
-from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import Layout
-from forecast.data.reading.table import Codebook, Table, TableSpec
+from forecast.data.reading.table import Codebook
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.findings import quoted
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
@@ -96,9 +91,7 @@ def read_future(
     of the history, for a series or a step without a row, and for a cell without a value.
     """
     after = StepsAfter(history, steps, times_are_counted(source))
-    known = (
-        _rows_of_one(source, columns, after, book) if history.id_column is None else _rows(source, columns, after, book)
-    )
+    known = _rows(source, columns, after, book)
     numbers = history.id_numbers
     of_history = np.array([numbers.get(name, -1) for name in known.ids], dtype=np.int64)
     values = np.full((len(history), steps, len(columns)), np.nan)
@@ -113,58 +106,23 @@ def read_future(
 
 
 def _rows(source: CsvSource, columns: Sequence[str], after: StepsAfter, book: Codebook) -> SortedRows:
-    """The rows of a panel's files."""
-    rows, stepped = panel_rows(replace(source, columns=list(columns), drop=(), cache=None), book), after.stepped
-    if not after.counted and rows.stepped != stepped:
-        kinds = ["steps without a calendar" if steps else "dates" for steps in (rows.stepped, stepped)]
-        raise UserError(f"{source.path} has {kinds[0]}, and the history {kinds[1]}. Write the times as there.")
-    return in_order(rows, source.duplicates, str(source.path))
-
-
-def _rows_of_one(source: CsvSource, columns: Sequence[str], after: StepsAfter, book: Codebook) -> SortedRows:
-    """The rows of a file of one series; UserError for two of one step."""
-    history, layout = after.history, source
-    if history.time_zone not in (None, "UTC") and layout.time_columns:  # of which few rows do not tell
-        layout = replace(layout, time_zone=history.time_zone)
+    """The rows of the files, with times written as those of the history."""
+    history, name = after.history, str(source.path)
+    source = replace(source, columns=list(columns), drop=(), cache=None)
+    if history.time_zone not in (None, "UTC") and source.time_columns:  # of which few rows do not tell
+        source = replace(source, time_zone=history.time_zone)
     try:
-        table = _table(source.path_used(), layout, columns, book)
+        rows = panel_rows(source, book, known=True)
     except AmbiguousTime as error:  # of few rows, read as those of the history were
         read = {key: getattr(history, key) for key in ("time_format", "time_zone")}
         read = {key: value for key, value in read.items() if {f"data.{key}": value} in error.candidates}
         if not read:
             raise
-        table = _table(source.path_used(), replace(layout, **read), columns, book)
-    rows, times = len(table.values), nanoseconds(table.timestamps)
-    if after.stepped and table.numbers is not None:
-        times = table.numbers[0] + table.numbers[1] * (times // 1_000_000)
-    known = SortedRows(
-        offsets=np.array([0, rows]),
-        times=np.arange(rows) if after.counted else times,
-        values=table.values,
-        where=lambda row: f"{table.text.path}: line {table.line(row)}",
-        ids=[""],
-        columns=tuple(columns),
-        name=str(source.path),
-    )
-    again = np.flatnonzero(known.times[1:] == known.times[:-1]) + 1
-    if again.size:
-        row = int(again[0])
-        raise UserError(
-            f"{known.where(row)}: {table.timestamps[row]} stands in a row before. Write one row for each step."
-        )
-    return known
-
-
-def _table(path: Path, layout: Layout, columns: Sequence[str], book: Codebook) -> Table:
-    """The rows of a file in the order of time, NaN where a value is missing."""
-    layout.check()
-    findings = Findings(str(path), strict=True)
-    text = CsvText(path, valid_separator(layout.separator)).verified(findings, layout.sheet)
-    text.check_types([*layout.time_columns, *columns])
-    header = text.header(layout.time_columns, findings)
-    spec = TableSpec.of(header, layout, str(path), columns=columns, gaps="mask", codebook=book)
-    table = read_table(text, spec, findings)
-    return one_series(table, layout, findings) if layout.time_columns else table
+        rows = panel_rows(source.with_file(name, **read), book, known=True)
+    if not after.counted and rows.stepped != after.stepped:
+        kinds = ["steps without a calendar" if steps else "dates" for steps in (rows.stepped, after.stepped)]
+        raise UserError(f"{name} has {kinds[0]}, and the history {kinds[1]}. Write the times as there.")
+    return ordered(rows, source)
 
 
 def _check_steps(step: IntArray, owners: IntArray, rows: SortedRows, after: StepsAfter) -> None:

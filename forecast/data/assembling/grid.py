@@ -13,7 +13,7 @@ from pandas.tseries.offsets import Day, Tick
 from forecast.data.assembling.rows import SortedRows, time_words
 from forecast.data.panel import STEP_FREQ
 from forecast.data.values.cells import IntArray
-from forecast.data.values.findings import quoted
+from forecast.data.values.findings import counted, quoted
 from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, is_frequency
 from forecast.errors import UserError
 
@@ -80,7 +80,8 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     trained_on: the frequency of a training, which the rows must have; None infers one. UserError, naming a series, for
     rows off the grid, series of different frequencies, and rows of which too few are inside one series.
     """
-    if trained_on is not None and (stepped != (trained_on == STEP_FREQ) or not is_frequency(trained_on)):
+    counts_steps = trained_on == STEP_FREQ and (stepped or rows.ids[0] != "")  # one series may be of milliseconds
+    if trained_on is not None and (stepped != counts_steps or not is_frequency(trained_on)):
         raise UserError(
             f"{rows.name} has {'steps without a calendar' if stepped else 'dates'}; the model was trained on the "
             f"frequency {quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."
@@ -124,10 +125,7 @@ def _calendar(rows: SortedRows, trained_on: str | None) -> Grid:
         if trained_on is not None:
             vote = trained_on if is_exact(stamps, trained_on) else infer_frequency(stamps)
             if vote not in (trained_on, None):
-                raise UserError(
-                    f"{rows.name}: the series {quoted(rows.ids[series])} has the frequency '{vote}'; the model was "
-                    f"trained on '{trained_on}'. Resample the file, or train on this frequency."
-                )
+                raise _another(rows, series, vote, trained_on)
             vote = trained_on
         else:
             vote = infer_frequency(stamps) or grid_frequency(stamps)
@@ -148,18 +146,20 @@ def _without_votes(rows: SortedRows) -> Grid:
     longest = int(rows.lengths.argmax())
     if rows.lengths[longest] >= 3:
         stamps = _stamps(rows, longest)
-        row, usual, expected = first_deviation(stamps)
+        row, usual, expected = first_deviation(stamps, over_gaps=True)
+        steps = np.diff(stamps.to_numpy())
+        alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
         raise UserError(
-            f"{rows.where(int(rows.offsets[longest]) + row)}: the times of the series {quoted(rows.ids[longest])} are "
-            f"not regular: {stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}. "
-            "Resample the file to one frequency."
+            f"{rows.where(int(rows.offsets[longest]) + row)}: the times{rows.of(longest)} are not regular: "
+            f"{stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}; {alike:.0%} "
+            "of the steps are alike. Resample the file to one frequency: data.resample=h data.aggregate=mean"
         )
     stamps = pd.DatetimeIndex(np.unique(rows.times).astype("datetime64[ns]"))
     freq = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if freq is None:
         raise UserError(
-            f"{rows.name}: {len(rows.ids)} series of at most {int(rows.lengths.max())} rows are too short to infer a "
-            "frequency. At least 3 rows of one are needed to read the file."
+            f"{rows.name}: {len(rows.ids)} series of at most {counted(int(rows.lengths.max()), 'row')} are "
+            "too short to infer a frequency. At least 3 rows of one are needed to read the file."
         )
     return _grid_of(freq, int(rows.times[0]), rows.times)
 
@@ -174,8 +174,9 @@ def _voters(rows: SortedRows) -> list[int]:
 
 
 def _stamps(rows: SortedRows, series: int) -> pd.DatetimeIndex:
+    """The times of a series, of many series of the first rows."""
     start, stop = rows.offsets[series : series + 2].tolist()
-    times = rows.times[start : min(stop, start + _VOTER_ROWS)]
+    times = rows.times[start : stop if len(rows.ids) == 1 else min(stop, start + _VOTER_ROWS)]
     stamps: pd.DatetimeIndex = pd.DatetimeIndex(np.asarray(times).astype("datetime64[ns]"))
     return stamps
 
@@ -197,6 +198,8 @@ def _grid_of(freq: str, anchor: int, times: IntArray) -> Grid:
         pd.date_range(middle, pd.Timestamp(last), freq=freq),
     ]
     stamps = np.concatenate([part.to_numpy().astype("datetime64[ns]").astype(np.int64) for part in parts])
+    if not len(stamps):  # no time of the frequency: what follows is one, and the rows lie before it
+        stamps = pd.date_range(middle, periods=1, freq=freq).to_numpy().astype("datetime64[ns]").astype(np.int64)
     stamps = stamps[stamps >= first]
     return Grid(freq, int(stamps[0]), None, stamps)
 
@@ -215,14 +218,19 @@ def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> U
     if own is not None and own != grid.freq:
         if trained_on is None:
             return _different(rows, grid, series, own)
-        return UserError(
-            f"{rows.name}: the series {name} has the frequency '{own}'; the model was trained on '{trained_on}'. "
-            "Resample the file, or train on this frequency."
-        )
+        return _another(rows, series, own, trained_on)
     return UserError(
-        f"{rows.where(row)}: the series {name} has a row at {time}, which is between the steps of '{grid.freq}' that "
-        f"{'other series have' if len(rows.ids) > 1 else 'its other rows have'}, counted from "
+        f"{rows.where(row)}: {time}{rows.of(series)} is between the steps of '{grid.freq}' that "
+        f"{'other series have' if len(rows.ids) > 1 else 'the other rows have'}, counted from "
         f"{grid.words(grid.first)}. Round the times, or resample the file to one frequency."
+    )
+
+
+def _another(rows: SortedRows, series: int, freq: str, trained_on: str) -> UserError:
+    """What to say of a series of another frequency than that of a training."""
+    return UserError(
+        f"{rows.name}{rows.of(series)} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample "
+        "the file, or train on this frequency."
     )
 
 

@@ -2,6 +2,7 @@
 
 import glob
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,28 +13,34 @@ from forecast.data.assembling.csv_rows import line_rows, long_rows, wide_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
-from forecast.data.assembling.rows import PanelRows, checksum_of, in_order, joined, resampled
-from forecast.data.catalog import file_md5
+from forecast.data.assembling.rows import PanelRows, checksum_of, joined, ordered
+from forecast.data.catalog import file_md5, is_there
 from forecast.data.holidays import with_holidays
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.rows import within
-from forecast.data.reading.table import Codebook
-from forecast.data.sources import CsvSource, Source
+from forecast.data.reading.table import Choice, Codebook
+from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
 from forecast.errors import UserError
 
 
 def read_panel(
-    source: CsvSource, *, freq: str | None = None, book: Codebook | None = None, leave_out: bool = False
+    source: CsvSource,
+    *,
+    freq: str | None = None,
+    book: Codebook | None = None,
+    columns: Choice | None = None,
+    leave_out: bool = False,
 ) -> PanelFrame:
-    """All series of a source whose `panel_form` is set, in the order of their ids' first appearance.
+    """All series of a source, in the order of their ids' first appearance; a file without ids is one.
 
     freq: that of a training, which the series must have; None infers it, one for all. book: which columns hold
-    categories; None: those of the source. leave_out: whether a series with a gap is left out where data.gaps=refuse,
-    in place of all. UserError, naming file, line, column, value and fix, for a file that is no such panel.
+    categories; None: those of the source. columns: what chooses those of a long file, whatever the source says.
+    leave_out: whether a series with a gap is left out where data.gaps=refuse, in place of all.
+    UserError, naming file, line, column, value and fix, for a file that is no such panel.
     """
     files, book = panel_files(source), book or source.codebook()
     if leave_out or source.cache is None or not all(path.is_file() for path in files):  # refused with a reason
-        frame = _read(source, files, freq, book, leave_out=leave_out)
+        frame = _read(source, freq, book, columns, leave_out=leave_out)
     else:
         frame = cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
     if not source.id_as_fact:
@@ -46,18 +53,17 @@ def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfin
     if can_be_converted(source, files):
         convert_columnar(source, files, freq, home, book)
         return
-    frame = _read(source, files, freq, book)
+    frame = _read(source, freq, book)
     home.add(frame.values, frame.measured)
     home.finish(frame)
 
 
-def panel_rows(source: CsvSource, book: Codebook) -> PanelRows:
-    """The rows of all files of a source, before they are sorted; UserError as `read_panel`."""
-    return _all_rows(source, panel_files(source), book)
+def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = None, known: bool = False) -> PanelRows:
+    """The rows of all files of a source, before they are sorted; UserError as `read_panel`.
 
-
-def _all_rows(source: CsvSource, files: list[Path], book: Codebook, *, known: bool = False) -> PanelRows:
-    rows = joined([(str(path), _rows_of(path, source, book, known=known)) for path in files])
+    known: whether their series are those of a training, of which each may have one row.
+    """
+    rows = joined([(str(path), _rows_of(path, source, book, columns, known=known)) for path in panel_files(source)])
     if not len(rows):
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
@@ -73,21 +79,22 @@ def _all_rows(source: CsvSource, files: list[Path], book: Codebook, *, known: bo
 
 
 def _read(
-    source: CsvSource, files: list[Path], freq: str | None, book: Codebook, *, leave_out: bool = False
+    source: CsvSource,
+    freq: str | None,
+    book: Codebook,
+    columns: Choice | None = None,
+    *,
+    leave_out: bool = False,
 ) -> PanelFrame:
-    rows, name = _all_rows(source, files, book, known=freq is not None), str(source.path)
-    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
-    ordered = in_order(rows, None if again else source.duplicates, name)
-    if source.resample is not None and source.aggregate is not None:
-        ordered = resampled(ordered, source.resample, source.aggregate, stepped=rows.stepped)
-    facts = None
+    rows, name = panel_rows(source, book, columns=columns, known=freq is not None), str(source.path)
+    in_order, facts = ordered(rows, source), None
     if source.has_facts:
-        facts, ordered = facts_of(source, rows, ordered, book)
-        rows = replace(rows, columns=ordered.columns)
+        facts, in_order = facts_of(source, rows, in_order, book)
+        rows = replace(rows, columns=in_order.columns)
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
-    grid = panel_grid(ordered, stepped=rows.stepped, trained_on=freq)
-    series = regular(ordered, grid, source.gaps, leave_out=leave_out)
+    grid = panel_grid(in_order, stepped=rows.stepped, trained_on=freq)
+    series = regular(in_order, grid, source.gaps, leave_out=leave_out)
     frame = frame_of(series, rows, grid, name, counted=times_are_counted(source))
     facts = None if facts is None else facts.of(series.kept)
     return replace(frame, categories=book.words(frame.columns), facts=facts)
@@ -96,8 +103,8 @@ def _read(
 def panel_files(source: CsvSource) -> list[Path]:
     """The files that a path or a pattern names, sorted; UserError where there are none."""
     path = str(source.path)
-    if not glob.has_magic(path) or Path(path).exists():
-        if Path(path).is_dir():
+    if not glob.has_magic(path) or is_there(Path(path)):
+        if is_there(Path(path)) and Path(path).is_dir():
             raise UserError(f"{path} is a folder. Name the files in it by a pattern, as data.path='{path}/*.csv'")
         return [Path(path)]
     # A Path would glob relative patterns alone.
@@ -107,17 +114,12 @@ def panel_files(source: CsvSource) -> list[Path]:
     return files
 
 
-def _rows_of(path: Path, source: CsvSource, book: Codebook, *, known: bool) -> PanelRows:
+def _rows_of(path: Path, source: CsvSource, book: Codebook, columns: Choice | None, *, known: bool) -> PanelRows:
     if source.panel_form == "columns":
         return wide_rows(path, source)
     if source.panel_form == "rows":
         return line_rows(path, source)
-    return long_rows(path, source, book, known=known)
-
-
-def whole_rows(source: CsvSource) -> PanelFrame:
-    """All rows and columns of a file."""
-    return read_panel(source) if source.panel_form else source.frame().as_panel()
+    return long_rows(path, source, book, known=known, columns=columns)
 
 
 def source_rows(source: Source) -> PanelFrame:
@@ -125,13 +127,15 @@ def source_rows(source: Source) -> PanelFrame:
 
     Those are the target alone for data.features=S, else all, holidays among them; with roles in the order of `Columns`.
     """
-    if not isinstance(source, CsvSource) or not source.panel_form:
-        frame = replace(source.frame().as_panel(), time_column=source.time_name)
-    else:
-        frame = read_panel(source)
-    if not isinstance(source, CsvSource):
-        return frame
-    frame = with_holidays(frame, source.holidays)
-    if source.has_roles:
-        return frame.of(source.by_role(frame).all)
-    return frame.of([frame.columns[i] for i in source.target_columns(frame)]) if source.features == "S" else frame
+    if isinstance(source, MadeUpSource):
+        return source.frame()
+    assert isinstance(source, FileSource)
+    file = source if isinstance(source, CsvSource) else source.with_file(source.path_used())
+    # a target alone is read alone: what other columns lack or hold does not matter
+    alone = file.features == "S" and isinstance(file.target, str) and file.panel_form in (None, "long")
+    frame = read_panel(file, columns=partial(file.columns_to_read, where=str(file.path)) if alone else None)
+    frame = with_holidays(frame, file.holidays)
+    if file.has_roles:
+        return frame.of(file.by_role(frame).all)
+    targets = [frame.columns[place] for place in file.target_columns(frame)]
+    return frame.of(targets) if file.features == "S" else frame

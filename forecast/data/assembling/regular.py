@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows, SortedRows
-from forecast.data.gaps import MOST_MISSING, Repair, longest_run
+from forecast.data.gaps import MOST_MISSING, Repair, large_hole, longest_run
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -59,8 +60,10 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
     counts = np.where(held, last - first + 1, 0)
     empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
     gaps = (lengths - counts) * len(rows.columns) + empty
+    if len(rows.ids) == 1 and held[0] and policy != "zero":
+        _check_most(rows, grid, slice(first[0], last[0] + 1), int((lengths - counts)[0]))
     holed = (gaps > 0) & (policy == "refuse")
-    if holed.any() and not leave_out:
+    if holed.any() and not (leave_out and len(rows.ids) > 1):
         raise _gap(rows, grid, gaps, first, last)
     sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero") & ~holed
     kept = np.flatnonzero(held & ~sparse & ~holed)
@@ -70,6 +73,8 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
         HOLE: np.flatnonzero(holed),
     }
     left_out = {reason: series for reason, series in reasons.items() if series.size}
+    if cut := int((rows.lengths - counts)[held].sum()):
+        _log.info("%s: %s at an end lack a value in a column and are left out.", rows.name, counted(cut, "row"))
     values = _placed(rows, positions, first[kept], counts[kept], lengths[kept])
     absent = int((lengths - counts)[kept].sum())
     unknown = np.isnan(values) if gaps[kept].any() else None
@@ -89,6 +94,22 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
         repair=repair,
         left_out=left_out,
     )
+
+
+def _check_most(rows: SortedRows, grid: Grid, inside: slice, absent: int) -> None:
+    """UserError where most rows of one series, or most of a column, is missing: that is no gap to fill."""
+    lengths = inside.stop - inside.start
+    if not grid.stepped:
+        hole = large_hole(pd.DatetimeIndex(rows.times[inside].astype("datetime64[ns]")), grid.freq)
+        if hole is not None:
+            raise UserError(f"{rows.name}: {hole}")
+    gone = np.isnan(rows.values[inside]).sum(axis=0) + absent
+    if (gone > MOST_MISSING * (lengths + absent)).any():
+        column = int(gone.argmax())
+        raise UserError(
+            f"{rows.name}: column {quoted(rows.columns[column])} has no value in {gone[column]} of {lengths + absent} "
+            "rows. That is no gap to fill: drop the column, or resample the file to a coarser frequency."
+        )
 
 
 def say_left_out(name: str, left_out: dict[str, list[str]], repair: Repair) -> None:
@@ -177,14 +198,16 @@ def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: In
     row = int((absent | missing.any(axis=1)).argmax())
     if missing[row].any():
         column, time = rows.columns[int(missing[row].argmax())], grid.words(int(rows.times[start + row]))
-        gap = f"{rows.where(start + row)}: the series {quoted(rows.ids[series])} has no value at {time} in the column "
-        gap += quoted(column)
+        gap = f"{rows.where(start + row)}: the column {quoted(column)}{rows.of(series)} has no value at {time}"
     else:
         lacking = int(positions[row + 1] - positions[row] - 1)
-        gap = f"{rows.where(start + row + 1)}: before it the series {quoted(rows.ids[series])} lacks "
-        gap += f"{counted(lacking, 'row')}, from {grid.words(int(grid.times(positions[row : row + 1] + 1)[0]))} on"
-    count = int((gaps > 0).sum())
-    return UserError(f"{gap}; {count} of {len(rows.ids)} series {'has' if count == 1 else 'have'} gaps. Set {_FIX}.")
+        freq = "" if grid.stepped else f" of '{grid.freq}'"
+        since = grid.words(int(grid.times(positions[row : row + 1] + 1)[0]))
+        gap = f"{rows.where(start + row + 1)}: before it {counted(lacking, 'row')}{freq}{rows.of(series)} "
+        gap += f"{'is' if lacking == 1 else 'are'} missing, from {since} on"
+    if len(rows.ids) > 1:
+        gap += f"; {(gaps > 0).sum()} of {len(rows.ids)} series have gaps"
+    return UserError(f"{gap}. Set {_FIX}.")
 
 
 def times_are_counted(source: CsvSource) -> bool:
@@ -199,6 +222,11 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
     """
     ids = rows.ids
     left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in series.left_out.items()}
+    if not series.kept.size and rows.id_column is None:
+        raise UserError(
+            f"{name}: no row has a value in each of the columns {listed(rows.columns)}. Name columns that have some "
+            "rows in common: data.columns=[NAME]"
+        )
     if not series.kept.size:
         reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())
         raise UserError(
@@ -225,6 +253,8 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
         left_out=left_out,
         checksum=rows.checksum,
         time_format=rows.time_format,
+        time_zone=rows.time_zone,
+        stepped=grid.stepped,
     )
 
 

@@ -4,22 +4,20 @@ import hashlib
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.cells import counted_stamps
-from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, Layout
+from forecast.data.reading.layout import Aggregate, Duplicates
 from forecast.data.reading.rows import known_frequency
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import JOINT, FloatArray, IntArray, runs
+from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
 from forecast.data.values.frequency import Moved, on_grid
-from forecast.errors import UserError, closest
-from forecast.text.overrides import hydra_value
+from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 _log = logging.getLogger(__name__)
@@ -34,7 +32,9 @@ class PanelRows:
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
     "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for
-    ISO 8601 and for columns of parts. id_cells: of a panel with facts what each id column says of each series (S,).
+    ISO 8601 and for columns of parts; time_zone: whose clock they show; typed: whether they
+    stood there as such, and no text. id_column: None for one series, whose id is
+    empty. id_cells: of a panel with facts what each id column says of each series (S,).
     """
 
     series: IntArray
@@ -44,10 +44,12 @@ class PanelRows:
     columns: tuple[str, ...]
     stepped: bool
     where: Callable[[int], str]
-    id_column: str
+    id_column: str | None
     time_column: str
     checksum: str
     time_format: str | None = None
+    time_zone: str | None = None
+    typed: bool = False
     id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -176,24 +178,41 @@ class SortedRows:
             yield first, block
             first = stop
 
+    def of(self, series: int) -> str:
+        """Of the series 'ID', for a message; nothing where the file has no ids."""
+        return "" if self.ids[series] == "" else f" of the series {quoted(self.ids[series])}"
+
     def series_of(self, row: int) -> int:
         """The series of a row."""
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
 
-def in_order(rows: PanelRows, how: Duplicates | None, name: str) -> SortedRows:
-    """Rows sorted by series and time, repeated ones made one as `rows.merged` does for a single series.
+def ordered(rows: PanelRows, source: CsvSource) -> SortedRows:
+    """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
+    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
+    whole = in_order(rows, None if again else source.duplicates, str(source.path), any_order=source.sort or rows.typed)
+    if source.resample is None or source.aggregate is None:
+        return whole
+    return resampled(whole, source.resample, source.aggregate, stepped=rows.stepped)
 
-    Times near a grid are moved onto it, as `near_grid.on_grid` does.
-    name: of the panel. how: None keeps repeated rows. UserError for these where it is error.
+
+def in_order(rows: PanelRows, how: Duplicates | None, name: str, *, any_order: bool = True) -> SortedRows:
+    """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
+
+    Times near a grid are moved onto it, as `on_grid` does. name: of the panel. how: None keeps repeated rows. UserError
+    for rows of one time and other values where it is error, and, but for any_order, for one series whose times go back
+    and forth.
     """
-    if not _is_sorted(rows):
-        rows = _taken(rows, _order(rows))
+    forward = _is_sorted(rows)
+    if not forward:
+        given, rows = rows, _taken(rows, _order(rows))
     inside = rows.series[1:] == rows.series[:-1]
     # moved first: two rows near one step of the grid then have one time
     times, moved = (rows.times, None) if rows.stepped else on_grid(rows.times, np.diff(rows.times)[inside])
     rows = rows if moved is None else replace(rows, times=times)
     again = np.concatenate([[False], inside & (rows.times[1:] == rows.times[:-1])])
+    if how == "error" and again.any():
+        rows, again = _without_equal(rows, again, name)
     if how is not None and again.any():
         if how == "error":
             raise _repeated(rows, int(again.argmax()), int(again.sum()))
@@ -201,6 +220,10 @@ def in_order(rows: PanelRows, how: Duplicates | None, name: str) -> SortedRows:
         made_one = None if how in ("first", "last") else _made_one(rows.values, starts, how)
         rows = _taken(rows, np.append(starts[1:], len(again)) - 1 if how == "last" else starts)
         rows = rows if made_one is None else replace(rows, values=made_one)
+        repeats = counted(int(again.sum()), "repeated row")
+        _log.info("%s: data.duplicates=%s made %s one with the row before.", name, how, repeats)
+    elif not (forward or any_order or again.any()) and len(rows.ids) == 1:
+        _check_direction(given, name)
     counts = np.bincount(rows.series, minlength=len(rows.ids))
     return SortedRows(
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -211,6 +234,35 @@ def in_order(rows: PanelRows, how: Duplicates | None, name: str) -> SortedRows:
         columns=rows.columns,
         name=name,
         moved=moved,
+    )
+
+
+def _without_equal(rows: PanelRows, again: Flags, name: str) -> tuple[PanelRows, Flags]:
+    """The rows without those that are equal to the row before, said in a line; which of them still repeat a time.
+
+    again (N,): which rows repeat the time of the row before.
+    """
+    equal = again.copy()
+    equal[1:] &= _equal(rows.values[1:], rows.values[:-1])
+    if not equal.any():
+        return rows, again
+    _log.info("%s: %s count once, as an equal one stands before them.", name, counted(int(equal.sum()), "row"))
+    return _taken(rows, np.flatnonzero(~equal)), again[~equal]
+
+
+def _check_direction(rows: PanelRows, name: str) -> None:
+    """UserError for one series whose times go back and forth: what was read may not be the time."""
+    back = np.diff(rows.times) < 0
+    if back.all():
+        _log.info("%s: the rows go back in time, and are read the other way round.", name)
+        return
+    row = int(back.argmax()) + 1
+    now, before = (time_words(int(rows.times[place]), stepped=rows.stepped) for place in (row, row - 1))
+    raise UserError(
+        f"{rows.where(row)}: {now} follows {before}; the times go back in {counted(int(back.sum()), 'step')} of "
+        f"{len(back)}. Day and month may be exchanged: set data.time_format, as '%d/%m/%Y'. If several series stand "
+        "below one another, name the column that tells them apart: data.id_column=NAME. If the rows are just not in "
+        "order, set data.sort=true."
     )
 
 
@@ -291,110 +343,25 @@ def _made_one(values: FloatArray, starts: IntArray, how: Duplicates | Aggregate)
     return np.where(counts > 0, aggregates, np.nan)
 
 
+def _equal(values: FloatArray, others: FloatArray) -> Flags:
+    """Which rows (N,) of values (N, C) are equal to the others, missing cells too."""
+    alike: Flags = ((values == others) | (np.isnan(values) & np.isnan(others))).all(axis=1)
+    return alike
+
+
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
-    name, before = quoted(rows.ids[rows.series[row]]), rows.where(row - 1).rpartition(": ")[2]
-    return UserError(
-        f"{rows.where(row)}: the series {name} has {time_words(int(rows.times[row]), stepped=rows.stepped)} already "
-        f"({before}); {count} of {counted(len(rows), 'row')} repeat a time of their series. Name all columns that tell "
-        "series apart, as data.id_column=[store,brand], or set data.duplicates=mean, sum, first or last."
+    """What to say of a row whose time stands in the row before, as do so many."""
+    before, alone = rows.where(row - 1).rpartition(": ")[2], len(rows.ids) == 1
+    time = time_words(int(rows.times[row]), stepped=rows.stepped)
+    subject = f"the time {time} stands" if alone else f"the series {quoted(rows.ids[rows.series[row]])} has {time}"
+    series = (
+        "If several series stand below one another, name the column that tells them apart, as data.id_column=NAME, or "
+        "choose one, as data.where='{region: Albany}'"
+        if alone
+        else "Name all columns that tell series apart, as data.id_column=[store,brand]"
     )
-
-
-KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
-KNOWN_TIMES = ("ds", "timestamp", "date")
-
-Codes = npt.NDArray[np.int32] | IntArray
-
-
-def layout_of(source: CsvSource, **changes: object) -> Layout:
-    """How the files of a source are written."""
-    return USUAL.changed({**{field.name: getattr(source, field.name) for field in fields(Layout)}, **changes})
-
-
-def known_time(layout: Layout, header: Sequence[str]) -> Layout:
-    """The same layout with the time column that the header has, where none was named and it is called as usual."""
-    if layout.time_column != USUAL.time_column or layout.time_column in header:
-        return layout
-    name = next((name for name in KNOWN_TIMES if name in header), None)
-    return layout if name is None else replace(layout, time_column=name)
-
-
-def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str, ...]:
-    """The columns that tell the series apart; UserError where the header lacks one."""
-    if source.id_column is None:
-        known = [name for name in KNOWN_IDS if name in header]
-        if not known:
-            raise UserError(
-                f"{path}: no column is called {' or '.join(KNOWN_IDS)} among {listed(header)}. Name the one that tells "
-                "the series apart: data.id_column=NAME"
-            )
-        return (known[0],)
-    names = (source.id_column,) if isinstance(source.id_column, str) else tuple(source.id_column)
-    for name in names:
-        if name not in header:
-            raise UserError(
-                f"{path}: there is no column '{name}' (data.id_column) among {listed(header)}.{closest(name, header)} "
-                "Set data.id_column=NAME, or several: data.id_column=[NAME, NAME]"
-            )
-        if name in (source.columns or ()):
-            raise UserError(
-                f"{path}: the column '{name}' is in data.columns, to be read as numbers, and in data.id_column. Name "
-                "it once."
-            )
-    if not names or len(set(names)) < len(names):
-        raise UserError(
-            f"data.id_column={hydra_value(list(names))} must name each column once. Set data.id_column=NAME"
-        )
-    return names
-
-
-def joint_ids(parts: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[IntArray, list[str]]:
-    """(series (N,), ids) of rows, numbered by their first appearance.
-
-    parts: for each id column the code of each row (N,) and the cells that the codes stand for.
-    """
-    codes, words = parts[0]
-    series, firsts = _numbered(codes)
-    ids = [words[code] for code in firsts.tolist()]
-    for codes, words in parts[1:]:
-        series, firsts = _numbered(series.astype(np.int64) * len(words) + codes)
-        ids = [f"{ids[pair // len(words)]}{JOINT}{words[pair % len(words)]}" for pair in firsts.tolist()]
-    return series.astype(np.int64), ids
-
-
-def _numbered(codes: Codes) -> tuple[IntArray, IntArray]:
-    """`pd.factorize` of codes (N,), which mostly stand equal below one another."""
-    first, counts = runs(codes)
-    numbers, firsts = pd.factorize(codes[first])
-    return np.repeat(numbers, counts), firsts.astype(np.int64)
-
-
-def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:
-    """UserError where each row is a series of its own, and where two are called alike.
-
-    rows: 0 where each may be one, as the next row of series that are known.
-    """
-    id_column = hydra_value(list(names) if len(names) > 1 else names[0])
-    if len(ids) == rows > 1:
-        raise UserError(
-            f"{path}: each of the {counted(rows, 'row')} has another id in data.id_column={id_column}, so none is a "
-            "series. Name the column that is the same in all rows of a series: data.id_column=NAME"
-        )
-    if len(set(ids)) < len(ids):
-        twice = next(name for name in ids if list(ids).count(name) > 1)
-        raise UserError(
-            f"{path}: two series are called {quoted(twice)}, as '{JOINT}' stands in an id of "
-            f"data.id_column={id_column}. Write another sign there."
-        )
-
-
-def counted_times(layout: Layout, series: IntArray) -> IntArray:
-    """The times (N,) of rows without a time column: of each series its first, second, third row."""
-    order = np.argsort(series, kind="stable")
-    counts = np.bincount(series)
-    numbers = np.empty(len(series), dtype=np.int64)
-    numbers[order] = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
-    if layout.freq == STEPS:
-        return numbers
-    stamps = counted_stamps(layout, int(counts.max()))
-    return nanoseconds(stamps)[numbers]
+    return UserError(
+        f"{rows.where(row)}: {subject} already ({before}), with other values; {count} of "
+        f"{counted(len(rows), 'row')} repeat a time{'' if alone else ' of their series'}. {series}, or set "
+        "data.duplicates=mean, sum, first or last."
+    )

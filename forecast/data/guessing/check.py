@@ -343,7 +343,7 @@ def _without_gaps(check: FileCheck, given: Given) -> PanelFrame:
         rules = (check.gaps,)
     for gaps in rules:
         try:
-            frame = table_to_frame(check.table, check.freq, gaps).as_panel()
+            frame = table_to_frame(check.table, check.freq, gaps)
         except UserError:  # nothing before a gap, or after it: the last rule needs neither
             continue
         targets = [frame.columns.index(name) for name in target]
@@ -356,7 +356,7 @@ def _without_gaps(check: FileCheck, given: Given) -> PanelFrame:
             and gaps == "interpolate"
             and frame.repair.longest_run > LONG_GAP * max(check.lengths.pred_len, 2)
         ):
-            masked = _windows(table_to_frame(check.table, check.freq, "mask").as_panel(), suggestion)
+            masked = _windows(table_to_frame(check.table, check.freq, "mask"), suggestion)
             if all(masked.values()):
                 gaps_used, check.windows = "mask", masked
         check.layout = replace(check.layout, gaps=gaps_used)

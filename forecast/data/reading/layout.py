@@ -24,8 +24,9 @@ class Layout:
     unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. sheet: of a workbook;
     None: the only one with data. missing: further words and numbers that stand for no value. columns: those to read,
     None for all numeric ones, less `drop`. where: rows to read, by what their cells say. since, until: the first and
-    the last time to read, None: all. duplicates: what becomes of rows with one timestamp. resample: the frequency to
-    which rows are brought by `aggregate`. gaps: what becomes of missing rows and cells.
+    the last time to read, None: all. sort: whether the rows of one series may stand in any order. duplicates: what
+    becomes of rows with one timestamp and different values. resample: the frequency to which rows are brought by
+    `aggregate`. gaps: what becomes of missing rows and cells.
     """
 
     time_column: Text | Sequence[Text] | None = "date"
@@ -43,6 +44,7 @@ class Layout:
     where: Mapping[Text, Cell] | None = None
     since: Text | None = None
     until: Text | None = None
+    sort: bool = False
     duplicates: Duplicates = "error"
     resample: str | None = None
     aggregate: Aggregate | None = None

@@ -22,8 +22,7 @@ from forecast.data.values.findings import Findings, Gaps
 from forecast.errors import UserError, closest, nearest
 from forecast.text.terminal import label, listed
 
-# Columns, or what chooses them from the names of all but those of the time.
-Choice = Sequence[str] | Callable[[Sequence[str]], Sequence[str]]
+Choice = Callable[[Sequence[str]], Sequence[str]]  # of columns from the names of all but those of the time
 Words = dict[int, str]
 _WHOLE = re.compile(r"[+]?0*(\d+)(\.0*)?", re.ASCII)
 
@@ -84,19 +83,19 @@ class TableSpec:
         path: str,
         *,
         columns: Choice | None = None,
-        freq: str | None = None,
+        known: bool = False,
         gaps: Gaps | None = None,
         codebook: Codebook | None = None,
     ) -> "TableSpec":
         """What a layout reads of a file with this header. UserError for a name that the header does not have.
 
-        columns: those, in this order, whatever the layout says, or what chooses them. gaps: None for the layout's.
+        columns: what chooses them, whatever the layout says. known: whether a training names them. gaps: None for the
+        layout's.
         """
-        trained_on = columns is not None and not callable(columns)
-        if callable(columns):
-            columns = columns([name for name in header if name not in layout.time_columns])
-        chosen = columns if columns is not None else layout.columns
-        of_columns = "" if columns is not None else " (data.columns)"
+        chosen = layout.columns
+        if columns is not None:
+            chosen = columns([name for name in header if name not in layout.time_columns])
+        of_columns = "" if columns is not None or known else " (data.columns)"
         names_of = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
         others = [name for name in header if name not in layout.time_columns]
         places = {name: place for place, name in enumerate(header)}
@@ -104,7 +103,7 @@ class TableSpec:
             for name in names:
                 if name not in places:
                     fix = f"{closest(name, header)} Name columns as line 1 does."
-                    if trained_on and not key:  # the file is to be mended, not the name
+                    if known and not key:  # the file is to be mended, not the name
                         near = [f"the column '{label(other)}'" for other in nearest(name, others)[:1]] or ["it"]
                         fix = f" The model was trained on it: call {near[0]} so in line 1, or add it."
                     raise UserError(f"{path}: there is no column '{name}'{key} among {listed(others)}.{fix}")
@@ -114,7 +113,7 @@ class TableSpec:
                 raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
         numbers = None if chosen is None else [places[name] for name in chosen]
         book = codebook or Codebook()
-        return cls(header=header, layout=layout, numbers=numbers, freq=freq, gaps=gaps or layout.gaps, codebook=book)
+        return cls(header=header, layout=layout, numbers=numbers, gaps=gaps or layout.gaps, codebook=book)
 
     @property
     def times(self) -> list[int]:
