@@ -112,7 +112,7 @@ def description_of(checkpoint: Checkpoint, batch: int | None) -> dict[str, objec
         "columns": data["columns"],
         "targets": data["targets"],
         "known": known_features(checkpoint),
-        "scaler": {"mean": checkpoint.scaler.mean.tolist(), "std": checkpoint.scaler.std.tolist()},
+        "scaler": {"mean": checkpoint.scale.mean[0].tolist(), "std": checkpoint.scale.std[0].tolist()},
         **({"floor": data["floor"]} if data.get("floor") else {}),
         "data": {key: data[key] for key in ("name", "checksum", "splits", "trained_until")} | reading,
         **inputs_and_output(checkpoint, "B" if batch is None else batch),

@@ -24,7 +24,7 @@ from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
-from forecast.data.scaling import Scaler, Scales
+from forecast.data.scaling import Scales
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError
 from forecast.models.base import ForecastModel
@@ -117,11 +117,6 @@ class Checkpoint:
         """Which columns of a file are read as categories: those that were in the training."""
         keys = source.static_on or {} if isinstance(source, CsvSource) else {}
         return Codebook(self.categories, keys, source.missing if isinstance(source, FileSource) else ())
-
-    @property
-    def scaler(self) -> Scaler:
-        """That of the one series trained on."""
-        return self.scale.alone(tuple(self.data["columns"]))
 
     def scales_of(self, frame: PanelFrame) -> Scales:
         """Of each series of a frame; of one that was not trained on that of its own rows."""

@@ -14,7 +14,7 @@ from typing_extensions import NotRequired, TypedDict
 import forecast
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.recorded_rows import RecordedRows
-from forecast.data.saved_scale import SavedScale, ScaleState
+from forecast.data.saved_scale import SavedScale, State
 from forecast.errors import UserError
 from forecast.run_folder.shapes import Block, DataRecord, Scale
 
@@ -30,7 +30,7 @@ FORMAT = 4  # raised when another program could misread a file
 class SeriesState(TypedDict):
     """A `SeriesRecord` as a checkpoint holds it."""
 
-    scale: ScaleState
+    scale: State
     rows: dict[str, Tensor]
     id_column: str | None
     time_column: str | None

@@ -1,44 +1,25 @@
 """The scale of the series of a training as a checkpoint keeps it, and what it gives for those of another file."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from torch import Tensor
-from typing_extensions import NotRequired, TypedDict
 
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import How, Scaler, Scales, SeasonalDifferences, cell_means, seasonal_spread, spread
+from forecast.data.scaling import How, Scales, SeasonalDifferences, cell_means, seasonal_spread, spread
 from forecast.data.values.cells import FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own
-TOGETHER = 2048  # series whose scale is found at once
 _ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 
 
-class DifferencesState(TypedDict):
-    """`SeasonalDifferences` as a checkpoint holds them."""
-
-    period: int
-    absolute: Tensor
-    squared: Tensor
-
-
-class ScaleState(TypedDict):
-    """As a checkpoint holds it: the ids as bytes."""
-
-    how: How
-    ids: Tensor
-    mean: Tensor
-    std: Tensor
-    period: int | None
-    naive: DifferencesState
-    floor: NotRequired[Tensor]
+State = dict[str, Any]  # plain values and tensors; the ids as bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +43,11 @@ class SavedScale:
         rows = slice(None) if scaler.how in EACH else slice(1)
         return cls(scaler.how, ids, scaler.mean[rows], scaler.std[rows], naive, scaler.period, scaler.floor)
 
-    def state(self) -> ScaleState:
-        """Plain values and tensors, for a checkpoint: a million ids are one tensor of bytes."""
+    def state(self) -> State:
+        """For a checkpoint: a million ids are one tensor of bytes."""
         text = ids_text(self.ids)
         absolute, squared = (torch.from_numpy(part.copy()) for part in (self.naive.absolute, self.naive.squared))
-        state: ScaleState = {
+        state: State = {
             "how": self.how,
             "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
             "mean": torch.from_numpy(self.mean.copy()),
@@ -77,7 +58,7 @@ class SavedScale:
         return state if self.floor is None else {**state, "floor": torch.from_numpy(self.floor.copy())}
 
     @classmethod
-    def from_state(cls, state: ScaleState, *, n_columns: int, n_targets: int) -> "SavedScale":
+    def from_state(cls, state: State, *, n_columns: int, n_targets: int) -> "SavedScale":
         """From what `state` gave. ValueError where it is not of so many columns and targets."""
         ids, mean, std = ids_of(state["ids"].numpy().tobytes()), state["mean"].numpy(), state["std"].numpy()
         if mean.shape != std.shape or mean.shape != (len(ids) if state["how"] in EACH else 1, n_columns):
@@ -88,10 +69,6 @@ class SavedScale:
             raise ValueError(f"has the shapes {absolute.shape} and {squared.shape} instead of {(len(ids), n_targets)}")
         naive = SeasonalDifferences(period=state["naive"]["period"], absolute=absolute, squared=squared)
         return cls(state["how"], ids, mean, std, naive, state["period"], floor)
-
-    def alone(self, columns: tuple[str, ...]) -> Scaler:
-        """That of the one series."""
-        return Scaler(self.mean[0], self.std[0], columns, self.how)
 
     @cached_property
     def _index(self) -> pd.Index:
@@ -122,48 +99,20 @@ class SavedScale:
         `context` rows; None: in all, where all lie before the forecast. together: so many of the last columns have one
         scale for all series.
         """
-        count = len(frame)
-        if self.how not in EACH:
-            mean, std = (np.tile(part, (count, 1)) for part in (self.mean, self.std))
-            none = np.zeros(count, dtype=np.bool_), np.zeros(mean.shape, dtype=np.bool_)
-            return Scales(self.how, mean, std, *none, floor=self.floor)
-        places = self.places(frame.ids)
+        places = self.places(frame.ids) if self.how in EACH else np.zeros(len(frame), dtype=np.int64)
         mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
         if own.any():
             begin, end = frame.offsets[:-1], frame.offsets[1:]
             stop = end if context is None else np.minimum(begin + context, end)
-            counts, means, variances = cell_means(frame, begin, np.where(own, stop, begin))
-            deviations, _ = spread(variances, means, counts)
+            stop = np.where(own, stop, begin)
+            counts, means, variances = cell_means(frame, begin, stop)
+            deviations = spread(variances, means, counts)
             if self.period is not None:
-                deviations = seasonal_spread(frame, np.where(own, stop, begin), self.period, deviations)
+                deviations = seasonal_spread(frame, stop, self.period, deviations)
             mean[own], std[own] = means[own], deviations[own]
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
-        return Scales(self.how, mean, std, own, np.zeros(mean.shape, dtype=np.bool_), self.period, self.floor)
-
-
-class ScaleInParts:
-    """The scale of the series of a frame, found when they are needed: who forecasts a part reads no row of another.
-
-    mean, std (S, C): of series that were needed. how: they are scaled, None before any was needed.
-    """
-
-    how: How | None = None
-
-    def __init__(self, frame: PanelFrame, scale_of: Callable[[PanelFrame], Scales]) -> None:
-        """scale_of: the scale of some series alone."""
-        self.frame, self._scale_of = frame, scale_of
-        self.mean, self.std = (np.zeros((len(frame), len(frame.columns))) for _ in range(2))
-        self._there = np.zeros(-(-len(frame) // TOGETHER), dtype=np.bool_)
-
-    def need(self, series: IntArray) -> None:
-        """Finds that of series which have none yet."""
-        for part in np.unique(series // TOGETHER).tolist():
-            if not self._there[part]:
-                first, stop = part * TOGETHER, min((part + 1) * TOGETHER, len(self.frame))
-                scaler = self._scale_of(self.frame.between(first, stop))
-                self.mean[first:stop], self.std[first:stop], self._there[part] = scaler.mean, scaler.std, True
-                self.how = scaler.how
+        return Scales(self.how, mean, std, own, self.period, self.floor)
 
 
 def ids_text(ids: Iterable[str]) -> bytes:

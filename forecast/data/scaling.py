@@ -5,7 +5,7 @@ And how far each series is, on average, from what it was a season before: by tha
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,40 +21,20 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Scaler:
-    """scaled = (original - mean) / std, column by column.
-
-    mean, std (C,) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column
-    is constant up to rounding. how: it was made, as in `Scales`.
-    """
-
-    mean: FloatArray
-    std: FloatArray
-    columns: tuple[str, ...]
-    how: How = "series"
-
-    def transform(self, values: npt.NDArray[np.floating[Any]]) -> FloatArray:
-        """Original units -> scaled; values (..., C), computed and returned in float64."""
-        assert values.shape[-1] == len(self.columns)
-        return (values.astype(np.float64, copy=False) - self.mean) / self.std
-
-
-@dataclass(frozen=True, eq=False)
 class Scales:
-    """The scalers of S series: mean, std (S, C) as `Scaler` has them.
+    """scaled = (original - mean) / std, column by column, of S series.
 
-    With how="season" std is the mean absolute difference from the value `period` steps before, by which MASE is scaled:
-    errors of all series then weigh as in that; of a series that repeats itself exactly it stays the deviation. own: the
-    series (S,) whose rows before the first forecast stand for train rows, of which they have none. constant (S, C):
-    where std is 1 since the rows are constant up to rounding. floor (C,): below what no value can be, original units,
-    -inf where there is no such bound; None: nowhere.
+    mean, std (S, C) float64 in the units of the columns; std is the population's (ddof 0), and 1 where a column is
+    constant up to rounding. With how="season" std is the mean absolute difference from the value `period` steps before,
+    by which MASE is scaled: errors of all series then weigh as in that; of a series that repeats itself exactly it
+    stays the deviation. own: the series (S,) whose rows before the first forecast stand for train rows, of which they
+    have none. floor (C,): below what no value can be, original units, -inf where there is no such bound; None: nowhere.
     """
 
     how: How
     mean: FloatArray
     std: FloatArray
     own: Flags
-    constant: Flags
     period: int | None = None
     floor: FloatArray | None = None
 
@@ -80,17 +60,16 @@ class Scales:
         n, c = len(cells.offsets) - 1, len(cells.columns)
         none = np.zeros(n, dtype=np.bool_)
         if how == "none":
-            return cls(how, np.zeros((n, c)), np.ones((n, c)), none, np.zeros((n, c), dtype=np.bool_))
+            return cls(how, np.zeros((n, c)), np.ones((n, c)), none)
         count, mean, square = cell_means(cells, first, stop)
         counts = np.maximum(1, count.sum(0))
         with np.errstate(over="ignore", invalid="ignore"):
             share = count / counts
             whole = (share * mean).sum(0)
-            whole_std, of_whole = spread((share * (square + (mean - whole) ** 2)).sum(0), whole, counts)
-        constant = np.tile(of_whole, (n, 1))
+            whole_std = spread((share * (square + (mean - whole) ** 2)).sum(0), whole, counts)
         if how == "global":
             means, stds = (np.tile(part, (n, 1)) for part in (whole, whole_std))
-            return cls(how, means, stds, none, constant)._finished(cells)
+            return cls(how, means, stds, none)._finished(cells)
         few = np.asarray((count < 2).any(axis=1))
         begin, end = cells.offsets[:-1], cells.offsets[1:]
         until = np.where(few, np.minimum(begin + context, end), stop)
@@ -98,30 +77,20 @@ class Scales:
             early = cell_means(cells, begin, np.where(few, until, begin))
             for part, more in zip((count, mean, square), early, strict=True):
                 part[few] = more[few]
-        std, constant = spread(square, mean, count)
+        std = spread(square, mean, count)
         if how == "season":
             assert period is not None
             std = seasonal_spread(cells, until, period, std)
         if together:
             some = np.s_[:, -together:]
-            mean[some], std[some], constant[some] = (part[-together:] for part in (whole, whole_std, of_whole))
-        return cls(how, mean, std, few, constant, period)._finished(cells)
-
-    @classmethod
-    def of(cls, scaler: Scaler) -> "Scales":
-        """Those of one series."""
-        none = np.zeros((1, len(scaler.columns)), dtype=np.bool_)
-        return cls(scaler.how, scaler.mean[None], scaler.std[None], none[:, 0], none)
-
-    def alone(self, columns: tuple[str, ...]) -> Scaler:
-        """That of the one series."""
-        return Scaler(self.mean[0], self.std[0], columns, self.how)
+            mean[some], std[some] = whole[-together:], whole_std[-together:]
+        return cls(how, mean, std, few, period)._finished(cells)
 
     def _finished(self, cells: Cells) -> "Scales":
         """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""
         for name in cells.categories:
             column = cells.columns.index(name)
-            self.mean[:, column], self.std[:, column], self.constant[:, column] = 0, 1, False
+            self.mean[:, column], self.std[:, column] = 0, 1
         finite = np.isfinite(self.mean) & np.isfinite(self.std)
         if not finite.all():
             series, column = np.argwhere(~finite)[0]
@@ -167,14 +136,14 @@ def _measured(values: FloatArray, known: Flags | None) -> FloatArray:
     return values if known is None else np.where(known, values, 0.0)
 
 
-def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> tuple[FloatArray, Flags]:
-    """The standard deviation, 1 where it is nothing but the rounding of `count` values, and where that is so.
+def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatArray:
+    """The standard deviation, 1 where it is nothing but the rounding of `count` values.
 
     The rule is scikit-learn's.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         constant = variance <= count * EPSILON * variance + (count * mean * EPSILON) ** 2
-        return np.where(constant, 1.0, np.sqrt(variance)), constant
+        return np.where(constant, 1.0, np.sqrt(variance))
 
 
 def seasonal_spread(cells: Cells, stop: IntArray, period: int, std: FloatArray) -> FloatArray:

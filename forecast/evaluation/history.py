@@ -1,15 +1,15 @@
 """What a user should know of the rows that a forecast starts from: which are made up, which far from training."""
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import CELLS, Scaler, pieces, sums
+from forecast.data.scaling import CELLS, pieces, sums
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -90,22 +90,22 @@ def is_far(past: Tensor, level: Tensor) -> Tensor:
     return (far | ((largest > NOTHING * usual) & (largest < TINY * usual))).any(1)
 
 
-def report_far(values: npt.NDArray[np.float64], scaler: Scaler, *, where: str) -> None:
+def report_far(values: FloatArray, columns: Sequence[str], mean: FloatArray, std: FloatArray, *, where: str) -> None:
     """Warns of columns whose values (n, C), original units, are of another size than those of the train rows.
 
-    where: the rows, in words. A column is far when half of its values are more than FAR standard deviations from the
-    mean of the train rows, or when all are less than TINY of its usual size there.
+    mean, std (C,): of the train rows. where: the rows, in words. A column is far when half of its values are more than
+    FAR standard deviations from the mean of the train rows, or when all are less than TINY of its usual size there.
     """
     with np.errstate(over="ignore"):
-        distance = np.median(np.abs(scaler.transform(values)), axis=0)
-        usual = np.hypot(scaler.mean, scaler.std)
+        distance = np.median(np.abs((values - mean) / std), axis=0)
+        usual = np.hypot(mean, std)
     largest = np.abs(values).max(axis=0)
     far = np.flatnonzero((distance > FAR) | ((largest > 0) & (largest < TINY * usual)))
     if not far.size:
         return
     lines = [
-        f"column '{label(scaler.columns[c])}' has the median {np.median(values[:, c]):.4g}, in the train rows the mean "
-        f"{scaler.mean[c]:.4g} and the standard deviation {scaler.std[c]:.4g} ({distance[c]:.3g} standard deviations)"
+        f"column '{label(columns[c])}' has the median {np.median(values[:, c]):.4g}, in the train rows the mean "
+        f"{mean[c]:.4g} and the standard deviation {std[c]:.4g} ({distance[c]:.3g} standard deviations)"
         for c in far[:LISTED]
     ]
     more = f"; {len(far) - LISTED} more columns alike" if len(far) > LISTED else ""

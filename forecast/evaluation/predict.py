@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import FARTHEST, frame_calendar, scaled_values
-from forecast.data.saved_scale import ScaleInParts
 from forecast.data.scaling import Scales
 from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -95,9 +94,9 @@ class Continuation:
         return len(self.frame.columns) - (0 if self.future is None else self.future.shape[2])
 
     @cached_property
-    def scale(self) -> ScaleInParts:
-        """That of series that were forecast."""
-        return ScaleInParts(self.frame, self.scales)
+    def scale(self) -> Scales:
+        """That of all series."""
+        return self.scales(self.frame)
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor]:
@@ -158,7 +157,6 @@ class Continuation:
     @torch.inference_mode()
     def _ends(self, places: Tensor, count: int) -> SeriesForecasts:
         """The forecasts of the first `count` of these places in `series`."""
-        self.scale.need(self.series[np.unique(places.numpy())])
         model, read, forecasts, far = self.model, slice(-self.model.look_back, None), [], []
         with exact_float32():
             for batch in in_chunks(self._windows, places.numpy(), len(places), self.batch):

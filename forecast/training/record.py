@@ -109,7 +109,9 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
         log.info("data.gaps=%s: windows left out beside gaps: %s", frame.repair.policy, counts)
-    if constant := [name for name, flags in zip(frame.columns, data.scaler.constant.T, strict=True) if flags.all()]:
+    unscaled = (data.scaler.std == 1).all(axis=0) & (data.scaler.how != "none")
+    names = (frame.columns[number] for number in np.flatnonzero(unscaled).tolist())
+    if constant := [name for name in names if not frame.size_of(name)]:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     # of several series each has its own
     alone = data.splits if len(frame) == 1 else {}

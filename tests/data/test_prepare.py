@@ -9,9 +9,9 @@ import pytest
 import torch
 from copies import Copies
 from data.csv_files import series_frame
+from scales import given_scales
 
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
 
 N, L, P = 61, 7, 3
@@ -38,7 +38,7 @@ def test_only_train_rows_scale_the_data(frame):
 
 
 def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
-    scaler = Scales.of(Scaler(np.array([1.0, 2.0]), np.array([3.0, 5.0]), ("a", "b")))
+    scaler = given_scales([1.0, 2.0], [3.0, 5.0])
     data = prepared(frame, scaler=scaler)
     np.testing.assert_allclose(data.kept[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
     np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])

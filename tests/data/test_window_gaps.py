@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 from data.csv_files import read_frame, series_frame
+from scales import given_scales
 
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler, Scales
 from forecast.errors import UserError
 
 N, L, P = 131, 7, 3
@@ -103,7 +103,7 @@ def planted(path, policy, after):
     path.write_text("\n".join(["date,a", *lines]) + "\n")
     frame = read_frame(path, gaps=policy).panel
     scaler = prepare(frame_of("refuse"), splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF").scaler
-    scaler = Scales.of(Scaler(scaler.mean[0, :1], scaler.std[0, :1], ("a",)))
+    scaler = given_scales(scaler.mean[0, :1], scaler.std[0, :1])
     return prepare(frame, splits=SPLITS, targets=(0,), seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 
@@ -172,7 +172,7 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_pat
         values = np.concatenate([np.arange(N, dtype=float)[:, None], part.values], axis=1)
         missing = np.concatenate([np.zeros((N, 1), dtype=bool), ~part.measured], axis=1)
         frame = replace(part, values=values, columns=("b", "a"), measured=~missing)
-        scaler = Scales.of(Scaler(np.zeros(2), np.ones(2), ("b", "a")))
+        scaler = given_scales(np.zeros(2), np.ones(2))
         windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
         futures.append(windows.__getitems__(range(len(windows))).future_known)
     early = torch.from_numpy(windows.rows + P <= 34)

@@ -13,10 +13,10 @@ import torch
 from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation import small_panels
+from scales import given_scales
 
 from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler, Scales
 from forecast.data.seasonality import best_period
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit
@@ -44,7 +44,7 @@ def prepared(values, *, train, targets):
     stamps = pd.date_range("2020-01-01", periods=len(values), freq="h")
     frame = series_frame(values, stamps, tuple("abcde"[: values.shape[1]]), "h", "test")
     splits = {"train": range(train), "val": range(train, train + P), "test": range(train + P, len(values))}
-    scaler = Scales.of(Scaler(columns=frame.columns, mean=np.zeros(values.shape[1]), std=np.ones(values.shape[1])))
+    scaler = given_scales(np.zeros(values.shape[1]), np.ones(values.shape[1]))
     return prepare(frame, splits=splits, targets=targets, seq_len=L, pred_len=P, encoding="timeF", scaler=scaler)
 
 

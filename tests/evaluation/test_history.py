@@ -7,7 +7,6 @@ import torch
 
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import Scaler
 from forecast.errors import UserError
 from forecast.evaluation.history import is_far, report_far, report_filled
 
@@ -81,8 +80,8 @@ def test_where_other_series_are_measured_such_a_forecast_is_a_guess_that_is_coun
         report_filled(frame_of("interpolate", guess, guess, []), np.array([0, 1]), seq_len=L, of=2)
 
 
-SCALER = Scaler(np.array([0.0, 100.0]), np.array([1.0, 20.0]), ("change", "level"))
-SEEN = np.random.default_rng(3).normal(size=(L, 2)) * SCALER.std + SCALER.mean
+COLUMNS, MEAN, STD = ("change", "level"), np.array([0.0, 100.0]), np.array([1.0, 20.0])
+SEEN = np.random.default_rng(3).normal(size=(L, 2)) * STD + MEAN
 
 
 @pytest.mark.parametrize(
@@ -99,10 +98,10 @@ SEEN = np.random.default_rng(3).normal(size=(L, 2)) * SCALER.std + SCALER.mean
 )
 def test_values_of_another_size_than_in_training_are_warned_of_with_the_numbers(caplog, factors, far):
     values = SEEN * factors
-    report_far(values, SCALER, where="my.csv, the last 7 rows")
-    assert [name for name in SCALER.columns if any(f"column '{name}'" in text for text in caplog.messages)] == far
-    past = torch.from_numpy(SCALER.transform(values)).float()[None]
-    assert is_far(past, torch.from_numpy(SCALER.mean / SCALER.std)[None]).tolist() == [bool(far)]
+    report_far(values, COLUMNS, MEAN, STD, where="my.csv, the last 7 rows")
+    assert [name for name in COLUMNS if any(f"column '{name}'" in text for text in caplog.messages)] == far
+    past = torch.from_numpy((values - MEAN) / STD).float()[None]
+    assert is_far(past, torch.from_numpy(MEAN / STD)[None]).tolist() == [bool(far)]
     if "level" in far:
         median = f"column 'level' has the median {np.median(values[:, 1]):.4g}, in the train rows the mean 100 and the"
         assert caplog.messages[0].startswith("my.csv, the last 7 rows: ") and median in caplog.messages[0]
@@ -111,5 +110,5 @@ def test_values_of_another_size_than_in_training_are_warned_of_with_the_numbers(
 def test_one_outlier_is_no_other_size(caplog):
     values = SEEN.copy()
     values[3] = 1e6
-    report_far(values, SCALER, where="my.csv")
+    report_far(values, COLUMNS, MEAN, STD, where="my.csv")
     assert not caplog.messages

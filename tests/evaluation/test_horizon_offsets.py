@@ -8,10 +8,10 @@ import pytest
 import torch
 from data.csv_files import series_frame
 from models.small import WINDOW, informer, window_shape
+from scales import given_scales
 
 from forecast.data.gaps import Repair
 from forecast.data.prepare import prepare
-from forecast.data.scaling import Scaler, Scales
 from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.evaluation.blocks import check_offsets, offset_metrics
@@ -68,7 +68,7 @@ def figures(model, data, *offsets, batch_size=32, split="test", **options):
 def test_the_model_is_given_the_calendar_of_the_steps_that_count(offset):
     """The series is the hour of the day: a model that reads the hour of each target row makes no error."""
     hours = (STAMPS.hour.to_numpy() / 23 - 0.5)[:, None].repeat(C, 1)
-    data = prepared(hours, scaler=Scales.of(Scaler(np.zeros(C), np.ones(C), ("a", "b", "c"))))
+    data = prepared(hours, scaler=given_scales(np.zeros(C), np.ones(C)))
     assert figures(CalendarModel(), data, offset)[str(offset)]["scaled"] == dict.fromkeys(
         ("mse", "mae", "rmse", "bias"), 0.0
     )

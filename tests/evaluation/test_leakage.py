@@ -13,7 +13,7 @@ from data.csv_files import series_frame
 from data.splits import split_rows
 from models.small import window_shape
 from models.test_model_laws import MODELS, small_model
-from scales import scaler_of
+from scales import all_rows
 from torch import nn
 
 from forecast.data import prepare as preparing
@@ -300,7 +300,7 @@ def test_training_outputs_that_read_the_memory_behind_the_past_are_caught(data):
 
 
 def fitted_on(rows):
-    return lambda data: Scales.of(scaler_of(data.frame.values[:rows], COLUMNS))
+    return lambda data: all_rows(data.frame.values[:rows], COLUMNS)
 
 
 def with_wrong(what, factor):
@@ -425,7 +425,7 @@ def test_a_calendar_that_reads_values_is_caught(data, plain, monkeypatch):
 def test_all_checks_are_made(kind, data, plain, monkeypatch):
     model = {"forecasts": Leaky(data, last_row), "training": Taught(np.s_[:, -P:], np.s_[:])}.get(kind, plain)
     if kind == "scaler":
-        data = made_data(scaler=Scales.of(scaler_of(data.frame.values, COLUMNS)))
+        data = made_data(scaler=all_rows(data.frame.values, COLUMNS))
     if kind == "borders":
         monkeypatch.setattr(preparing, "filled_within", lambda frame, splits: frame)
         data = with_gaps(few_whole=False)

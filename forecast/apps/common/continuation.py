@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import torch
@@ -22,7 +21,6 @@ from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
-from forecast.data.scaling import Scaler
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing, digits_of
 from forecast.errors import UserError
@@ -148,12 +146,10 @@ def report_far_series(ends: Continuation, far: FarSeries) -> None:
     """Warns of the series that are forecast from rows of another size than their train rows, whoever forecast them."""
     if (first := far["first"]) is None:
         return
-    ends.scale.need(np.array([first]))
     frame, rows = ends.frame, ends.model.look_back
     more = f", as of {far['count'] - 1} more of {len(frame)} series" if far["count"] > 1 else ""
-    scaler = Scaler(ends.scale.mean[first], ends.scale.std[first], frame.columns)
     where = f"{frame.name}, the last {rows} rows{frame.of_series(first)}{more}"
-    report_far(frame.rows(first)[-rows:], scaler, where=where)
+    report_far(frame.rows(first)[-rows:], frame.columns, ends.scale.mean[first], ends.scale.std[first], where=where)
 
 
 def forecast_table(

@@ -188,7 +188,7 @@ def evaluated_data(
     if len(frame) == 1 and (other_file or split == NEW_ROWS):
         rows = splits[split].alone
         values = frame.values[rows.start : rows.stop]
-        report_far(values, scaler.alone(frame.columns), where=f"{frame.name}, the rows of {split}")
+        report_far(values, frame.columns, scaler.mean[0], scaler.std[0], where=f"{frame.name}, the rows of {split}")
     return data
 
 
