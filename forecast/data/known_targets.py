@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.signal import correlate
 
 from forecast.data.prepare import Prepared
 from forecast.data.roles import HOLIDAY
 from forecast.data.values.cells import FloatArray
 
 SERIES = 100  # of a panel are looked at
-ROWS = 20_000  # the last train rows of each
+ROWS = 4_000  # the last train rows of each
 LATER = 7  # rows that a column may be ahead of its target, beyond the horizon
 FEWEST_CHANGES = 10  # from one row to the next: a few may agree by chance
 # 1 - r² of a copy that was written with few digits, of its values and of their changes. Changes are looked at too, as
 # any two smooth curves, or trends, correlate.
 ROUNDING, ROUNDING_OF_CHANGES = 1e-6, 1e-4
+
+Pair = tuple[FloatArray, FloatArray]  # of a series the rows (n,) of a known column, and of a target
 
 
 class KnownTarget(NamedTuple):
@@ -40,20 +40,24 @@ def known_targets(data: Prepared) -> list[KnownTarget]:
     Near: less than pred_len rows before it, which is still to be forecast, or a few more later. Or a target times a
     number, plus one; up to rounding.
     """
-    copies = []
     known = [name for name in data.covariates if name not in (*data.hidden, HOLIDAY) and not data.frame.size_of(name)]
     parts = list(train_rows(data)) if known else []
-    for name in known:
-        for target in data.target_names:
-            pairs = [
-                (part[:, data.frame.columns.index(name)], part[:, data.frame.columns.index(target)]) for part in parts
-            ]
-            pairs = [pair for pair in pairs if all(changes(values) >= FEWEST_CHANGES for values in pair)]
-            if pairs and (copy := shared_lag(pairs, data.pred_len)) is not None:
-                lag, scaled = copy
-                copies.append(KnownTarget(name, target, lag, scaled))
-                break
-    return copies
+    copies = (copy_in(parts, name, data) for name in known)
+    return [copy for copy in copies if copy is not None]
+
+
+def copy_in(parts: list[FloatArray], name: str, data: Prepared) -> KnownTarget | None:
+    """The first target that a column is, in all these rows (n, C)."""
+    columns = data.frame.columns
+    for target in data.target_names:
+        pairs = [(part[:, columns.index(name)], part[:, columns.index(target)]) for part in parts]
+        pairs = [pair for pair in pairs if all(changes(values) >= FEWEST_CHANGES for values in pair)]
+        for lag in sorted(range(-data.pred_len - LATER, data.pred_len), key=lambda lag: (abs(lag), lag < 0)):
+            moved = [moved_by(lag, *pair) for pair in pairs]
+            if moved and all(map(is_copy, moved, pairs)):
+                same = all(np.allclose(known, of, rtol=1e-6, equal_nan=True) for known, of in moved)
+                return KnownTarget(name, target, lag, not same)
+    return None
 
 
 def train_rows(data: Prepared) -> Iterator[FloatArray]:
@@ -76,31 +80,21 @@ def changes(values: FloatArray) -> int:
     return int((np.abs(steps - np.median(steps)) > 2e-7 * np.nanmax(np.abs(values))).sum())  # float32 rounds
 
 
-def shared_lag(pairs: list[tuple[FloatArray, FloatArray]], reach: int) -> tuple[int, bool] | None:
-    """The smallest lag below `reach` at which the first (n,) of each pair is the second, and whether it is scaled."""
-    lags = np.arange(-reach - LATER, reach)
-    alike = np.logical_and.reduce([of_changes(np.diff(known), np.diff(target), lags) for known, target in pairs])
-    for lag in sorted(lags[alike].tolist(), key=lambda lag: (abs(lag), lag < 0)):
-        moved = [(known[max(0, lag) :], target[max(0, -lag) :]) for known, target in pairs]
-        moved = [(known[: len(target)], target[: len(known)]) for known, target in moved]
-        both = [~np.isnan(known + target) for known, target in moved]
-        moved = [(known[mask], target[mask]) for (known, target), mask in zip(moved, both, strict=True)]
-        if all(1 - np.corrcoef(known, target)[0, 1] ** 2 <= ROUNDING for known, target in moved):
-            return lag, not all(np.allclose(known, target, rtol=1e-6) for known, target in moved)
-    return None
+def moved_by(lag: int, known: FloatArray, target: FloatArray) -> Pair:
+    """Each row beside the target of `lag` rows before; NaN in both where one of them is missing."""
+    rows = len(known) - abs(lag)
+    known, target = known[max(0, lag) :][: max(0, rows)], target[max(0, -lag) :][: max(0, rows)]
+    return known + 0 * target, target + 0 * known
 
 
-def of_changes(known: FloatArray, target: FloatArray, lags: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """At which lags all changes (n,) of the one, at least half of them, are those of the other times one number."""
-    (a, held), (b, of) = ((np.nan_to_num(part), (~np.isnan(part)).astype(float)) for part in (known, target))
-    places = len(b) - 1 + lags  # of a full correlation: known[i] beside target[i - lag]
-    inside = (places >= 0) & (places < len(a) + len(b) - 1)
-
-    def sums(of_known: FloatArray, of_target: FloatArray) -> FloatArray:
-        whole: FloatArray = correlate(of_known, of_target, mode="full", method="fft")[np.where(inside, places, 0)]
-        return whole
-
-    square = sums(a**2, of) * sums(held, b**2)
-    enough = inside & (sums(held, of) >= len(a) / 2) & (square > 1e-9 * (a @ a) * (b @ b))
-    alike: npt.NDArray[np.bool_] = enough & (1 - sums(a, b) ** 2 / np.where(enough, square, 1) <= ROUNDING_OF_CHANGES)
-    return alike
+def is_copy(moved: Pair, pair: Pair) -> bool:
+    """Whether one, with at least half of its rows, is the other times a number, plus one."""
+    first, second = (np.diff(values) for values in moved)
+    held = ~np.isnan(first)
+    if 2 * held.sum() < len(pair[0]) - 1:
+        return False
+    first, second = first[held], second[held]
+    if (first @ second) ** 2 < (1 - ROUNDING_OF_CHANGES) * (first @ first) * (second @ second) or not first.any():
+        return False
+    there = ~np.isnan(moved[0])
+    return bool(1 - np.corrcoef(moved[0][there], moved[1][there])[0, 1] ** 2 <= ROUNDING)
