@@ -83,11 +83,11 @@ def test_another_encoding_is_said_in_one_line(tmp_path, caplog):
     [
         (
             KINDS["my.csv.gz"][:-20],
-            r"my\.gz is compressed with gzip, and cannot be unpacked: .*Copy it again, or save its content as CSV",
+            r"my\.gz is compressed with gzip, and cannot be read: .*Copy it again, or save its content as CSV",
         ),
-        (KINDS["my.csv.gz"][:99] + b"\x00\xff" * 9 + KINDS["my.csv.gz"][117:], "cannot be unpacked"),
-        (KINDS["my.zip"][:-40], "cannot be unpacked: File is not a zip file"),
-        (KINDS["my.zip"][:99] + b"\x00\xff" * 9 + KINDS["my.zip"][117:], "cannot be unpacked"),
+        (KINDS["my.csv.gz"][:99] + b"\x00\xff" * 9 + KINDS["my.csv.gz"][117:], "cannot be read"),
+        (KINDS["my.zip"][:-40], "cannot be read: .*File is not a zip file"),
+        (KINDS["my.zip"][:99] + b"\x00\xff" * 9 + KINDS["my.zip"][117:], "cannot be read"),
         (
             zipped(**{"a.csv": TEXT, "b.csv": TEXT}),
             r"zip archive of 2 files \(a\.csv, b\.csv\)\. Unpack it, and name one",

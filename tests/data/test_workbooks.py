@@ -128,7 +128,7 @@ def test_a_sheet_named_for_a_file_that_has_none_changes_nothing_and_is_said(tmp_
 def test_a_truncated_file_is_refused(tmp_path, keep):
     path = written(tmp_path, Data=ROWS)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(UserError, match=r"my\.xlsx is a zip archive or an Excel workbook, and cannot be unpacked"):
+    with pytest.raises(UserError, match=r"my\.xlsx is a zip archive or an Excel workbook, and cannot be read"):
         read_frame(path)
 
 

@@ -50,48 +50,31 @@ class ColumnarFile:
         self._file, self._kind = file, first_bytes
         self._stored = pa.parquet.ParquetFile(file) if first_bytes == PARQUET else pa.ipc.open_file(file)
         self._schema = self._stored.schema_arrow if first_bytes == PARQUET else self._stored.schema
-        names, places = columns_of(self._schema)
-        self.kinds = {name: self._schema.field(place).type for name, place in zip(names, places, strict=True)}
+        self._stored_names = columns_of(self._schema)
+        self.kinds = {name: self._schema.field(stored).type for name, stored in self._stored_names.items()}
         self.unread = {name: reason for name, kind in self.kinds.items() if (reason := unread_type(kind))}
         self.index = index_columns(self._schema)
-        self._places = {name: place for name, place in zip(names, places, strict=True) if name not in self.unread}
 
     def tables(self, rows: int | None = None) -> Iterator[TypedTable]:
         """Its cells, so many rows at a time, None: all."""
-        first = 2
-        for part in self._parts(rows):
-            read = [raw_column(name, column) for name, column in zip(self._places, part.columns, strict=True)]
+        first, names = 2, [name for name in self.kinds if name not in self.unread]
+        stored = [self._stored_names[name] for name in names]
+        for part in self._parts(rows, stored):
+            read = [raw_column(name, column) for name, column in zip(names, part.select(stored).columns, strict=True)]
             lines = range(first, first + part.num_rows)
             yield TypedTable(KINDS[self._kind], read, lines, index=self.index, unread=self.unread).without_blank_rows()
             first += part.num_rows
 
-    def _parts(self, rows: int | None) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The columns that can be read, some rows at a time."""
-        places = list(self._places.values())
+    def _parts(self, rows: int | None, names: Sequence[str]) -> Iterable[pa.RecordBatch | pa.Table]:
+        """Some rows at a time, these columns among theirs."""
         if self._kind == PARQUET:
-            names = {self._schema.names[place] for place in places}
-            stored = [place for place, name in enumerate(self._schema.names) if name in names]
-            wanted = list(dict.fromkeys(self._schema.names[place] for place in stored))
             # One text may stand in a million rows: it is held once.
-            texts = [name for name, kind in zip(self._schema.names, self._schema.types, strict=True) if is_text(kind)]
+            texts = [name for name in names if is_text(self._schema.field(name).type)]
             parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
-            parts = [parquet.read(wanted)] if rows is None else parquet.iter_batches(rows, columns=wanted)
-            places = [stored.index(place) for place in places]
-        else:
-            batches = self._batches()
-            parts = (
-                [pa.Table.from_batches(batches, self._schema)]
-                if rows is None
-                else (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
-            )
-        yield from (part.select(places) for part in parts)
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Those of a Feather file."""
-        for number in range(self._stored.num_record_batches):
-            batch = self._stored.get_batch(number)
-            batch.validate(full=True)  # offsets of a damaged file would be read beyond its memory
-            yield batch
+            return [parquet.read(names)] if rows is None else parquet.iter_batches(rows, columns=names)
+        table = self._stored.read_all()
+        table.validate(full=True)  # offsets of a damaged file would be read beyond its memory
+        return [table] if rows is None else table.to_batches(max_chunksize=rows)
 
 
 def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
@@ -147,9 +130,7 @@ class TimeColumn(RawColumn):
 
     def reading(self, time_zone: str | None) -> TimeReading:
         """Its times, as `read_timestamps` reads their text."""
-        times = self.times.cast(pa.timestamp("s")) if types.is_date(self.times.type) else self.times
-        stamps = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
-        return typed_timestamps(stamps, time_zone, times.type.tz)
+        return typed_timestamps(stamps_of(self.times), time_zone, getattr(self.times.type, "tz", None))
 
     @property
     def blank(self) -> npt.NDArray[np.bool_]:
@@ -219,21 +200,18 @@ def plain(column: pa.Array) -> pa.Array:
     return pc.cast(column, pa.float32()) if types.is_float16(column.type) else column
 
 
-def columns_of(schema: pa.Schema) -> tuple[list[str], list[int]]:
-    """The names of the columns to read and their places, those of the index first."""
-    index, all_names = {*index_columns(schema)}, schema.names  # a list that Arrow makes anew each time
-    order = sorted(range(len(all_names)), key=lambda place: all_names[place] not in index)
-    names, places = [], []
-    for place in order:
-        name, kind = all_names[place], schema.field(place).type
+def columns_of(schema: pa.Schema) -> dict[str, str]:
+    """The columns to read, those of the index first: what each is called, and as what it is stored."""
+    index, names = index_columns(schema), {}
+    for stored in sorted(schema.names, key=lambda name: name not in index):
+        kind, name = schema.field(stored).type, stored
         if name in index and UNNAMED.fullmatch(name):
             if pa.types.is_integer(kind):
                 continue
             others = {"date"} if is_time(kind) else {"date", "ds", "timestamp"}
-            name = "" if others.intersection(all_names) else "date"  # as data.time_column has it
-        names.append(name)
-        places.append(place)
-    return names, places
+            name = "" if others.intersection(schema.names) else "date"  # as data.time_column has it
+        names[name] = stored
+    return names
 
 
 def index_columns(schema: pa.Schema) -> list[str]:
@@ -255,45 +233,19 @@ def texts_of(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_temporal(kind):
-        return _times(column)
+    if pa.types.is_time(kind):
+        return pa.array([None if time is None else str(time) for time in column.to_pylist()], pa.string())
+    if is_time(kind):  # days alone where all are midnight, for a time may stand beside
+        stamps, zone = stamps_of(column), getattr(kind, "tz", None)
+        stamps = stamps if zone is None else stamps.tz_localize("UTC").tz_convert(zone)
+        texts = stamps.astype(str).to_numpy(dtype=object)
+        return pa.array(texts, pa.string(), from_pandas=True)
     if is_text(kind):
         return pc.replace_substring_regex(pc.cast(column, pa.large_string()), r"[\r\n]+", " ")
     return pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string())
 
 
-def _times(column: pa.Array) -> pa.Array:
-    """Dates, timestamps and times of day as text; days alone where all are midnight, for a time may stand beside."""
-    kind = column.type
-    if pa.types.is_time(kind):
-        return _shortest(column, [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")])
-    days = pc.cast(column, pa.date32())
-    if pa.types.is_date(kind) or (kind.tz is None and pc.all(pc.equal(pc.cast(days, kind), column)).as_py()):
-        return pc.cast(days, pa.string())
-    zone = None if kind.tz is None else "UTC"
-    kinds = [pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns")]
-    if kind.tz in (None, "UTC"):
-        return _shortest(column, kinds)
-    # By its own clock, with the offset from UTC: a midnight there is a day, and forecasts are written alike.
-    local = pc.local_timestamp(column)
-    since = pc.cast(
-        pc.subtract(pc.cast(local, pa.timestamp("s", "UTC"), safe=False), pc.cast(column, kinds[0], safe=False)),
-        pa.int64(),
-    )
-    offsets = pc.dictionary_encode(since)
-    seconds = offsets.dictionary.to_pylist()
-    if any(second is None or second % 60 for second in seconds):  # of clocks before there were zones
-        return _shortest(column, kinds)
-    words = [f"{'-' if s < 0 else '+'}{abs(s) // 3600:02}:{abs(s) % 3600 // 60:02}" for s in seconds]
-    texts = _shortest(local, [pa.timestamp(known.unit) for known in kinds])
-    return pc.binary_join_element_wise(texts, pc.take(pa.array(words, pa.string()), offsets.indices), "")
-
-
-def _shortest(column: pa.Array, kinds: Sequence[pa.DataType]) -> pa.Array:
-    """Times as text, with no more digits of the second than one of them needs."""
-    for kind in kinds[:-1]:
-        try:
-            return pc.cast(pc.cast(column, kind), pa.string())
-        except pa.ArrowInvalid:  # it would lose digits
-            continue
-    return pc.cast(pc.cast(column, kinds[-1]), pa.string())
+def stamps_of(column: pa.Array) -> pd.DatetimeIndex:
+    """Dates or timestamps, in UTC where they are instants."""
+    times = column.cast(pa.timestamp("s")) if types.is_date(column.type) else column
+    return pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))

@@ -3,10 +3,7 @@
 import gzip
 import hashlib
 import io
-import lzma
-import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +22,6 @@ from forecast.text.terminal import label
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _LONGEST_REASON = 200  # characters of what another library says
-_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -55,13 +51,13 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> FileContent:
             findings.say(f"Left out, as they hold neither numbers, text nor times: {', '.join(unread)}.")
         return FileContent(checksum, table=table)
     if kind == GZIP:
-        with _unpacking(path, "compressed with gzip"):
+        with damaged(path, "compressed with gzip"):
             return FileContent(checksum, gzip.decompress(stored))
     return _from_archive(path, stored, checksum, sheet, findings) if kind == ZIP else FileContent(checksum, stored)
 
 
 def _from_archive(path: Path, stored: bytes, checksum: str, sheet: str | None, findings: Findings) -> FileContent:
-    with _unpacking(path, "a zip archive or an Excel workbook"), zipfile.ZipFile(io.BytesIO(stored)) as archive:
+    with damaged(path, "a zip archive or an Excel workbook"), zipfile.ZipFile(io.BytesIO(stored)) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
         if workbook.MEMBER not in names:
             if len(names) != 1:
@@ -73,21 +69,6 @@ def _from_archive(path: Path, stored: bytes, checksum: str, sheet: str | None, f
     _check_installed(path)
     with damaged(path, workbook.KIND):
         return FileContent(checksum, table=workbook.sheet_table(io.BytesIO(stored), sheet, findings))
-
-
-@contextmanager
-def _unpacking(path: Path, kind: str) -> Iterator[None]:
-    try:
-        yield
-    except UserError:
-        raise
-    except _DAMAGED as error:
-        # zlib puts its own number before the reason
-        reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
-        raise UserError(
-            f"{path} is {kind}, and cannot be unpacked: {reason}. Copy it again, or save its content as CSV, and name "
-            "that."
-        ) from error
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from statistics import median_low
-from typing import IO, Protocol
+from typing import IO, Any
 
 import numpy as np
 
@@ -25,19 +25,7 @@ _FEWEST = 3  # rows with a number or a date, in a sheet of data
 _TOGETHER = 1_000  # rows kept at a time
 
 Row = Sequence[object]
-
-
-class Sheet(Protocol):
-    """A sheet of openpyxl's, as it reads one row after the other."""
-
-    title: str
-    sheet_state: str
-
-    def reset_dimensions(self) -> None:
-        """Forgets what size the sheet says that it has."""
-
-    def iter_rows(self, *, max_row: int, values_only: bool) -> Iterator[Row]:
-        """Its rows."""
+Sheet = Any  # of openpyxl, as it reads one row after the other
 
 
 class SeveralSheets(UserError):
@@ -90,7 +78,8 @@ def _chosen(sheets: Sequence[Sheet], name: str | None, findings: Findings) -> Sh
 def _rows(sheet: Sheet) -> Iterator[Row]:
     """The cells of all rows, whatever size the sheet says that it has."""
     sheet.reset_dimensions()
-    return sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
+    rows: Iterator[Row] = sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
+    return rows
 
 
 def _holds_data(sheet: Sheet) -> bool:
