@@ -563,8 +563,8 @@ DATA = [
         "data-categories-numbered-anew",
         "A category of another file has the number of the training.",
         "forecast/data/categories.py",
-        "values[:, column] = numbers[codes]",
-        "values[:, column] = codes",
+        "np.where(held, numbers[known], np.nan)",
+        "np.where(held, known, np.nan)",
         ("tests/data/test_roles.py::test_a_category_of_another_file_has_the_number_of_the_training",),
     ),
     Mutant(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 
 from forecast.bounds import Text
 from forecast.errors import UserError, closest
-from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
@@ -73,40 +72,21 @@ class Columns:
 
 def check_roles(roles: Roles, *, features: str, panel: str | None) -> None:
     """UserError for what does not go together with roles. panel: how several series stand in the file."""
-    if features != "M":
-        raise UserError(
-            f"data.features={features} says what is what where no role is named, and here are roles "
-            f"({', '.join(f'data.{key}' for key in roles.named) or 'data.target of several'}): the targets are "
-            "data.target alone. Leave data.features out."
-        )
-    if panel in ("columns", "rows"):
-        raise UserError(
-            f"data.{next(iter(roles.named), 'target')} names columns beside the target, and in a panel with "
-            f"data.panel={panel} each is a series. Write a row for each series and time: data.panel=long "
-            "data.id_column=NAME"
-        )
-    _check_facts(roles, panel=panel is not None)
-
-
-def _check_facts(roles: Roles, *, panel: bool) -> None:
-    """UserError for what does not go together."""
-    of_file = f"data.static_path={roles.static_path}"
-    setting = f"data.static={hydra_value(list(roles.static))}" if roles.static else of_file
-    if roles.has_facts and not panel:
-        raise UserError(
-            f"{setting}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
-            "data.id_column=NAME"
-        )
-    if roles.static_path and not roles.static_on:
-        raise UserError(
-            f"{of_file}: which row is of which series? Name a column of the panel and the one that it is in that "
-            "file: 'data.static_on={store: STORE}'"
-        )
-    if roles.static_on and not roles.static_path:
-        raise UserError(
-            f"data.static_on={hydra_value(dict(roles.static_on))} joins a file, and none is named. Add "
-            "data.static_path=FILE."
-        )
+    first, facts = next(iter(roles.named), "target"), "static" if roles.static else "static_path"
+    problems = {
+        f"data.features={features} says what is what where no role is named, and data.{first} names some: the targets "
+        "are data.target alone. Leave data.features out.": features != "M",
+        f"data.{first} names columns beside the target, and in a panel with data.panel={panel} each is a series. Write "
+        "a row for each series and time: data.panel=long data.id_column=NAME": panel in ("columns", "rows"),
+        f"data.{facts}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
+        "data.id_column=NAME": roles.has_facts and panel is None,
+        "data.static_path and data.static_on go together: a file of facts, and a column of the panel with the one that "
+        "it is in that file: 'data.static_on={store: STORE}'. Name both, or none.": bool(roles.static_path)
+        != bool(roles.static_on),
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise UserError(problem)
 
 
 def columns_by_role(
@@ -118,13 +98,17 @@ def columns_by_role(
     has two roles.
     """
     taken: dict[str, str] = {}
-    known = [*roles.known, *((HOLIDAY,) if roles.holidays else ())]
-    for key, names in {"target": targets, "known": known, "past": roles.past, "static": roles.static}.items():
+    holidays = (HOLIDAY,) if roles.holidays else ()
+    named = {"target": targets, "known": roles.known, "holidays": holidays, "past": roles.past, "static": roles.static}
+    for key, names in named.items():
         for name in names:
             if name not in columns and key != "static":
                 raise _absent(where, name, key, columns)
             if name in taken:
-                raise UserError(_twice(where, name, taken[name], key))
+                raise UserError(
+                    f"{where}: the column '{name}' is named in data.{taken[name]} and again in data.{key}. Give it one "
+                    "role, once."
+                )
             taken[name] = key
     for name in roles.categorical:
         if name not in columns and name not in roles.static and not roles.static_path:
@@ -134,12 +118,13 @@ def columns_by_role(
                 f"{where}: the column '{name}' is a target (data.target), and what is forecast are numbers, no "
                 "categories (data.categorical). Name it in one of them."
             )
-    of = {key: tuple(name for name in columns if taken.get(name) == key) for key in ("past", "known")}
-    past = of["past"] + tuple(name for name in columns if name not in taken)
+    roles_of = {name: taken.get(name) for name in columns}
+    past = [name for name, role in roles_of.items() if role == "past"]
+    past += [name for name, role in roles_of.items() if role is None]
     return Columns(
         targets=tuple(targets),
         past=tuple(name for name in past if name not in categories),
-        known=of["known"],
+        known=tuple(name for name, role in roles_of.items() if role in ("known", "holidays")),
         hidden=tuple(name for name in past if name in categories),
     )
 
@@ -149,18 +134,3 @@ def _absent(where: str, name: str, key: str, columns: Sequence[str]) -> UserErro
         f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} Name "
         "columns as line 1 does."
     )
-
-
-def _twice(where: str, name: str, first: str, second: str) -> str:
-    if name == HOLIDAY and first == second:
-        return (
-            f"{where}: the column '{name}' is that of data.holidays. Leave it out of data.known, or call it otherwise."
-        )
-    if first == second:
-        return f"{where}: the column '{name}' stands twice in data.{first}. Name it once."
-    if (first, second) == ("target", "known"):
-        return (
-            f"{where}: the column '{name}' is a target (data.target), and its future is what is to be forecast: it "
-            "cannot be known in advance (data.known). Name it in one of them."
-        )
-    return f"{where}: the column '{name}' is named as data.{first} and as data.{second}. Give it one role."

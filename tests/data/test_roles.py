@@ -186,15 +186,14 @@ def test_holidays_are_known_in_advance(tmp_path):
 
 
 ONE = {
-    "twice in a role": ({"known": ["shift", "shift"]}, r"'shift' stands twice in data.known. Name it once"),
-    "two roles": ({"known": ["shift"], "past": ["shift"]}, r"named as data.known and as data.past. Give it one role"),
-    "a target known": ({"known": ["load"]}, r"'load' is a target .*: it cannot be known in advance"),
-    "no column": ({"known": ["shaft"]}, r"no column 'shaft' \(data.known\) among load, shift.* 'shift'"),
     "a category as target": ({"target": "shift", "categorical": ["shift"]}, r"is a target .*numbers, no categories"),
     "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
     "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
-    "facts of one": ({"static": ["shift"]}, r"data.static=\[shift\]: facts tell series .*the data are one"),
-    "features": ({"features": "S", "known": ["shift"]}, r"data.features=S .*\(data.known\).* Leave data.features out"),
+    "facts of one": ({"static": ["shift"]}, r"data.static: facts tell series .*the data are one"),
+    "features": (
+        {"features": "S", "known": ["shift"]},
+        r"data.features=S .*data.known names some.*Leave data.features",
+    ),
     "columns": ({"panel": "columns", "known": ["shift"]}, r"data.panel=columns each is a series.*data.panel=long"),
 }
 
@@ -242,8 +241,8 @@ FACTS = {
         r"t.csv: the series 'b' has no value of the fact 'size'",
     ),
     "no column": (lambda t: t, {"static": ["sizes"]}, SHOPS, r"no column 'sizes' \(data.static\).* 'size'"),
-    "a file without on": (lambda t: t, {"static_path": "F"}, SHOPS, r"which row is of which series\?.*data.static_on="),
-    "on without a file": (lambda t: t, {"static_on": {"size": "STORE"}}, SHOPS, r"joins a file, and none is named"),
+    "a file without on": (lambda t: t, {"static_path": "F"}, SHOPS, r"data.static_on go together.*data.static_on="),
+    "on without a file": (lambda t: t, {"static_on": {"size": "STORE"}}, SHOPS, r"data.static_on go together"),
     "no such key": (
         lambda t: t,
         {"static_path": "F", "static_on": {"size": "STOR"}},

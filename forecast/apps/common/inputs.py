@@ -127,7 +127,9 @@ def rows_of(
                 f"on.{closest(name, frame.columns)}"
             )
     frame = with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
-    return frame if frame.facts is None else replace(frame, facts=told_facts(frame, checkpoint.categories))
+    if frame.facts is None:
+        return frame
+    return replace(frame, facts=told_facts(frame.facts, checkpoint.categories, frame.name))
 
 
 def evaluated_data(
