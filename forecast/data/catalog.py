@@ -82,9 +82,7 @@ def file_md5(path: Path | str) -> str:
 
 def _download(path: Path, known: PublishedFile) -> None:
     _log.info("Downloading %s to %s", known.url, path)
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(logging.WARNING)  # one line, ours, is enough
+    pooch.get_logger().setLevel(logging.WARNING)  # one line, ours, is enough
     try:
         # pooch writes to a temporary name and moves the file when its checksum is right.
         pooch.retrieve(
@@ -102,5 +100,3 @@ def _download(path: Path, known: PublishedFile) -> None:
             f"Get it from {known.url} ({known.size} bytes, MD5 {known.md5}) and put it at {path.absolute()}, "
             "or point FORECAST_DATA or data.root to the folder that holds it. data=demo needs no download."
         ) from error
-    finally:
-        logger.setLevel(level)

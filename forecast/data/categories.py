@@ -11,7 +11,7 @@ import numpy.typing as npt
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.split import TargetRows
-from forecast.data.values.cells import Cells, FloatArray
+from forecast.data.values.cells import FloatArray
 from forecast.text.terminal import listed
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
     return in_order([words[code - 1] for code in np.unique(codes).astype(int).tolist() if code > 0])
 
 
-def _held(frame: Cells, name: str) -> npt.NDArray[np.bool_]:
+def _held(frame: PanelFrame, name: str) -> npt.NDArray[np.bool_]:
     """The rows (N,) in which a file had a cell of the column."""
     column = frame.columns.index(name)
     return np.ones(len(frame.values), dtype=np.bool_) if frame.measured is None else frame.measured[:, column]

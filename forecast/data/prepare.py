@@ -18,7 +18,7 @@ from forecast.data.seasonality import suggest
 from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
-from forecast.data.windows import Windows, check_look_back, moved_if_it_fits
+from forecast.data.windows import Windows, moved_if_it_fits
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 
@@ -164,8 +164,7 @@ class Prepared:
     def windows_of(
         self, origins: WindowOrigins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
     ) -> Windows:
-        """The windows whose forecasts begin there, less those that the gaps forbid. UserError as `check_look_back`."""
-        check_look_back(look_back, self.frame.name)
+        """The windows whose forecasts begin there, less those that the gaps forbid."""
         mean, std = self._scale
         sizes = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
         return Windows(

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from forecast.data.panel import Facts
-from forecast.data.values.cells import Cells, Flags, FloatArray, IntArray
+from forecast.data.panel import Facts, PanelFrame
+from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.errors import UserError
 
 How = Literal["series", "season", "global", "none"]
@@ -41,7 +41,7 @@ class Scales:
     @classmethod
     def fit(
         cls,
-        cells: Cells,
+        cells: PanelFrame,
         how: How,
         first: IntArray,
         stop: IntArray,
@@ -86,7 +86,7 @@ class Scales:
             mean[some], std[some] = whole[-together:], whole_std[-together:]
         return cls(how, mean, std, few, period)._finished(cells)
 
-    def _finished(self, cells: Cells) -> "Scales":
+    def _finished(self, cells: PanelFrame) -> "Scales":
         """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""
         for name in cells.categories:
             column = cells.columns.index(name)
@@ -107,7 +107,7 @@ class Scales:
         return scaled * self.std[series][:, None, columns] + self.mean[series][:, None, columns]
 
 
-def cell_means(cells: Cells, first: IntArray, stop: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Of the measured cells in rows first[s] to stop[s] of each series: how many, mean and variance (S, C).
 
     The variance is of two passes, corrected for what rounding leaves of the mean (Chan, Golub and LeVeque 1983).
@@ -146,7 +146,7 @@ def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatAr
         return np.where(constant, 1.0, np.sqrt(variance))
 
 
-def seasonal_spread(cells: Cells, stop: IntArray, period: int, std: FloatArray) -> FloatArray:
+def seasonal_spread(cells: PanelFrame, stop: IntArray, period: int, std: FloatArray) -> FloatArray:
     """The seasonal differences (S, C) of the rows of each series before stop[s]; `std` where there are none."""
     columns = range(len(cells.columns))
     usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=columns).absolute
@@ -178,7 +178,7 @@ class SeasonalDifferences:
 
 
 def seasonal_differences(
-    cells: Cells,
+    cells: PanelFrame,
     first: IntArray,
     stop: IntArray,
     *,
@@ -240,7 +240,7 @@ def sums(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
     return total
 
 
-def pieces(cells: Cells, size: int) -> Iterator[slice]:
+def pieces(cells: PanelFrame, size: int) -> Iterator[slice]:
     """The series in order, so many at a time that they have about `size` cells; one at least."""
     start, rows, offsets = 0, size // len(cells.columns), cells.offsets
     while start < len(offsets) - 1:

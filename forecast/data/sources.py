@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from forecast.data.reading.table import Codebook
 from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split
-from forecast.data.values.cells import Cells, FloatArray
+from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -27,28 +27,17 @@ PanelForm = Literal["long", "columns", "rows"]
 Short = Literal["drop", "pad"]
 
 
-class _Column(NamedTuple):
-    """Amplitudes in the column's own units; `shift` and `swell` come with the change of regime."""
-
-    level: float
-    daily: float
-    half_daily: float
-    weekly: float
-    trend: float  # from the first row to the last
-    shift: float  # added to the level
-    swell: float  # factor of the daily season
-    phi: float  # noise: memory from hour to hour
-    share: float  # noise: part of the column's whole variance
-
-
+# Level, daily, half-daily and weekly amplitude, trend from the first row to the last, all in the column's own units;
+# with the change of regime a shift of the level and a factor of the daily season; of the noise its memory from hour to
+# hour, and its part of the column's whole variance.
 _COLUMNS = {
-    "HUFL": _Column(7.0, 5.0, 1.6, 1.5, 1.0, 2.0, 1.25, 0.80, 0.20),
-    "HULL": _Column(2.0, 1.4, 0.5, 0.5, 0.3, 0.0, 1.00, 0.75, 0.28),
-    "MUFL": _Column(4.5, 4.6, 1.8, 1.3, 0.8, 1.8, 1.25, 0.82, 0.18),
-    "MULL": _Column(0.8, 1.3, 0.4, 0.4, 0.2, 0.0, 1.00, 0.70, 0.30),
-    "LUFL": _Column(3.0, 0.9, 0.2, 0.3, -0.3, -0.4, 1.00, 0.85, 0.22),
-    "LULL": _Column(0.9, 0.5, 0.1, 0.2, -0.1, 0.0, 1.00, 0.90, 0.16),
-    "OT": _Column(17.0, 6.0, 1.0, 2.0, -2.0, -3.0, 0.80, 0.88, 0.15),
+    "HUFL": (7.0, 5.0, 1.6, 1.5, 1.0, 2.0, 1.25, 0.80, 0.20),
+    "HULL": (2.0, 1.4, 0.5, 0.5, 0.3, 0.0, 1.00, 0.75, 0.28),
+    "MUFL": (4.5, 4.6, 1.8, 1.3, 0.8, 1.8, 1.25, 0.82, 0.18),
+    "MULL": (0.8, 1.3, 0.4, 0.4, 0.2, 0.0, 1.00, 0.70, 0.30),
+    "LUFL": (3.0, 0.9, 0.2, 0.3, -0.3, -0.4, 1.00, 0.85, 0.22),
+    "LULL": (0.9, 0.5, 0.1, 0.2, -0.1, 0.0, 1.00, 0.90, 0.16),
+    "OT": (17.0, 6.0, 1.0, 2.0, -2.0, -3.0, 0.80, 0.88, 0.15),
 }
 _REGIME_CHANGE = 0.3  # of the rows: inside train, which is the first 70 %
 _START = "2016-07-01 00:00"
@@ -173,12 +162,12 @@ class Source(ABC):
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
-    def target_columns(self, frame: Cells) -> tuple[int, ...]:
+    def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its C columns."""
         target = self._target(frame.columns, frame.name)
         return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
 
-    def roles(self, frame: Cells) -> Columns | None:
+    def roles(self, frame: PanelFrame) -> Columns | None:
         """The roles of the columns of `frame()`; None where no column has any."""
         del frame
         return None
@@ -211,11 +200,11 @@ class Source(ABC):
                 )
         return every
 
-    def checksum_of(self, frame: Cells) -> str:
+    def checksum_of(self, frame: PanelFrame) -> str:
         """`checksum` of what a frame of this source was read from, which may have changed since."""
         return frame.checksum or self.checksum()
 
-    def describe(self, frame: Cells) -> dict[str, str | None]:
+    def describe(self, frame: PanelFrame) -> dict[str, str | None]:
         """Name, path and checksum of a frame of this source as plain values, for a checkpoint."""
         path = self.path_used()
         return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum_of(frame)}
@@ -347,19 +336,19 @@ class CsvSource(Roles, FileSource):
         perhaps = [*self.known, *self.past, *self.static, *(self.static_on or ())]
         return Codebook(self.categorical, perhaps, self.missing)
 
-    def by_role(self, frame: Cells) -> Columns:
+    def by_role(self, frame: PanelFrame) -> Columns:
         """The columns of a frame by role. UserError as `columns_by_role`."""
         columns, where = frame.columns, frame.name
         targets = (self._target(columns, where),) if isinstance(self.target, str | None) else tuple(self.target)
         return columns_by_role(columns, self, targets, where, frame.categories)
 
-    def target_columns(self, frame: Cells) -> tuple[int, ...]:
+    def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
         """Which columns of `frame()` are forecast: T indices into its columns."""
         if not self.has_roles:
             return super().target_columns(frame)
         return tuple(range(len(self.by_role(frame).targets)))
 
-    def roles(self, frame: Cells) -> Columns | None:
+    def roles(self, frame: PanelFrame) -> Columns | None:
         """The roles of the columns of `frame()`; None where no column has any."""
         return self.by_role(frame) if self.has_roles else None
 

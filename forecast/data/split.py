@@ -109,13 +109,6 @@ class ShareSplit(Split):
         val, test = (self.train * lengths).astype(np.int64), lengths - (self.test * lengths).astype(np.int64)
         return Cuts(np.zeros_like(lengths), val, test, lengths)
 
-    def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
-        """As `Split`; where the rows are too few, a horizon with which these shares are enough."""
-        cuts = self.cuts(lengths)
-        shorter = int((cuts.test - cuts.val).max()) // windows
-        longer = super().for_intervals(windows, lengths, least=least, pred_len=pred_len)
-        return longer or (f"pred_len={shorter}" if shorter else None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class DateSplit(Split):

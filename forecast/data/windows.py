@@ -12,11 +12,9 @@ from torch.utils.data import Dataset
 from forecast.data.panel import PanelFrame
 from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import FloatArray, IntArray
-from forecast.errors import UserError
 
 # The rows of all series are moved to a GPU when they take at most so much of the free memory there.
 SERIES_SHARE = 0.25
-MOST_PAST = 10**6  # rows of the past of a window
 
 Numbers = Sequence[int] | IntArray | Tensor  # of windows
 
@@ -62,15 +60,6 @@ def moved_if_it_fits(rows: Tensor, device: torch.device) -> Tensor:
 def free_bytes(device: torch.device) -> int:
     """What a GPU has left for everyone."""
     return torch.cuda.mem_get_info(device)[0]
-
-
-def check_look_back(rows: int | None, name: str) -> None:
-    """Raises UserError for a past of more than MOST_PAST rows, of which one batch would fill the memory."""
-    if rows is not None and rows > MOST_PAST:
-        raise UserError(
-            f"{name}: a past of {rows} rows, as the season or the look-back asks for, is more than the {MOST_PAST} "
-            "that are read. Choose a shorter one: data.season, model.period or model.look_back; or another checkpoint"
-        )
 
 
 def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:

@@ -1,17 +1,16 @@
-"""Forecasts written as the file that they continue: its names, separator, decimal sign, digits and times.
+"""Forecasts written as the file that they continue: its names, separator, decimal sign and times.
 
 A row for each step, and of a file with ids for each series and step: as CSV text, or as columns for Parquet.
 """
 
 import csv
 import io
-import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from typing_extensions import TypedDict
 
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
 from forecast.data.reading.time_formats import EXCEL_START, ISO, UNIX_SIZES, has_year, possible_formats, read_cells
@@ -35,134 +34,98 @@ from forecast.text.documents import as_cell
 CSV = ".csv"
 ENDINGS = CSV, ".parquet"
 SAMPLE = 200  # rows whose cells show how a file is written
-MORE_DIGITS = 2  # behind the decimal sign than the file has
-LEAST_DIGITS = 3  # of a column's standard deviation, however few the file has
-MOST_DIGITS = 7  # of it: float32 keeps no more
-# What strftime has no name for, as `time_formats.read_cells` reads it: in one column, and in two.
-_BY_NAME = {"quarter": ("%YQ%q", "%Y %q"), "week": ("%G-W%V", "%G %V"), "year.month": ("%Y.%m", "%Y %m")}
-_OF_DAYS = {"week": "%G-W%V-%u"}  # the same where days of weeks are told apart
+MOST_DIGITS = 7  # of a column's standard deviation: float32 keeps no more
+# What strftime has no name for, as `time_formats.read_cells` reads it; in two columns Q and -W are left out.
+_BY_NAME = {"quarter": "%YQ%q", "week": "%G-W%V", "year.month": "%Y.%m"}
 _SIZES = {**UNIX_SIZES, "excel": 86_400 * 10**9}  # of the formats that are numbers, in nanoseconds
 _MARK = "\x01"  # before a number without a zero in front
-
-
-def _with_colon(text: str) -> str:
-    """The same with a colon in its offset from UTC."""
-    return re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text)
-
-
-_LETTERS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, _with_colon)
+_BARE = "md", "HI", "mdHI"  # directives of such numbers
 
 
 @dataclass(frozen=True)
 class TimeWriter:
     """How the time of a file is written: in the format that reads it, where that can be with the zeros of its cells.
 
-    names: its columns; order: the same as their cells are joined, with so many words each (widths). time_format: of
-    the joined cells, None for ISO 8601 as pandas writes it; style: the same for strftime, and what is done to the text.
-    zone: whose clock timestamps show that are instants; shown: that of their cells, an offset in UTC.
+    formats: of each column of time, for strftime, or a name of `_SIZES`; None: ISO 8601 as pandas writes it, in the
+    first. zone: whose clock timestamps show that are instants, None: they are none; shown: that of the
+    cells, an offset from UTC.
     """
 
     names: tuple[str, ...]
-    time_format: str | None
+    formats: tuple[str, ...] | None = None
     zone: str | None = None
-    widths: tuple[int, ...] = (1,)
-    order: tuple[str, ...] = ()
-    shown: str | None = None
-    style: tuple[str, Callable[[str], str]] = ("", str)
+    shown: str = "UTC"
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
         """Of the cells of some rows. time_format: that their reader found, None for ISO 8601 or named parts."""
         known = None if time_format else known_parts(list(columns))
-        order = tuple(known.values()) if known else tuple(columns)
-        texts = [text for text in row_texts(columns, known, ())[1] if text]
-        texts = [text[:-3] + "Z" if text.endswith(("UTC", "GMT")) else text for text in texts]
+        texts = [re.sub("(UTC|GMT)$", "Z", text) for text in row_texts(columns, known, ())[1] if text]
         if known:
             time_format = format_of_parts(known, texts)
         elif time_format in (None, ISO):
-            iso = read_cells(texts, ISO)
-            formats = [candidate for candidate in possible_formats(texts) if candidate != ISO]
-            time_format = next((candidate for candidate in formats if read_cells(texts, candidate).equals(iso)), None)
-        if time_format:
-            head, _, rest = time_format.partition("|")
-            time_format = (head if has_year(head) and has_year(rest) else time_format).replace("%Z", "%z")
-        firsts = [next((cell for cell in columns[name] if cell), "") for name in order]
-        widths = tuple(1 if known else len(cell.split()) for cell in firsts)
-        offset = re.search(r"([+-]\d\d):?(\d\d)$", texts[-1]) if texts else None
-        shown = f"UTC{offset[1]}:{offset[2]}" if offset and zone in (None, "UTC") else zone
-        shown = "UTC" if texts and texts[0][-1:] in "Zz" else shown
-        writer = cls(tuple(columns), time_format, zone, widths, order, shown)
-        if time_format is None or time_format in _SIZES:
-            return writer
-        read = writer._read(texts)
-        stamps, texts = read.dropna(), [text for text, is_read in zip(texts, read.notna(), strict=True) if is_read]
-        written = _BY_NAME.get(time_format, (time_format,) * 2)[len(columns) > 1]
-        written = written.replace("%z", "Z") if texts and texts[0][-1:] in "Zz" else written
-        first, *others = (replace(writer, style=style) for style in _styles(written))
-        if not writer._read(first._texts(stamps)).equals(stamps) and time_format in _OF_DAYS:
-            first = replace(writer, style=(_OF_DAYS[time_format], str))
-        return next((writer for writer in (first, *others) if writer._texts(stamps) == texts), first)
+            iso, found = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
+            time_format = next((name for name in found if read_cells(texts, name).equals(iso)), None)
+        if time_format is None:
+            return cls(tuple(columns))
+        alternatives = time_format.split("|")
+        time_format = alternatives[0] if all(map(has_year, alternatives)) else time_format
+        style = _BY_NAME.get(time_format, time_format).replace("%Z", "%z")
+        style = style if len(columns) == 1 else re.sub("Q|-W", " ", style)
+        shown, offset = zone or "UTC", re.search(r"([+-]\d\d):?(\d\d)$", texts[-1]) if texts else None
+        if "%z" in style and texts and texts[-1][-1] in "Zz":
+            style, shown = style.replace("%z", "Z"), "UTC"
+        elif offset and shown == "UTC":
+            shown = f"UTC{offset[1]}:{offset[2]}"
+        are_instants = time_format in UNIX_SIZES or "%z" in time_format.replace("%Z", "%z")
+        writer = cls(tuple(columns), zone=(zone or "UTC") if are_instants else None, shown=shown)
+        stamps = read_cells(texts, time_format)
+        texts, stamps = np.array(texts, dtype=object)[stamps.notna()].tolist(), stamps.dropna()
+        if writer.zone is not None:
+            stamps = stamps.tz_localize("UTC").tz_convert(writer.zone).tz_localize(None)
+        bare = [re.sub(f"%(?=[{letters}])", f"{_MARK}%", style) for letters in _BARE]
+        style = next((one for one in (style, *bare) if writer.texts(stamps, one) == texts), style)
+        # of several columns the words of the format, as many as the cells have
+        names, words = list(known.values() if known else columns), iter(style.split(" "))
+        widths = [1 if known else len(next(filter(None, columns[name]), "").split()) for name in names]
+        formats = {name: " ".join(islice(words, width)) for name, width in zip(names, widths, strict=True)}
+        return replace(writer, formats=tuple(formats[name] for name in columns) if len(columns) > 1 else (style,))
 
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
-        """The cells (N, columns of time) of naive timestamps (N,); ISO 8601 where the reader would not agree."""
-        texts = self._texts(stamps) if self.time_format else None
-        if texts is None or not self._read(texts).equals(stamps):
+        """The cells (N, columns of time) of naive timestamps (N,)."""
+        if self.formats is None:
             plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
             return [[text, *([""] * (len(self.names) - 1))] for text in plain]
-        if len(self.names) == 1:
-            return [[text] for text in texts]
-        rows = []
-        for text in texts:
-            words = iter(text.split())
-            cells = {name: " ".join(islice(words, width)) for name, width in zip(self.order, self.widths, strict=True)}
-            rows.append([cells[name] for name in self.names])
-        return rows
+        return [list(row) for row in zip(*(self.texts(stamps, style) for style in self.formats), strict=True)]
 
-    @property
-    def _are_instants(self) -> bool:
-        return self.time_format in UNIX_SIZES or "%z" in (self.time_format or "")
-
-    def _read(self, texts: Sequence[str]) -> pd.DatetimeIndex:
-        """The timestamps of joined cells, on the clock of the zone."""
-        read = read_cells(texts, self.time_format or ISO)
-        return read.tz_localize("UTC").tz_convert(self.zone or "UTC").tz_localize(None) if self._are_instants else read
-
-    def _texts(self, stamps: pd.DatetimeIndex) -> list[str]:
-        """The timestamps as joined cells."""
-        assert self.time_format is not None
+    def texts(self, stamps: pd.DatetimeIndex, style: str) -> list[str]:
+        """The texts (N,) of naive timestamps in a format."""
         times = stamps
-        if self._are_instants:
+        if self.zone is not None:
             first = np.ones(len(stamps), dtype=bool)  # of an hour that a clock change repeats
-            times = stamps.tz_localize(self.zone or "UTC", ambiguous=first, nonexistent="shift_forward")
-            times = times.tz_convert(self.shown or "UTC")
-        if (size := _SIZES.get(self.time_format)) is not None:
-            start = EXCEL_START.value if self.time_format == "excel" else 0
+            times = stamps.tz_localize(self.zone, ambiguous=first, nonexistent="shift_forward")
+            times = times.tz_convert(self.shown)
+        if (size := _SIZES.get(style)) is not None:
+            start = EXCEL_START.value if style == "excel" else 0
             units = (round(Decimal(value - start) / size, 9) for value in times.as_unit("ns").asi8.tolist())
             return [f"{unit.normalize():f}" for unit in units]
-        time_format, letters = self.style
-        index = times.to_period("Q") if "%q" in time_format else times
-        return [re.sub(f"{_MARK}0?", "", letters(text)) for text in index.strftime(time_format)]
-
-
-def _styles(time_format: str) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """The ways to write a format that its reader does not tell apart: zeros in front, names, capitals, offsets."""
-    long = time_format.replace("%b", "%B").replace("%a", "%A")
-    for bare, named, letters in product(("", "md", "HI", "mdHI"), (time_format, long), _LETTERS):
-        yield re.sub(f"%(?=[{bare}])", f"{_MARK}%", named) if bare else named, letters
+        if style == _BY_NAME["week"] and (times.day_of_week > 0).any():
+            style += "-%u"
+        index = times.to_period("Q") if "%q" in style else times
+        texts = [re.sub(f"{_MARK}0?", "", text) for text in index.strftime(style)]
+        return [f"{text[:-2]}:{text[-2:]}" for text in texts] if style.endswith("%z") else texts
 
 
 @dataclass(frozen=True)
 class Writing:
     """How a file is written, as far as what continues it must be written so too.
 
-    times: its columns of time, none for a file without. decimals: of each column, the most digits behind the decimal
-    sign. where: cells that tell its rows from those of other series.
+    times: its columns of time, none for a file without. where: cells that tell its rows from those of other series.
     """
 
     separator: str = ","
     decimal: str = "."
     times: TimeWriter | None = None
-    decimals: Mapping[str, int] = field(default_factory=dict)
     where: Mapping[str, str | float] = field(default_factory=dict)
 
     @classmethod
@@ -172,47 +135,13 @@ class Writing:
         text = CsvText(path, valid_separator(layout.separator)).verified(findings)
         header = text.header(layout.time_columns, findings)
         rows = [cells for _, cells in islice(text.rows(), SAMPLE)]
-        columns = {
-            name: [cells[place].strip(BLANKS) for cells in rows if place < len(cells)]
-            for place, name in enumerate(header)
-        }
-        times = {name: columns[name] for name in layout.time_columns}
-        others = columns.keys() - times.keys() if text.table is None else ()  # of typed numbers nobody wrote the digits
-        decimals = {name: _decimals(columns[name], layout) for name in others}
+        places = {name: header.index(name) for name in layout.time_columns}
+        times = {name: [row[place].strip(BLANKS) for row in rows if place < len(row)] for name, place in places.items()}
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
-        return cls(text.separator, layout.decimal, writer, decimals, dict(layout.where or {}))
-
-    def number(self, value: float, digits: int) -> str:
-        """A number with so many digits behind the decimal sign, without trailing zeros but one."""
-        value = round(float(value), digits) + 0.0  # no -0.0
-        text = repr(value)
-        if "e" in text and abs(value) < 1:
-            text = f"{value:.{digits}f}".rstrip("0")
-        return text.replace(".", self.decimal)
+        return cls(text.separator, layout.decimal, writer, dict(layout.where or {}))
 
 
 PLAIN = Writing()
-
-
-def digits_of(std: float, decimals: int | None) -> int:
-    """How many digits behind the decimal sign a forecast of a column has; negative where tens are rounded off.
-
-    std: its standard deviation in the train rows. decimals: that its file writes, None where there is no file.
-    """
-    size = math.ceil(math.log10(std))
-    most = MOST_DIGITS - size
-    return most if decimals is None else min(most, max(decimals + MORE_DIGITS, LEAST_DIGITS - size))
-
-
-def _decimals(cells: Sequence[str], layout: Layout = USUAL) -> int:
-    """The most digits that a cell has behind the decimal sign; an exponent moves it."""
-    most = 0
-    for cell in cells:
-        mantissa, _, exponent = cell.lower().partition("e")
-        digits = mantissa.partition(layout.decimal)[2]
-        if digits.isdigit():
-            most = max(most, len(digits) - (int(exponent) if exponent.lstrip("+-").isdigit() else 0))
-    return most
 
 
 class FarSeries(TypedDict):
@@ -246,9 +175,8 @@ class ForecastTable:
 
     targets: the names of the T columns of values. id_names: of the columns whose cells, joined by `JOINT`, are the ids;
     none: one as the frame calls it, which may have no ids. whole: columns that hold whole numbers, which ids of a
-    Parquet file stay. writing: how the panel's file writes, as far as it is a CSV. digits: of each column of values
-    behind the decimal sign; None: all that a value has. safe: for a spreadsheet, which would take a text that begins
-    with = for a formula.
+    Parquet file stay. writing: how the panel's file writes, as far as it is a CSV. safe: for a spreadsheet, which would
+    take a text that begins with = for a formula.
     """
 
     frame: PanelFrame
@@ -257,7 +185,6 @@ class ForecastTable:
     id_names: Sequence[str] = ()
     whole: Collection[str] = ()
     writing: Writing = PLAIN
-    digits: Sequence[int] | None = None
     safe: bool = False
 
     @property
@@ -276,20 +203,15 @@ class ForecastTable:
 
     def text(self, series: IntArray, values: FloatArray) -> str:
         """The lines of forecasts (B, P, T) of series (B,)."""
-        steps, number = self._steps(series), self.writing.number
+        steps, where = self._steps(series), self.writing.where.values()
         ids = [cells[series] for cells in self.id_columns.values()]
         if self.safe:
             ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
-        numbers = list(values.reshape(-1, len(self.targets)).T)
         columns = [
             *(np.repeat(cells, self.pred_len) for cells in ids),
             *(texts[steps] for texts in self._times),
-            *(number(cell, 15) if isinstance(cell, float) else str(cell) for cell in self.writing.where.values()),
-            *(
-                numbers
-                if self.digits is None
-                else ([number(x, n) for x in numbers[i]] for i, n in enumerate(self.digits))
-            ),
+            *(str(cell).replace(".", self.writing.decimal) if isinstance(cell, float) else cell for cell in where),
+            *(values.reshape(-1, len(self.targets)) + 0.0).T,
         ]
         table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
         lines: str = table.to_csv(

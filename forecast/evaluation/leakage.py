@@ -17,7 +17,7 @@ from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared, prepare, private, scaled_rows
 from forecast.data.scaling import EPSILON, How
 from forecast.data.split import TargetRows
-from forecast.data.values.cells import Cells, FloatArray, IntArray
+from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_nlinear, season
@@ -277,7 +277,7 @@ def later_rows(data: Prepared, dataset: Windows, window: int) -> IntArray:
 
 
 def check_scale(
-    cells: Cells,
+    cells: PanelFrame,
     mean: FloatArray,
     std: FloatArray,
     *,
@@ -328,7 +328,7 @@ def check_scale(
 
 
 def of_series(
-    cells: Cells, series: int, column: int, *, rows: tuple[int, int], context: int, period: int | None
+    cells: PanelFrame, series: int, column: int, *, rows: tuple[int, int], context: int, period: int | None
 ) -> tuple[tuple[float, float], int]:
     """Mean and deviation of one column of one series, and of how many cells. period: of how="season"."""
     begin, end = int(cells.offsets[series]), int(cells.offsets[series + 1])
@@ -350,7 +350,7 @@ def of_series(
     return (mean, std), len(held)
 
 
-def of_all(cells: Cells, first: IntArray, stop: IntArray) -> dict[int, tuple[tuple[float, float], int]]:
+def of_all(cells: PanelFrame, first: IntArray, stop: IntArray) -> dict[int, tuple[tuple[float, float], int]]:
     """As `of_series` of each column, of the measured cells in the train rows of all series."""
     edges = np.zeros(len(cells.values) + 1, dtype=np.int64)
     np.add.at(edges, first[first < stop], 1)

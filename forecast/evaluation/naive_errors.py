@@ -1,52 +1,25 @@
 """The errors of the seasonal naive forecast over earlier rows, by which MASE and RMSSE are scaled."""
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from forecast.data.prepare import Prepared
 from forecast.data.scaling import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
-from forecast.data.split import TargetRows, WindowOrigins
-from forecast.data.values.cells import Cells, FloatArray, IntArray
+from forecast.data.values.cells import FloatArray, IntArray
 
 MaseScale = Literal["train", "split", "window"]
 
 
-class JudgedData(Protocol):
-    """Data with targets."""
-
-    @property
-    def frame(self) -> Cells:
-        """The rows."""
-
-    @property
-    def targets(self) -> tuple[int, ...]:
-        """The T columns that are forecast."""
-
-    @property
-    def season(self) -> int | None:
-        """Steps in a season of them."""
-
-    @property
-    def splits(self) -> dict[str, TargetRows]:
-        """The rows of each split, by its name."""
-
-    @property
-    def target_scale(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and std (S, T) of them."""
-
-    def origins(self, split: str) -> WindowOrigins:
-        """Where the forecasts of a split begin."""
-
-
-def naive_period(data: JudgedData) -> int:
+def naive_period(data: Prepared) -> int:
     """The season that the seasonal naive baseline repeats, 1 step where that repeats the last value."""
     return data.season or seasonal_period(data.frame.freq) or 1
 
 
-def naive_errors(data: JudgedData, split: str, rule: MaseScale = "train") -> SeasonalDifferences:
+def naive_errors(data: Prepared, split: str, rule: MaseScale = "train") -> SeasonalDifferences:
     """The seasonal differences (S, T), scaled units, by which MASE and RMSSE on a split are scaled.
 
     rule: train, of each series over its train rows, or over all before its first forecast of the split where those are
@@ -67,7 +40,7 @@ class BeforeEachWindow:
     Made-up cells have no part. A few series at a time: windows are asked for in the order of the series.
     """
 
-    def __init__(self, data: JudgedData) -> None:
+    def __init__(self, data: Prepared) -> None:
         self.data, self.period = data, naive_period(data)
         self._pieces = list(pieces(data.frame, CELLS))
         self._first, self._sums = 0, np.zeros((3, 0, len(data.targets)))  # of the rows from there on

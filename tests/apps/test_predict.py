@@ -63,7 +63,7 @@ def test_the_forecast_is_the_models_own_unscaled_by_the_training_files_scaler(tm
     history = write_csv(tmp_path / "history.csv", rows=101, start="2022-05-05", seed=3)
     forecast = predicted(tmp_path, best, f"data.path={tmp_path}/history.csv")
     checkpoint = load_checkpoint(best)
-    mean, std = checkpoint.scaler.mean, checkpoint.scaler.std
+    mean, std = checkpoint.scale.mean[0], checkpoint.scale.std[0]
     past = (history[["load", "wind"]].to_numpy()[-19:] - mean) / std
     times = pd.date_range(history["when"].iloc[-19], periods=24, freq="15min")
     known = time_features(times, "15min")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,14 +21,11 @@ from forecast.data.gaps import Repair
 from forecast.data.split import RowSplit, WindowOrigins
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import (
-    MOST_PAST,
     SERIES_SHARE,
     Batch,
     Windows,
-    check_look_back,
     moved_if_it_fits,
 )
-from forecast.errors import UserError
 
 N, C, F, L, P = 101, 5, 3, 11, 7
 
@@ -83,12 +79,6 @@ def test_one_item_is_a_batch_of_one_and_no_known_features_are_a_width_of_zero():
         assert torch.equal(one, many)
     batch = windows(series=stacked(VALUES, np.empty((N, 0))))[4]
     assert (batch.past_known.shape, batch.future_known.shape) == ((1, L, 0), (1, P, 0))
-
-
-@pytest.mark.parametrize("rows", [None, 1, MOST_PAST, MOST_PAST + 1, 10**12])
-def test_a_past_that_would_fill_the_memory_is_refused(rows):
-    with pytest.raises(UserError, match=r"^f\.csv: a past of \d+ rows") if (rows or 0) > MOST_PAST else nullcontext():
-        check_look_back(rows, "f.csv")
 
 
 @pytest.mark.parametrize("rows", [range(N), range(19, 83)])

@@ -10,7 +10,7 @@ from data.csv_files import read_frame
 
 from forecast.data.reading.layout import Layout
 from forecast.data.values.frequency import future_timestamps
-from forecast.data.writing import PLAIN, ForecastTable, Writing, digits_of
+from forecast.data.writing import ForecastTable, Writing
 
 N, P = 47, 7
 STD = np.array([1.7, 240.0])
@@ -119,6 +119,10 @@ CASES = {
 }
 OTHERWISE = {  # written in the format that reads them, if not with the letters of the file
     "GMT",
+    "am and pm",
+    "long names of months",
+    "names in capitals",
+    "month by name",
     "ISO, milliseconds",
     "quarters, the year last",
     "unix seconds with a point",
@@ -129,8 +133,7 @@ OTHERWISE = {  # written in the format that reads them, if not with the letters 
 
 def text_of(writing, frame, forecast):
     names = list(forecast.columns[1:])
-    digits = [digits_of(std, writing.decimals.get(name)) for name, std in zip(names, STD, strict=False)]
-    table = ForecastTable(frame=frame, targets=names, pred_len=P, writing=writing, digits=digits)
+    table = ForecastTable(frame=frame, targets=names, pred_len=P, writing=writing)
     return table.header_text() + table.text(np.array([0]), forecast[names].to_numpy()[None])
 
 
@@ -172,34 +175,3 @@ def test_a_series_of_several_is_continued_as_that_one(tmp_path):
     assert text.splitlines()[:2] == ["date,city,size,a", "2021-04-17,Albany,2,0.0"]
     (tmp_path / "alone.csv").write_text(text)
     assert read_frame(tmp_path / "alone.csv", layout, columns=["a"]).values[:, 0].tolist() == forecast["a"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("std", "decimals", "digits"),
-    [
-        (240.0, 1, 3),
-        (1.7, 15, 6),  # no more than float32 has
-        (0.4, 0, 3),  # flags: three digits of what they vary by
-        (0.00021, 5, 7),
-        (12_000.0, 0, 2),
-        (3e9, 0, -3),
-        (240.0, None, 4),
-    ],
-)
-def test_digits_are_a_few_more_than_those_of_the_file(std, decimals, digits):
-    assert digits_of(std, decimals) == digits
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [
-        (445.2149999, 2, "445.21"),
-        (-0.0001, 2, "0.0"),
-        (6.0, 5, "6.0"),
-        (0.0000123, 7, "0.0000123"),
-        (123456.0, -3, "123000.0"),
-        (1.5e300, -294, "1.5e+300"),
-    ],
-)
-def test_a_number_has_no_digits_that_say_nothing(value, digits, text):
-    assert PLAIN.number(value, digits) == text

@@ -22,10 +22,10 @@ from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing, digits_of
+from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
-from forecast.evaluation.predict import Continuation, column_names, of_each
+from forecast.evaluation.predict import Continuation, column_names
 from forecast.models.base import ForecastModel
 from forecast.text.terminal import label
 
@@ -160,10 +160,7 @@ def forecast_table(
     levels: whose ends are further columns.
     """
     targets, writing = checkpoint.data["targets"], _writing(source, frame)
-    ids, digits = source.id_column if isinstance(source, CsvSource) else None, None
-    if frame.id_column is None:  # as the file has them; of many series all that a value has, which is quicker
-        std = dict(zip(frame.columns, checkpoint.scale.std[0], strict=True))
-        digits = [digits_of(std[name], writing.decimals.get(name)) for name in of_each(targets, levels)]
+    ids = source.id_column if isinstance(source, CsvSource) else None
     whole = []  # ids that stay numbers from one Parquet file to another
     if frame.id_column is not None and columnar_kind(files_of(source)[0]) == PARQUET:
         schema = pq.read_schema(files_of(source)[0])
@@ -175,7 +172,6 @@ def forecast_table(
         id_names=() if ids is None or isinstance(ids, str) else tuple(ids),
         whole=whole,
         writing=writing,
-        digits=digits,
         safe=safe,
     )
 
