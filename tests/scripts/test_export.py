@@ -77,8 +77,8 @@ def test_the_folder_holds_the_weights_the_description_and_the_program(informer, 
 
 def test_the_description_says_all_that_a_caller_needs(informer, exported):
     checkpoint, about = load_checkpoint(informer), json.loads((exported / "config.json").read_text())
-    scaler = checkpoint.scaler
-    assert about["scaler"] == {"mean": scaler.mean.tolist(), "std": scaler.std.tolist()}  # to the last bit
+    scale = checkpoint.scale
+    assert about["scaler"] == {"mean": scale.mean[0].tolist(), "std": scale.std[0].tolist()}  # to the last bit
     assert about["columns"] == about["targets"] == ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
     assert [rule["name"] for rule in about["known"]] == checkpoint.data["known"]
     assert (about["freq"], about["seq_len"], about["label_len"], about["pred_len"]) == ("h", 22, 11, 5)

@@ -79,8 +79,8 @@ def test_the_record_is_that_of_a_training_on_these_data_and_names_the_import(pro
     changed = ["--dropout", "0.25", "--batch_size", "7"]
     checkpoint = load_checkpoint(imported(tmp_path, weights(prob), *command(tmp_path, prob, "dropout"), *changed))
     train = pd.read_csv(tmp_path / "own.csv")[list(columns_of(prob))].to_numpy()[: int(0.7 * 211)]
-    np.testing.assert_allclose(checkpoint.scaler.mean, train.mean(0))
-    np.testing.assert_allclose(checkpoint.scaler.std, train.std(0))
+    np.testing.assert_allclose(checkpoint.scale.mean[0], train.mean(0))
+    np.testing.assert_allclose(checkpoint.scale.std[0], train.std(0))
     data, config = checkpoint.data, checkpoint.config
     assert data["path"] == str(tmp_path / "own.csv") and data["columns"] == list(columns_of(prob))
     assert data["checksum"] == hashlib.md5((tmp_path / "own.csv").read_bytes()).hexdigest()

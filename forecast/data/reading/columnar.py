@@ -248,4 +248,5 @@ def texts_of(column: pa.Array) -> pa.Array:
 def stamps_of(column: pa.Array) -> pd.DatetimeIndex:
     """Dates or timestamps, in UTC where they are instants."""
     times = column.cast(pa.timestamp("s")) if types.is_date(column.type) else column
-    return pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
+    stamps: pd.DatetimeIndex = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
+    return stamps
