@@ -29,8 +29,7 @@ def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.
         )
     years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
     days = pd.DatetimeIndex(sorted(holidays.country_holidays(country, years=years)))
-    flags: npt.NDArray[np.float64] = timestamps.normalize().isin(days).astype(np.float64)
-    return flags
+    return timestamps.normalize().isin(days).astype(np.float64)
 
 
 def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:

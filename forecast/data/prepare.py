@@ -204,15 +204,13 @@ class Prepared:
 
     def times_of(self, rows: IntArray, series: IntArray) -> pd.DatetimeIndex:
         """The timestamps (W,) of rows of these series."""
-        times: pd.DatetimeIndex = self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]]
-        return times
+        return self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]]
 
     def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
         """The last known timestamps of windows of a split, sorted."""
         served = self.windows(split)
         last = served.origins_of(windows).numpy() - 1
-        times: pd.DatetimeIndex = self.times_of(last, served.series_of(windows).numpy()).sort_values()
-        return times
+        return self.times_of(last, served.series_of(windows).numpy()).sort_values()
 
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
@@ -346,10 +344,8 @@ def private(values: FloatArray) -> FloatArray:
     """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
     if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
         where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        mapped: FloatArray = np.memmap(values.filename, mode="c", **where)
-        return mapped
-    copied: FloatArray = values.copy()
-    return copied
+        return np.memmap(values.filename, mode="c", **where)
+    return values.copy()
 
 
 def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int = 0) -> Tensor:

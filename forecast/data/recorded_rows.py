@@ -41,8 +41,7 @@ class RecordedRows:
     @property
     def ends(self) -> IntArray:
         """The end of the last split (S,)."""
-        ends: IntArray = np.max([rows[:, 1] for rows in self.splits.values()], axis=0)
-        return ends
+        return np.max([rows[:, 1] for rows in self.splits.values()], axis=0)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors, for a checkpoint."""
@@ -73,8 +72,7 @@ class RecordedRows:
         stop = begin + recorded[:, 1]
         held = (begin >= 0) & (stop <= frame.offsets[1:])
         begin, stop = (np.where(held, rows, frame.offsets[:-1]) for rows in (begin, stop))
-        flags: Flags = held & (row_hashes(frame, begin, stop).view(np.int64) == recorded[:, 2])
-        return flags
+        return held & (row_hashes(frame, begin, stop).view(np.int64) == recorded[:, 2])
 
     def placed(self, frame: PanelFrame, places: IntArray) -> dict[str, TargetRows]:
         """The recorded splits in the rows of a frame that has them; none of a series that was not recorded."""

@@ -72,13 +72,11 @@ class SavedScale:
 
     @cached_property
     def _index(self) -> pd.Index:
-        index: pd.Index = pd.Index(self.ids.astype(object))
-        return index
+        return pd.Index(self.ids.astype(object))
 
     def places(self, ids: npt.NDArray[np.str_]) -> IntArray:
         """The numbers here of series; -1: it was not trained on."""
-        places: IntArray = self._index.get_indexer(pd.Index(ids.astype(object)))
-        return places
+        return self._index.get_indexer(pd.Index(ids.astype(object)))
 
     def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
         """Which of the series were not trained on."""

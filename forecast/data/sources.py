@@ -68,8 +68,7 @@ def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> Flo
     index = [list(_COLUMNS).index(name) for name in columns]
     phi, sigma = phi[index], sigma[index]
     h = np.arange(1, steps + 1)[:, None]
-    result: FloatArray = sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
-    return result
+    return sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
 
 
 MARKED, LATER, NOISE = 0.25, 12, 0.2  # of `recall_frame`: share of marked hours, hours until they are seen, deviation

@@ -206,8 +206,7 @@ def _stamp(key: str, value: str) -> pd.Timestamp:
         raise UserError(
             f"data.split.{key} is {value!r}, which is no date without a time zone. Write it as 2017-06-26 00:00:00."
         )
-    stamp: pd.Timestamp = parsed[0]
-    return stamp
+    return parsed[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +240,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
                 f"{frame.name}: data/split=dates needs dates, and these rows are steps. Set data/split=last or "
                 "data/split=shares."
             )
-        row: IntArray = np.clip(frame.calendar().searchsorted(date) - frame.steps, 0, frame.lengths)
-        return row
+        return np.clip(frame.calendar().searchsorted(date) - frame.steps, 0, frame.lengths)
 
     split.check(frame.lengths, frame.name)
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
@@ -280,8 +278,7 @@ class WindowOrigins:
 
     def series(self, windows: npt.NDArray[np.int64]) -> IntArray:
         """The series of each window (W,)."""
-        series: IntArray = np.searchsorted(self.ends, windows, side="right")
-        return series
+        return np.searchsorted(self.ends, windows, side="right")
 
     def rows(self) -> IntArray:
         """The origin of every window (W,), in order."""

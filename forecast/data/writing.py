@@ -3,8 +3,6 @@
 A row for each step, and of a file with ids for each series and step: as CSV text, or as columns for Parquet.
 """
 
-import csv
-import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,8 +62,8 @@ class TimeWriter:
         if known:
             time_format = format_of_parts(known, texts)
         elif time_format in (None, ISO):
-            iso, found = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
-            time_format = next((name for name in found if read_cells(texts, name).equals(iso)), None)
+            iso, formats = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
+            time_format = next((name for name in formats if read_cells(texts, name).equals(iso)), None)
         if time_format is None:
             return cls(tuple(columns))
         alternatives = time_format.split("|")
@@ -84,7 +82,7 @@ class TimeWriter:
         if writer.zone is not None:
             stamps = stamps.tz_localize("UTC").tz_convert(writer.zone).tz_localize(None)
         bare = [re.sub(f"%(?=[{letters}])", f"{_MARK}%", style) for letters in _BARE]
-        style = next((one for one in (style, *bare) if writer.texts(stamps, one) == texts), style)
+        style = next((form for form in (style, *bare) if writer.texts(stamps, form) == texts), style)
         # of several columns the words of the format, as many as the cells have
         names, words = list(known.values() if known else columns), iter(style.split(" "))
         widths = [1 if known else len(next(filter(None, columns[name]), "").split()) for name in names]
@@ -94,8 +92,7 @@ class TimeWriter:
     def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
         """The cells (N, columns of time) of naive timestamps (N,)."""
         if self.formats is None:
-            plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
-            return [[text, *([""] * (len(self.names) - 1))] for text in plain]
+            return [[text, *([""] * (len(self.names) - 1))] for text in stamps.astype(str)]  # days where all are
         return [list(row) for row in zip(*(self.texts(stamps, style) for style in self.formats), strict=True)]
 
     def texts(self, stamps: pd.DatetimeIndex, style: str) -> list[str]:
@@ -197,9 +194,8 @@ class ForecastTable:
 
     def header_text(self) -> str:
         """The first line of a CSV."""
-        line = io.StringIO()
-        csv.writer(line, delimiter=self.writing.separator, lineterminator="\n").writerow(self.header)
-        return line.getvalue()
+        names = pd.DataFrame(columns=self.header)
+        return names.to_csv(index=False, sep=self.writing.separator, lineterminator="\n")
 
     def text(self, series: IntArray, values: FloatArray) -> str:
         """The lines of forecasts (B, P, T) of series (B,)."""
@@ -214,18 +210,16 @@ class ForecastTable:
             *(values.reshape(-1, len(self.targets)) + 0.0).T,
         ]
         table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
-        lines: str = table.to_csv(
+        return table.to_csv(
             header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
         )
-        return lines
 
     def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
         """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
         ids = [np.repeat(cells[series], self.pred_len) for cells in self.id_columns.values()]
         columns = [*ids, self.stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
         names = [*self.id_columns, self.frame.time_column, *self.targets]
-        rows: pd.DataFrame = pd.DataFrame(dict(zip(names, columns, strict=True)))
-        return rows
+        return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
     def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
@@ -256,8 +250,7 @@ class ForecastTable:
     def _steps(self, series: IntArray) -> IntArray:
         """The steps (B * P,) after `frame.first` of the rows of forecasts."""
         first = self.frame.steps[series] + self.frame.lengths[series]
-        steps: IntArray = (first[:, None] + np.arange(self.pred_len)).ravel()
-        return steps
+        return (first[:, None] + np.arange(self.pred_len)).ravel()
 
     @cached_property
     def stamps(self) -> npt.NDArray[Any]:
@@ -275,11 +268,8 @@ class ForecastTable:
         ends = np.unique(self.frame.steps + self.frame.lengths)
         used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
         stamps = pd.DatetimeIndex(self.stamps[used])
-        if self.writing.times is not None:
-            cells = np.array(self.writing.times.cells(stamps), dtype=object)
-        else:
-            plain = stamps.strftime("%Y-%m-%d") if (stamps == stamps.normalize()).all() else stamps.astype(str)
-            cells = plain.to_numpy(dtype=object)[:, None]
+        writer = self.writing.times or TimeWriter((self.frame.time_column,))
+        cells = np.array(writer.cells(stamps), dtype=object)
         texts = np.empty((len(used), cells.shape[1]), dtype=object)
         texts[used] = cells
         return list(texts.T)

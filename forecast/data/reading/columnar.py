@@ -239,7 +239,7 @@ def texts_of(column: pa.Array) -> pa.Array:
         stamps, zone = stamps_of(column), getattr(kind, "tz", None)
         stamps = stamps if zone is None else stamps.tz_localize("UTC").tz_convert(zone)
         texts = stamps.astype(str).to_numpy(dtype=object)
-        return pa.array(texts, pa.string(), from_pandas=True)
+        return pa.array(texts, pa.string(), mask=np.asarray(stamps.isna()))  # pandas 2 writes NaT
     if is_text(kind):
         return pc.replace_substring_regex(pc.cast(column, pa.large_string()), r"[\r\n]+", " ")
     return pc.cast(pc.cast(column, pa.float64()) if pa.types.is_floating(kind) else column, pa.string())
@@ -248,5 +248,4 @@ def texts_of(column: pa.Array) -> pa.Array:
 def stamps_of(column: pa.Array) -> pd.DatetimeIndex:
     """Dates or timestamps, in UTC where they are instants."""
     times = column.cast(pa.timestamp("s")) if types.is_date(column.type) else column
-    stamps: pd.DatetimeIndex = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
-    return stamps
+    return pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))

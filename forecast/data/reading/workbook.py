@@ -78,8 +78,7 @@ def _chosen(sheets: Sequence[Sheet], name: str | None, findings: Findings) -> Sh
 def _rows(sheet: Sheet) -> Iterator[Row]:
     """The cells of all rows, whatever size the sheet says that it has."""
     sheet.reset_dimensions()
-    rows: Iterator[Row] = sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
-    return rows
+    return sheet.iter_rows(max_row=_MOST_ROWS, values_only=True)
 
 
 def _holds_data(sheet: Sheet) -> bool:
