@@ -62,8 +62,8 @@ class TimeWriter:
         if known:
             time_format = format_of_parts(known, texts)
         elif time_format in (None, ISO):
-            iso, formats = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
-            time_format = next((name for name in formats if read_cells(texts, name).equals(iso)), None)
+            iso, candidates = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
+            time_format = next((name for name in candidates if read_cells(texts, name).equals(iso)), None)
         if time_format is None:
             return cls(tuple(columns))
         alternatives = time_format.split("|")
