@@ -4,21 +4,20 @@ import csv
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecast.data.reading.column_guess import AmbiguousStyle, StyleGuess, column_kind, guess_missing, guess_style
 from forecast.data.reading.numbers import STYLES, NumberStyle, read_numbers
-from forecast.data.reading.raw_columns import RawColumns
+from forecast.data.reading.raw_columns import RawColumn
 
 WILD = Path(os.environ.get("FORECAST_DATA", "")).parent / "wild"  # real files beside ETT, on some machines only
 
 
 def column(*cells, name="a"):
-    raw = RawColumns([name])
-    raw.add([[cell] for cell in cells])
-    return raw.columns()[0]
+    return RawColumn.of_cells(name, pd.Series(cells, dtype=object))
 
 
 def counting(*numbers):
@@ -234,7 +233,5 @@ def wild(name, *columns):
         pytest.skip("no folder wild beside FORECAST_DATA")
     with (WILD / name).open(newline="") as file:
         header, *rows = csv.reader(file)
-    raw = RawColumns(columns)
-    places = [header.index(column) for column in columns]
-    raw.add([[row[place] for place in places] for row in rows if any(row)])
-    return raw.columns()
+    places = [header.index(name) for name in columns]
+    return [column(*(row[place] for row in rows if any(row)), name=header[place]) for place in places]

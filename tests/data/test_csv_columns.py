@@ -74,15 +74,11 @@ def workbook(path):
 NO_CSV = {
     "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())[:-9]), "is compressed with gzip"),
     "Excel": (workbook, "is an Excel workbook, and "),
-    "old Excel": (
-        lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99),
-        "is an Excel workbook of the former format",
-    ),
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
-    "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged UTF-16 text"),
-    "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "line 1 holds a NUL byte"),
+    "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged, or no text in UTF-8"),
+    "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "byte 0x00 in line 1"),
     "folder": (lambda path: path.mkdir(), "is a folder. Name the files in it by a pattern"),
-    "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or UTF-16, or no text"),
+    "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or no text in UTF-8"),
     "nothing there": (lambda path: None, "does not exist"),
     "broken link": (lambda path: path.symlink_to("nowhere"), "does not exist"),
     "link to itself": (lambda path: path.symlink_to(path), "cannot be read"),
@@ -108,3 +104,12 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path):
     path = write(tmp_path, TEXT)
     path.chmod(0)
     assert "cannot be read: Permission denied" in refusal(path)
+
+
+def test_a_quoted_cell_may_hold_the_end_of_a_line_and_lines_are_those_of_the_file(tmp_path):
+    rows = [f'2016-07-0{day},{day},"a\nb"' for day in range(1, 6)]
+    path = tmp_path / "my.csv"
+    path.write_text("\n".join(["date,x,note", *rows]))
+    assert read_frame(path).values[:, 0].tolist() == [1, 2, 3, 4, 5]
+    path.write_text("\n".join(["date,x,note", *rows[:2], rows[2].replace(",3", ",?")]))
+    assert "line 6, column 'x': '?' is no number" in refusal(path)

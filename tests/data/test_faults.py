@@ -34,8 +34,8 @@ FAULTS = {
         f"line 1: the time column is named '{HOURS[0]}', which looks like a row. Add a line",
         {"time_column": HOURS[0]},
     ),
-    "a time column alone": ("date\n2016-07-01\n", "line 1 ... no column beside 'date' ... Add a column"),
-    "another encoding": (b"date,a,\x81\n2016-07-01,1,2\n", "not UTF-8 text: byte 0x81 in line 1 ... encoding UTF-8"),
+    "a time column alone": ("date\n2016-07-01\n", "no column of numbers beside the time"),
+    "another encoding": (b"date,a,\x81\n2016-07-01,1,2\n", "no text in UTF-8 ... byte 0x81 in line 1 ... CSV in UTF-8"),
     # rows
     "points between thousands": (
         "date;a\n2016-07-01;1.234,5\n2016-07-02;2\n2016-07-03;3\n",
@@ -44,11 +44,11 @@ FAULTS = {
     ),
     "decimal points for commas": (
         "date;a\n2016-07-01;1.5\n2016-07-02;2\n2016-07-03;3\n",
-        "line 2, column 'a' ... '1.5' is no number when decimals are written with ',' ... data.decimal=\"'.'\"",
+        "line 2, column 'a' ... '1.5' is no number with ',' before decimals ... data.decimal=\"'.'\"",
         SEMICOLONS,
     ),
     # to pandas 2 the cell 1NUL5 is the number 1
-    "a NUL byte": (changed(LINES, {4: f"{HOURS[3]},1\0005,2"}), "line 5 holds a NUL byte"),
+    "a NUL byte": (changed(LINES, {4: f"{HOURS[3]},1\0005,2"}), "byte 0x00 in line 5"),
     "an open quotation mark": (
         changed(LINES, {5: f'{HOURS[4]},"1.5,2'}),
         "line 6: a quotation mark opens a cell that is never closed. Close or remove it.",
@@ -86,7 +86,7 @@ CELLS = {
     "oops": "'oops' is no number. Correct it",
     "True": "'True' is no number",
     "0x1F": "'0x1F' is no number",
-    '"1,5"': "'1,5' is no number when decimals are written with '.'. Write all ... data.decimal=\"','\"",
+    '"1,5"': "'1,5' is no number with '.' before decimals. Write all ... data.decimal=\"','\"",
     "inf": "'inf' is not a finite number. Replace it",
     "-Infinity": "'-Infinity' is not a finite number",
     "1e999": "'1e999' is not a finite number",

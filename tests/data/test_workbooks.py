@@ -117,13 +117,6 @@ def test_a_check_has_a_command_for_each_sheet_with_data(tmp_path):
     assert check_file(path, {"sheet": "Data"}).command == check.choices[0].command
 
 
-def test_a_sheet_named_for_a_file_that_has_none_changes_nothing_and_is_said(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    (tmp_path / "my.csv").write_text("date,x\n" + "".join(f"{stamp},1\n" for stamp in STAMPS))
-    assert len(read_frame(tmp_path / "my.csv", Layout(sheet="Data"))) == N
-    assert "data.sheet=Data chooses nothing: this file is no Excel workbook." in caplog.text
-
-
 @pytest.mark.parametrize("keep", [4, 400, -40, -1])
 def test_a_truncated_file_is_refused(tmp_path, keep):
     path = written(tmp_path, Data=ROWS)

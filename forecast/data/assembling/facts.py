@@ -11,11 +11,12 @@ import numpy as np
 
 from forecast.data.assembling.rows import PanelRows, SortedRows
 from forecast.data.panel import Facts
-from forecast.data.reading.cells import RawFile, read_raw
+from forecast.data.reading.cells import read_columns
 from forecast.data.reading.column_guess import column_kind
 from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import read_numbers
+from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Codebook, TableSpec
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray
@@ -129,7 +130,8 @@ class FactFile:
     """The cells of the file; keys: its columns by which it is joined, in the order of data.static_on."""
 
     path: Path
-    raw: RawFile
+    text: CsvText
+    columns: Sequence[RawColumn]
     spec: TableSpec
     keys: tuple[str, ...]
 
@@ -151,13 +153,13 @@ class FactFile:
                     f"{closest(name, header)} Name columns as line 1 does."
                 )
         spec = TableSpec.of(header, Layout(**own), str(path), gaps="mask")
-        raw = read_raw(text, spec, findings, words=[header.index(name) for name in keys])
-        return cls(path, raw, spec, keys)
+        columns = read_columns(text, spec, words=[header.index(name) for name in keys])
+        return cls(path, text, columns, spec, keys)
 
     @property
     def names(self) -> list[str]:
         """All columns."""
-        return list(self.raw.header)
+        return list(self.spec.header)
 
     def _column(self, name: str) -> int:
         return self.names.index(name)
@@ -167,14 +169,14 @@ class FactFile:
 
         UserError for a series without a row, and for two rows of one key.
         """
-        every = range(len(self.raw.lines))
-        cells = [[key_of(cell) for cell in self.raw.columns[self._column(name)].cells(every)] for name in self.keys]
+        every = range(len(self.columns[0]))
+        cells = [[key_of(cell) for cell in self.columns[self._column(name)].cells(every)] for name in self.keys]
         rows: dict[tuple[object, ...], int] = {}
         for row, key in enumerate(zip(*cells, strict=True)):
             if key in rows:
                 raise UserError(
-                    f"{self.path}: line {self.raw.lines[row]}: {_said(self.keys, key)} stands in line "
-                    f"{self.raw.lines[rows[key]]} already. Write one row for each, or name all columns that tell the "
+                    f"{self.path}: line {self.text.line(row)}: {_said(self.keys, key)} stands in line "
+                    f"{self.text.line(rows[key])} already. Write one row for each, or name all columns that tell the "
                     "rows apart in data.static_on."
                 )
             rows[key] = row
@@ -189,19 +191,19 @@ class FactFile:
 
     def values(self, name: str, book: Codebook) -> FloatArray:
         """A fact (n,) of each row, NaN where it is missing; of words their numbers. UserError for what is neither."""
-        column = self.raw.columns[self._column(name)]
+        column = self.columns[self._column(name)]
         every = range(len(column))
         kind = column_kind(column, self.spec.style)
         if name in book.named or kind == "text":
             return book.codes(name, column.cells(every))
-        read = read_numbers(column, self.spec.style)
-        for fault, rows in read.faults.items():
-            row = int(rows[0])
+        values = read_numbers(column, self.spec.style).values
+        if (bad := np.isinf(values)).any():
+            row = int(bad.argmax())
             raise UserError(
-                f"{self.path}: line {self.raw.lines[row]}, column '{name}': {quoted(column.cells([row])[0])} is no "
-                f"number ({fault}). Correct it, or name the column in data.categorical."
+                f"{self.path}: line {self.text.line(row)}, column '{name}': {quoted(column.cells([row])[0])} is no "
+                "number. Correct it, or name the column in data.categorical."
             )
-        return read.values
+        return values
 
 
 def _said(names: Sequence[str], key: Sequence[object]) -> str:

@@ -26,7 +26,7 @@ from forecast.data.reading.table import Table
 from forecast.data.reading.workbook import SeveralSheets
 from forecast.data.seasonality import CLEAR, Lengths, Season, Suggestion, suggest
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
-from forecast.data.values.findings import Findings, Gaps, counted, quoted
+from forecast.data.values.findings import Findings, Gaps, quoted
 from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError, closest
 from forecast.text.overrides import train_command
@@ -232,7 +232,6 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
     check.rows = len(check.table.values)
     check.rows_missing = 0 if check.freq is None else rows_missing(check.table.ordered(), check.freq) or 0
     check.outliers = note_columns(check.table, guess.layout, findings)
-    _note_short_rows(table, opened, findings)
     if check.freq is None or spec.gaps == "zero" or check.table.timestamps.hasnans:
         return
     if hole := large_hole(check.table.ordered(), check.freq):
@@ -244,20 +243,6 @@ def _read(check: FileCheck, opened: Opened, guess: Guess, given: Given) -> None:
         if readings:
             findings[:] = [finding for finding in findings if not finding.text.endswith(hole[1:])]
             raise Undecided(f"{hole[:1].upper()}{hole[1:]}", readings)
-
-
-def _note_short_rows(table: Table, opened: Opened, findings: Findings) -> None:
-    raw, width = opened.raw, len(opened.header)
-    if not (raw and raw.surplus) and table.text.all_full(width, len(table.values if raw is None else raw.lines)):
-        return
-    short = [(line, cells) for line, cells in table.text.rows() if len(cells) < width]
-    if short:
-        line, cells = short[0]
-        findings.add(
-            "note",
-            f"Line {line} has {counted(len(cells), 'cell')} of {width}; so short are "
-            f"{counted(len(short), 'line')}. What they lack counts as missing.",
-        )
 
 
 def _advise(check: FileCheck, given: Given) -> None:

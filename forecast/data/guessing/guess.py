@@ -4,21 +4,19 @@ How it writes its numbers, and what stands for no value, is found here too.
 """
 
 from collections.abc import Mapping, Sequence
-from csv import QUOTE_NONE
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from forecast.data.frame import ExchangedDays, check_days
 from forecast.data.guessing.guess_rows import Given, Guess, Reading, Undecided, decided_rows
 from forecast.data.guessing.guess_time import USUAL_NAMES, Names, choose_time, likely_times
-from forecast.data.reading.cells import RawFile, plain_file, raw_cells, table_of
+from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.column_guess import (
     AmbiguousStyle,
     StyleGuess,
-    column_kind,
     guess_missing,
     guess_style,
     is_usual_code,
@@ -26,12 +24,11 @@ from forecast.data.reading.column_guess import (
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named
 from forecast.data.reading.numbers import NumberStyle
-from forecast.data.reading.raw_columns import RawColumn, RawColumns
+from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.rows import within
-from forecast.data.reading.table import Table, TableSpec, check_signs, plain_table
+from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.values.findings import Finding, Findings, Gaps, counted, quoted
-from forecast.errors import UserError
+from forecast.data.values.findings import Findings, Gaps, counted, quoted
 from forecast.text.terminal import listed
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 1_000, 1 << 20  # from which separator and time columns are guessed
@@ -41,26 +38,17 @@ _CODES = {1, 9, 99, 999, 9999, 99999, 999999}  # marks are written so, with a si
 
 @dataclass
 class Opened:
-    """A file as it was read once: its header, its first rows, and what has been read of all of them.
-
-    raw: all its cells, once they have been asked for.
-    """
+    """A file as it was read once: its header, some of its rows, and how many there are, once they are read."""
 
     text: CsvText
     header: list[str]
     first_rows: list[list[str]]
-    raw: RawFile | None = None
-    raw_findings: list[Finding] = field(default_factory=list)
+    rows: int = 0
 
     @property
     def kind(self) -> str:
         """What the file is, if it is no text."""
         return "" if self.text.table is None else self.text.table.kind
-
-    @property
-    def rows(self) -> int:
-        """How many there are, as far as that is known."""
-        return len(self.first_rows if self.raw is None else self.raw.lines)
 
     def column(self, place: int) -> list[str]:
         """The cells of a column in the first rows."""
@@ -73,14 +61,10 @@ def open_file(path: str, given: Given, findings: Findings) -> Opened:
     text = CsvText(Path(path), valid_separator(layout.separator or ",")).verified(findings, layout.sheet)
     text.check_types(columns_named(given))
     if given.get("separator") is None and text.table is None:
-        with text.whole() as file:
-            text = replace(text, separator=guess_separator(file.read(_SAMPLE_CHARACTERS)))
+        text = replace(text, separator=guess_separator(text.whole().read(_SAMPLE_CHARACTERS)))
     header = text.header((), Findings(path, strict=False))
-    try:
-        rows = [cells for _, cells in islice(text.rows(), _SAMPLE_ROWS)]
-    except UserError:  # after an open quote, which is found as the cells are read
-        rows = [cells for _, cells in islice(replace(text, quoting=QUOTE_NONE).rows(), _SAMPLE_ROWS)]
-    return Opened(text, header, rows)
+    rows = text.sample(_SAMPLE_ROWS)
+    return Opened(text, header, rows, len(rows))
 
 
 def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings) -> tuple[Table, TableSpec]:
@@ -91,19 +75,17 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
     if "separator" not in given and opened.text.separator != ",":
         guess.reasons.append(f"data.separator: {opened.text.separator!r} cuts the header and the rows alike")
     candidates = _candidates(opened, given, guess)
-    plain = _plain(opened, candidates, guess, given)
-    raw = plain or _raw(opened, candidates, guess.layout)
-    columns = {column.name: column for column in raw.columns}
+    _decide_style(opened, candidates, guess, given)
+    raw = _columns(opened, candidates, guess.layout)
+    columns = {column.name: column for column in raw}
     _decide_time(columns, candidates, guess, given)
     guess.layout.check()
     opened.text.header(guess.layout.time_columns, findings)
-    decide_numbers(columns, guess, given, plain=plain is not None)
+    if "missing" not in given:
+        _decide_missing(_number_columns(raw, guess.layout), guess)
     spec = TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps="mask")
-    check_signs(opened.text, spec, findings)
-    if plain is None:
-        findings.extend(opened.raw_findings)
     try:
-        table = table_of(raw, spec, findings)
+        table = table_of(opened.text, raw, spec, findings)
     except AmbiguousTime as error:
         readings = [
             Reading(f"times as {value}", {key.removeprefix("data."): value})
@@ -112,7 +94,7 @@ def read_guessed(opened: Opened, guess: Guess, given: Given, findings: Findings)
         ]
         raise Undecided(str(error), readings) from error
     aside = {*guess.layout.time_columns, *guess.layout.drop}
-    ids = [column for column in raw.columns if column.name not in aside]
+    ids = [column for column in raw if column.name not in aside]
     if table.origin is not None:
         ids = [column.take(table.origin) for column in ids]
     return _finished(opened, table, ids, guess, given)
@@ -136,52 +118,15 @@ def _finished(
     return table, TableSpec.of(opened.header, guess.layout, str(opened.text.path), gaps=gaps)
 
 
-def _plain(opened: Opened, candidates: Sequence[Names], guess: Guess, given: Given) -> RawFile | None:
-    """The file as pandas reads it; None where it cannot, or where it is not plain how the numbers are written."""
-    if opened.text.table is not None or opened.raw is not None or len(candidates) != 1:
-        return None
-    decimal, reason = _decimal(opened, candidates[0], guess, given)
-    layout = replace(guess.layout, decimal=decimal, time_column=_key(candidates[0]))
-    layout.check()
+def _columns(opened: Opened, candidates: Sequence[Names], layout: Layout) -> list[RawColumn]:
+    """All cells of a file, those that may be times as they are written."""
+    time = _key(candidates[0]) if len(candidates) == 1 else None
+    layout = replace(layout, time_column=time, freq=None, start=None)
     spec = TableSpec.of(opened.header, layout, str(opened.text.path), gaps="mask")
-    words = {opened.header.index(name) for name in (*candidates[0], *(layout.where or ()))}
-    table = plain_table(opened.text, spec, words)
-    if table is None:
-        return None
-    for place in set(spec.candidates) - words:
-        if (table.columns[place].decimals >= 0).any() or column_kind(table.columns[place], spec.style) in (
-            "damaged",
-            "flags",
-        ):
-            return None
-    if reason:
-        guess.set(reason, decimal=decimal)
-    return plain_file(opened.text, table)
-
-
-def _decimal(opened: Opened, times: Names, guess: Guess, given: Given) -> tuple[str, str]:
-    """A decimal comma, and the reason, where a cell of the first rows shows one; a plain reading then tries all."""
-    usual = guess.layout.decimal, ""
-    if {"decimal", "thousands"} & set(given):
-        return usual
-    sample = RawColumns(opened.header)
-    sample.add(opened.first_rows)
-    style = guess_style([column for column in sample.columns() if column.name not in times])
-    if isinstance(style, AmbiguousStyle) or style.style != NumberStyle(","):
-        return usual
-    return ",", style_reason(style)
-
-
-def _raw(opened: Opened, candidates: Sequence[Names], layout: Layout) -> RawFile:
-    if opened.raw is None:
-        bare = replace(USUAL, columns=layout.columns, drop=layout.drop, where=layout.where, time_column=None)
-        spec = TableSpec.of(opened.header, bare, str(opened.text.path), gaps="mask")
-        words = {opened.header.index(name) for names in candidates for name in names}
-        words |= {opened.header.index(name) for name in layout.where or ()}
-        findings = Findings(str(opened.text.path), strict=False)
-        opened.raw = raw_cells(opened.text, spec, findings, words=words)
-        opened.raw_findings = list(findings)
-    return opened.raw
+    names = [*(layout.where or ()), *(name for names in candidates for name in names)]
+    columns = read_columns(opened.text, spec, words={opened.header.index(name) for name in names})
+    opened.rows = len(columns[0])
+    return columns
 
 
 # time
@@ -251,33 +196,42 @@ def _key(names: Names) -> str | Names:
     return names[0] if len(names) == 1 else names
 
 
-def decide_numbers(columns: Mapping[str, RawColumn], guess: Guess, given: Given, *, plain: bool = False) -> None:
-    """Finds how numbers are written, unless that is plain, and what marks missing ones. Undecided for two styles."""
-    layout = guess.layout
+def _number_columns(columns: Sequence[RawColumn], layout: Layout) -> list[RawColumn]:
+    """Those that may hold numbers of the series."""
     aside = {*layout.time_columns, *layout.drop, *(layout.where or ())}
-    numbers = [column for name, column in columns.items() if name not in aside]
-    if layout.columns is not None:
-        numbers = [column for column in numbers if column.name in layout.columns]
-    if not plain and "decimal" not in given and "thousands" not in given:
-        style = guess_style(numbers)
-        if isinstance(style, AmbiguousStyle) and layout.separator == ",":
-            left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
-            style = StyleGuess(left[0], style.column, style.cell) if len(left) == 1 else style
-        if isinstance(style, AmbiguousStyle):
-            keys = [{key.removeprefix("data."): value for key, value in choice.items()} for choice in style.settings]
-            keys = [choice or {"decimal": USUAL.decimal} for choice in keys]
-            raise Undecided(
-                f"{str(style)[:1].upper()}{str(style)[1:]}",
-                [
-                    Reading(f"{quoted(style.cell)} is {value:.12g}", choice)
-                    for value, choice in zip(style.values, keys, strict=True)
-                ],
-            )
-        settings = {key.removeprefix("data."): value for key, value in NumberStyle().settings(style.style).items()}
-        if settings:
-            guess.set(style_reason(style), **settings)
-    if "missing" not in given:
-        _decide_missing(numbers, guess)
+    chosen = [column for column in columns if column.name not in aside]
+    return [column for column in chosen if layout.columns is None or column.name in layout.columns]
+
+
+def _decide_style(opened: Opened, candidates: Sequence[Names], guess: Guess, given: Given) -> None:
+    """Finds in some rows how numbers are written. Undecided for two ways."""
+    if "decimal" in given or "thousands" in given:
+        return
+    layout = replace(guess.layout, time_column=[name for names in candidates for name in names])
+    if opened.text.table is not None:
+        sample = [column for column in opened.text.table.columns if not column.is_time]
+    else:
+        sample = [
+            RawColumn.of_cells(name, pd.Series(opened.column(place), dtype=object))
+            for place, name in enumerate(opened.header)
+        ]
+    style = guess_style(_number_columns(sample, layout))
+    if isinstance(style, AmbiguousStyle) and layout.separator == ",":
+        left = [other for other in style.styles if other.decimal != ","]  # where commas separate the cells
+        style = StyleGuess(left[0], style.column, style.cell) if len(left) == 1 else style
+    if isinstance(style, AmbiguousStyle):
+        keys = [{key.removeprefix("data."): value for key, value in choice.items()} for choice in style.settings]
+        keys = [choice or {"decimal": USUAL.decimal} for choice in keys]
+        raise Undecided(
+            f"{str(style)[:1].upper()}{str(style)[1:]}",
+            [
+                Reading(f"{quoted(style.cell)} is {value:.12g}", choice)
+                for value, choice in zip(style.values, keys, strict=True)
+            ],
+        )
+    settings = {key.removeprefix("data."): value for key, value in NumberStyle().settings(style.style).items()}
+    if settings:
+        guess.set(style_reason(style), **settings)
 
 
 def style_reason(guess: StyleGuess) -> str:

@@ -1,35 +1,38 @@
-"""A file read cell by cell: all that pandas would read otherwise, or cannot read and give no reason for."""
+"""The cells of a file as columns, each typed as a whole or read as text, and the table that a layout makes of them."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+import io
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from csv import QUOTE_NONE
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from forecast.data.reading.column_guess import CellFaults, Kind, column_kind
+from forecast.data.reading.column_guess import Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout
-from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in, read_numbers
-from forecast.data.reading.raw_columns import BLANKS, RawColumn, RawColumns, TypedTable
+from forecast.data.reading.numbers import MISSING_SPELLINGS, fault_words, number_in, read_numbers, with_numbers
+from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
 from forecast.data.reading.rows import between_whole, known_frequency
-from forecast.data.reading.table import Table, TableSpec, check_signs, plain_table
-from forecast.data.reading.time_formats import YEARS
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
+from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.time_formats import YEARS, format_with_zone_name
+from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, whole_numbers
 from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.findings import GAPS_FIX, Findings, counted, quoted
 from forecast.errors import UserError, closest
+from forecast.text.overrides import typed
 from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
+Fault = tuple[int, int, str, int]  # of one column the first row that cannot be read, its place, why, and how many cells
+_SAMPLE = 100  # rows that show which columns hold numbers
 _MOST_STEPS = 1 << 40  # milliseconds that lie in a calendar's years
-_ROWS = 2_000  # read at a time
+_ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
 LEFT_OUT: dict[Kind, str] = {"text": "text", "empty": "empty", "index": "row numbers"}
 
 
@@ -41,260 +44,288 @@ class Read(TypedDict, total=False):
     numbers: tuple[int, int] | None
 
 
-_Records = list[tuple[int, list[str]]]  # (line, cells) of each
-
-
-@dataclass(frozen=True, eq=False)
-class RawFile:
-    """The N rows of a file as cells, before anyone decides what they mean.
-
-    text: as it could be read. columns: all of the header's; lines: of each row in the file; surplus: (line, cells) of
-    rows with more cells than the header names.
-    """
-
-    text: CsvText
-    header: Sequence[str]
-    columns: list[RawColumn]
-    lines: Sequence[int]
-    surplus: Sequence[tuple[int, int]]
-
-
 def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
     """The chosen columns of a file, less those that hold no numbers where none are named.
 
-    A finding for each fault; AmbiguousTime as `read_timestamps`, and other UserError, where no table can be made.
+    A finding for each column with a fault; AmbiguousTime as `read_timestamps`, and other UserError, where no table can
+    be made.
     """
-    check_signs(text, spec, findings)
     words = [*spec.times, *map(spec.header.index, spec.layout.where or ())]
-    return table_of(read_raw(text, spec, findings, words=words), spec, findings)
+    return table_of(text, read_columns(text, spec, words=words), spec, findings)
 
 
-def read_raw(text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int]) -> RawFile:
-    """All cells of a file; words: the places of columns whose cells are kept as they are written."""
+def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
+    """The columns of a file; words: the places of those whose cells are kept as they are written.
+
+    UserError for a file whose rows cannot be told apart.
+    """
     words = {*words, *spec.named()}
-    table = plain_table(text, spec, words) if text.table is None else None
-    return raw_cells(text, spec, findings, words=words) if table is None else plain_file(text, table)
+    if spec.style.decimal == text.separator and text.table is None:
+        raise UserError(
+            f"data.decimal and data.separator are both {spec.style.decimal!r}. Set them to different characters, or "
+            "write the file with another separator."
+        )
+    if text.table is None:
+        columns = _parsed(text, spec, words)
+    elif text.table.surplus:
+        raise _structure(text, text.table.surplus, len(spec.header))
+    else:
+        columns = list(text.table.columns)
+    candidates = {*spec.candidates}
+    for place, column in enumerate(columns):
+        if place in words:
+            columns[place] = column.as_words()
+        elif place in candidates and not column.is_time:
+            columns[place] = with_numbers(column, spec.style)
+    return columns
 
 
-def plain_file(text: CsvText, table: TypedTable) -> RawFile:
-    """The cells of a file that pandas has read."""
-    return RawFile(text, table.names, [*table.columns], table.lines, table.surplus)
+def _parsed(text: CsvText, spec: TableSpec, words: Collection[int]) -> list[RawColumn]:
+    """The columns of a CSV: pandas reads each as numbers, or as text where one cell is none."""
+    sample = [cells for _, cells in islice(text.rows(), _SAMPLE)]
+    numbers = {*spec.candidates} - {*words}
+    others: dict[int, type] = {place: str for place in range(len(spec.header)) if place not in numbers}
+    quick = {place for row in sample for place, cell in enumerate(row) if place in numbers and _is_number(cell, spec)}
+    try:
+        if len(sample[0]) > len(spec.header):
+            raise pd.errors.ParserError("surplus cells, of which pandas would make an index, in silence")
+        frame = _frame(
+            text, spec, quick, {place: float if place in quick else str for place in range(len(spec.header))}
+        )
+    except ValueError as error:
+        if isinstance(error, pd.errors.ParserError):
+            widths = ((line, len(cells)) for line, cells in text.records())
+            raise _structure(text, widths, len(spec.header)) from error
+        frame = _frame(text, spec, numbers, others)  # in some column a word stands among numbers
+    columns = []
+    for place, name in enumerate(spec.header):
+        cells = frame.iloc[:, place]
+        alone = [place] == spec.times and spec.layout.time_format is None
+        if cells.dtype.kind in "iuf":
+            columns.append(RawColumn.of_numbers(name, cells.to_numpy(dtype=np.float64)))
+        elif alone and (stamps := plain_iso(cells)) is not None:
+            columns.append(TimeColumn(name, pa.array(stamps)))
+        else:
+            columns.append(RawColumn.of_cells(name, cells.map(str, na_action="ignore") if place in numbers else cells))
+    blank = blank_rows(columns)
+    return [column.take(np.flatnonzero(~blank)) for column in columns] if blank.any() else columns
 
 
-def raw_cells(text: CsvText, spec: TableSpec, findings: Findings, *, words: Collection[int]) -> RawFile:
-    """The same, of a CSV cell by cell: it knows how each number is written."""
-    if text.table is not None:
-        columns = [
-            column.as_words() if place in words else column.with_numbers()
-            for place, column in enumerate(text.table.columns)
-        ]
-        return RawFile(text, spec.header, columns, text.table.lines, text.table.surplus)
-    read = RawColumns(spec.header, text=words)
-    lines: list[int] = []
-    surplus, width = [], len(spec.header)
-    for read_on, records in _records(text, spec, findings):
-        text = read_on
-        read.add([cells for _, cells in records])
-        lines += [line for line, _ in records]
-        surplus += [(line, len(cells)) for line, cells in records if len(cells) > width]
-    return RawFile(text, spec.header, read.columns(), lines, surplus)
+def _is_number(cell: str, spec: TableSpec) -> bool:
+    return number_in(cell.strip(BLANKS), spec.style.decimal, None) is not None
 
 
-def table_of(raw: RawFile, spec: TableSpec, findings: Findings) -> Table:
-    """What a layout reads of the cells of a file; findings and errors as `read_cells`."""
-    faults = CellFaults(str(raw.text.path), spec.header, spec.times, spec.style)
-    for line, cells in raw.surplus:
-        faults.add("surplus", -1, line, str(cells))
-    columns, lines = raw.columns, raw.lines
-    origin = _chosen_rows(columns, spec, raw.text)
+def _frame(text: CsvText, spec: TableSpec, numbers: Collection[int], types: dict[int, type]) -> pd.DataFrame:
+    """The columns by their places; ValueError for a cell that is not of its type."""
+    assert text.content is not None
+    return pd.read_csv(
+        io.BytesIO(text.content.text),
+        sep=text.separator,
+        skiprows=text.above,
+        decimal=spec.style.decimal,
+        float_precision="round_trip" if _ROUNDS else None,
+        header=0,
+        names=list(range(len(spec.header))),
+        # All columns are parsed, not `usecols`: with it pandas drops surplus cells in silence, as of an unquoted 1,5.
+        dtype=types,
+        skipinitialspace=True,
+        keep_default_na=False,
+        low_memory=len(types) == len(spec.header),  # else a column would have a type in each part
+        # a series may be called NA: spellings of nothing are those of numbers alone
+        na_values=dict.fromkeys(numbers, sorted(MISSING_SPELLINGS)),  # type: ignore[arg-type]  # named by numbers
+    )
+
+
+def _structure(text: CsvText, widths: Iterable[tuple[int, int]], most: int) -> UserError:
+    """What is wrong with a file that cannot be cut into rows. widths: the line and the cells of some rows."""
+    line = 1
+    for line, cells in widths:
+        if cells > most:
+            return UserError(
+                f"{text.path}: line {line} has {cells} cells, the header names {most} columns. Remove the surplus "
+                "cells, name all columns, or set data.decimal and data.separator if numbers are written as 1,5."
+            )
+    return UserError(
+        f"{text.path}: line {line}: a quotation mark opens a cell that is never closed. Close or remove it."
+    )
+
+
+def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findings: Findings) -> Table:
+    """What a layout reads of the columns of a file; findings and errors as `read_table`."""
+    origin = _chosen_rows(columns, spec, findings.path)
     if origin is not None:
         columns = [column.take(origin) for column in columns]
-        lines = [lines[row] for row in origin]
-    coded = coded_places(columns, spec)
-    index = () if raw.text.table is None else raw.text.table.index
-    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded, index)
-    values = np.empty((len(lines), len(places)), order="F")
+    rows = len(columns[0])
+    words = [place for place in spec.perhaps() if column_kind(columns[place], spec.style) == "text"]
+    coded = {*spec.named(), *words}
+    places = spec.candidates
+    if spec.numbers is None:
+        places = _numeric(columns, spec, findings, coded, () if text.table is None else text.table.index)
+    values = np.empty((rows, len(places)), order="F")
     for number, place in enumerate(places):
+        column = columns[place]
         if place in coded:
-            values[:, number] = _codes(columns[place], spec)
+            column = column.as_words()
+            values[:, number] = spec.codebook.codes(column.name, column.words)[column.codes - 1]
         else:
-            values[:, number] = _values(columns[place], place, lines, spec, faults)
-    stamps, written = _timestamps(columns, lines, spec, faults, findings)
-    if spec.gaps == "refuse" and (gone := np.isnan(values)).any():
-        order = np.argsort(stamps.to_numpy(), kind="stable")
+            values[:, number] = read_numbers(column, spec.style).values
+    stamps, written, faults = _timestamps(columns, rows, spec, findings)
+    if not np.isfinite(values).all():
+        faults += _cell_faults(values, places, stamps, spec)
+    table = Table(text, tuple(spec.header[place] for place in places), places, stamps, values, origin, **written)
+    _report(faults, table, spec, findings)
+    return table
+
+
+def _cell_faults(values: FloatArray, places: Sequence[int], stamps: pd.DatetimeIndex, spec: TableSpec) -> list[Fault]:
+    """The first cell of each column (N, C) that is no number, or missing where none may be."""
+    bad = np.isinf(values)
+    if spec.gaps == "refuse":
+        inside = np.ones(len(values), dtype=bool)
         if spec.cut:
-            gone[order] &= between_whole(values[order])[:, None]
-        for number, place in enumerate(places):
-            for row in np.flatnonzero(gone[:, number]).tolist():
-                faults.add("missing", place, lines[row], columns[place].cells([row])[0])
-    faults.report(len(lines), findings)
-    names = tuple(spec.header[place] for place in places)
-    return Table(raw.text, names, places, stamps, values, origin, **written)
+            order = np.argsort(stamps.to_numpy(), kind="stable")
+            inside[order] = between_whole(values[order])
+        bad |= np.isnan(values) & inside[:, None]
+    return [
+        (row, place, "missing" if np.isnan(column[row]) else "number", int(np.count_nonzero(wrong)))
+        for place, column, wrong in zip(places, values.T, bad.T, strict=True)
+        if wrong[row := int(wrong.argmax())]
+    ]
 
 
-def _records(text: CsvText, spec: TableSpec, findings: Findings) -> Iterator[tuple[CsvText, _Records]]:
-    """The rows, some at a time; from a quote on that goes over its line, quotes are letters."""
-    start, last, rows = 0, 0, text.rows()
-    while True:
-        problem = None
-        try:
-            records = list(islice(rows, _ROWS))
-            if text.quoting != QUOTE_NONE:
-                problem = _quote_problem(text, records, spec, last)
-        except UserError as error:  # a cell too long for csv
-            if text.quoting == QUOTE_NONE:
-                raise
-            problem = str(error)
-        if problem is not None:
-            findings.error(problem)
-            text = replace(text, quoting=QUOTE_NONE)
-            rows = text.rows(start)
-        elif records:
-            yield text, records
-            start, last = start + len(records), records[-1][0]
-        else:
-            return
+def _report(faults: Sequence[Fault], table: Table, spec: TableSpec, findings: Findings) -> None:
+    """One error for each column with a fault, the first row first."""
+    records = table.records([row for row, *_ in faults]) if faults else {}
+    for row, place, kind, count in sorted(faults, key=lambda fault: (fault[0], fault[1] in spec.times, fault[1])):
+        line, cells = records[row]
+        places = spec.times if place in spec.times else [place]
+        cell = " ".join(cells[place].strip(BLANKS) for place in places if place < len(cells))
+        message, fix = fault_words(cell, spec.style) if kind == "number" else _words(kind, cell)
+        if "\n" in cell:
+            fix = f"{fix} Look for an unclosed quotation mark."
+        if not findings.strict:
+            message += f"; {counted(count, 'such row' if place in spec.times else 'such cell')} of {len(table.values)}"
+        findings.error(f"{findings.path}: line {line}, column {quoted(spec.header[place])}: {message}. {fix}")
 
 
-def _quote_problem(text: CsvText, records: _Records, spec: TableSpec, last: int) -> str | None:
-    """What is wrong with a quote. last: the line of the row before the records, of which the end of a file has none."""
-    places = (*spec.times, *spec.candidates)
-    one_line_each = bool(records) and records[-1][0] - records[0][0] == len(records) - 1  # all but the last, maybe
-    long = records[-1:] if one_line_each else records
-    over = (n for n, cells in long if any("\n" in cells[i].strip(BLANKS) for i in places if i < len(cells)))
-    line = next(over, None if records else last)
-    if not line:
-        return None
-    if text.is_closed(line):
-        if not records:
-            return None
-        how = "goes over the end of its line"
-    else:
-        how = "is never closed"
-    return f"{text.path}: line {line}: a quotation mark opens a cell that {how}. Close or remove it."
+def _words(kind: str, cell: str) -> tuple[str, str]:
+    """What is wrong with a cell that is missing, or no time, and the fix."""
+    if kind == "letters":
+        time_format = format_with_zone_name([cell]) or "%Y-%m-%d %H:%M CET"
+        digits = "Write all offsets from UTC in digits, as in 2016-07-01 00:00+01:00"
+        fix = f"{digits}, or leave all out, or, where all are alike, set {typed('data.time_format', time_format)}."
+        return f"{quoted(cell)} names its time zone by letters", fix
+    return {
+        "missing": (
+            f"the value is missing ({quoted(cell)})",
+            f"Fill the gap, or drop the column, before training, or set {GAPS_FIX}.",
+        ),
+        "no timestamp": ("the timestamp is missing", "Fill it in or drop the line."),
+        "zone": (
+            f"{quoted(cell)} has an offset from UTC, other timestamps have none",
+            "Write all with their offset, or none.",
+        ),
+        "no zone": (
+            f"{quoted(cell)} has no offset from UTC, other timestamps have one",
+            "Write all with their offset, or none.",
+        ),
+        "year": (
+            f"{quoted(cell)} is not in the years {YEARS[0]} to {YEARS[-1]}, which can be read",
+            "Correct it, or drop the line if it marks an open end.",
+        ),
+    }.get(
+        kind,
+        (
+            f"{quoted(cell)} is no timestamp, or not written as the others are",
+            "Correct it, or set data.time_format, as '%d/%m/%Y %H:%M'.",
+        ),
+    )
 
 
-def _chosen_rows(columns: list[RawColumn], spec: TableSpec, text: CsvText) -> Rows | None:
+def _chosen_rows(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> Rows | None:
     """The rows whose cells are what `data.where` asks for; None for all. UserError when there are none."""
-    chosen: npt.NDArray[np.bool_] | None = None
-    style = spec.style if text.table is None else NumberStyle()
-    for name, value in (spec.layout.where or {}).items():
-        column = columns[spec.header.index(name)]
-        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, style)]
+    where = spec.layout.where or {}
+    chosen = np.ones(len(columns[0]), dtype=bool)
+    for name, value in where.items():
+        column = columns[spec.header.index(name)].as_words()
+        codes = [code for code, word in enumerate(column.words, start=1) if _is(word, value, spec)]
         same = np.isin(column.codes, codes)
-        if not isinstance(value, str):
-            same |= (column.codes == 0) & (column.numbers == value)
-        if not same.any():
-            near = closest(str(value), column.words)
+        chosen &= same
+        if not chosen.any():
             some = ", ".join(quoted(word) for word in column.words[:8])
             raise UserError(
-                f"{text.path}: data.where: no row has {quoted(str(value))} in the column '{name}', which holds {some}"
-                f"{', ...' if len(column.words) > 8 else ''}.{near} Choose one of them."
+                f"{path}: data.where: no row has {quoted(str(value))} in the column '{name}'"
+                f"{' beside what else is asked for' if same.any() else ''}, which holds {some}"
+                f"{', ...' if len(column.words) > 8 else ''}.{closest(str(value), column.words)} Choose cells that "
+                "stand in one row."
             )
-        chosen = same if chosen is None else chosen & same
-    if chosen is None:
-        return None
-    if not chosen.any():
-        conditions = ", ".join(f"{name}: {value}" for name, value in (spec.layout.where or {}).items())
-        raise UserError(f"{text.path}: data.where: no row has all of {conditions}. Choose cells that stand in one row.")
-    return np.flatnonzero(chosen)
+    return np.flatnonzero(chosen) if where else None
 
 
-def _is(word: str, value: str | float, style: NumberStyle) -> bool:
+def _is(word: str, value: str | float, spec: TableSpec) -> bool:
     """Whether a cell is what is asked for: a number by its value, text letter by letter."""
-    if isinstance(value, str):
-        return word == value
-    return number_in(word, style.decimal, style.thousands) == value
+    return word == value or (
+        not isinstance(value, str) and number_in(word, spec.style.decimal, spec.style.thousands) == value
+    )
 
 
 def _numeric(
-    columns: list[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int], index: Collection[str]
+    columns: Sequence[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int], index: Collection[str]
 ) -> list[int]:
     """The columns that hold numbers, or categories (coded); the others are named in one sentence.
 
-    index: those that number the rows.
-
-    UserError when there are none.
+    index: those that number the rows. UserError when there are none.
     """
     kinds: dict[int, Kind] = {
-        place: "numbers" if place in coded else column_kind(columns[place], spec.style, first=place == 0)
+        place: "index" if spec.header[place] in index else column_kind(columns[place], spec.style, first=place == 0)
         for place in spec.candidates
+        if place not in coded
     }
-    kinds |= {place: "index" for place in kinds if spec.header[place] in index and place not in coded}
-    out = say_left_out([(spec.header[place], kind) for place, kind in kinds.items()], findings)
-    places = [place for place, kind in kinds.items() if kind not in LEFT_OUT]
-    if not places:
+    left_out = {place: LEFT_OUT[kind] for place, kind in kinds.items() if kind in LEFT_OUT}
+    out = ", ".join(f"{label(spec.header[place])} ({kind})" for place, kind in left_out.items())
+    if out:
+        findings.say(f"Left out, as they hold no numbers of the series: {out}.")
+    if len(left_out) == len(spec.candidates):
         raise UserError(
             f"{findings.path}: there is no column of numbers beside the time: {out or 'no other column'}. "
             "Name the columns to read all the same: data.columns=[NAME]"
         )
-    return places
-
-
-def coded_places(columns: list[RawColumn], spec: TableSpec) -> set[int]:
-    """The columns that hold categories."""
-    words = [place for place in spec.perhaps() if column_kind(columns[place], spec.style) == "text"]
-    return {*spec.named(), *words}
-
-
-def _codes(column: RawColumn, spec: TableSpec) -> FloatArray:
-    """The numbers (N,) of categories, NaN for a missing cell."""
-    values = np.full(len(column), np.nan)
-    is_word = column.codes > 0
-    values[is_word] = spec.codebook.codes(column.name, column.words)[column.codes[is_word] - 1]
-    numbers = np.flatnonzero(~is_word)
-    values[numbers] = spec.codebook.codes(column.name, column.cells(numbers.tolist()))
-    return values
-
-
-def say_left_out(kinds: Sequence[tuple[str, Kind]], findings: Findings) -> str:
-    """Says which of the columns, by name, hold no numbers of the series; returns their list, "" without one."""
-    out = ", ".join(f"{label(name)} ({LEFT_OUT[kind]})" for name, kind in kinds if kind in LEFT_OUT)
-    if out:
-        findings.say(f"Left out, as they hold no numbers of the series: {out}.")
-    return out
-
-
-def _values(column: RawColumn, place: int, lines: Sequence[int], spec: TableSpec, faults: CellFaults) -> FloatArray:
-    """(N,): NaN for a missing cell, inf for a faulty one."""
-    read = read_numbers(column, spec.style)
-    for kind, rows in read.faults.items():
-        for row, cell in zip(rows.tolist(), column.cells(rows), strict=True):
-            faults.add(kind, place, lines[row], cell)
-    return read.values
+    return [place for place in spec.candidates if place not in left_out]
 
 
 def _timestamps(
-    columns: list[RawColumn], lines: Sequence[int], spec: TableSpec, faults: CellFaults, findings: Findings
-) -> tuple[pd.DatetimeIndex, Read]:
-    """(N,), NaT for an unreadable one; how they were read, as a `Table` has it."""
+    columns: Sequence[RawColumn], rows: int, spec: TableSpec, findings: Findings
+) -> tuple[pd.DatetimeIndex, Read, list[Fault]]:
+    """(N,), NaT for an unreadable one; how they were read, as a `Table` has it; the first that cannot be read."""
     layout = spec.layout
     if not spec.times:
-        return counted_stamps(layout, len(lines)), {"numbers": (1, 1)} if layout.freq == STEPS else {}
+        return counted_stamps(layout, rows), {"numbers": (1, 1)} if layout.freq == STEPS else {}, []
     path, column = findings.path, columns[spec.times[0]]
     steps = steps_in(columns, spec, path)
     if steps is not None:
         unit = int(np.gcd.reduce(np.diff(np.unique(steps)), initial=0)) or 1
         first = int(steps[0]) % unit if np.abs(steps).max() < _MOST_STEPS else int(steps.min())
-        return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {"numbers": (first, unit)}
+        return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {"numbers": (first, unit)}, []
     with _named(path):
         if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
             read = column.reading(layout.time_zone)
         else:
-            every, missing = range(len(lines)), MISSING_SPELLINGS | {str(word) for word in layout.missing}
+            missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
             parts = {
-                name: columns[place].cells(every) for name, place in zip(layout.time_columns, spec.times, strict=True)
+                name: columns[place].cells(range(rows))
+                for name, place in zip(layout.time_columns, spec.times, strict=True)
             }
             read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
-    for row, kind in read.faults.items():
-        cell = " ".join(columns[place].cells([row])[0] for place in spec.times)
-        faults.add(kind, spec.times[0], lines[row], cell)
     if read.how:
         findings.say(f"The time is read as {read.how}.")
     for note in read.notes:
         findings.say(note)
-    settings = read.settings
-    return read.stamps, {"time_format": settings.get("data.time_format"), "time_zone": settings.get("data.time_zone")}
+    written: Read = {
+        "time_format": read.settings.get("data.time_format"),
+        "time_zone": read.settings.get("data.time_zone"),
+    }
+    rows_at_fault = sorted(read.faults)[:1]
+    return read.stamps, written, [(row, spec.times[0], read.faults[row], len(read.faults)) for row in rows_at_fault]
 
 
 def steps_in(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> IntArray | None:

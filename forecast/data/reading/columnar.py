@@ -118,7 +118,7 @@ class TimeColumn(RawColumn):
         return len(self.times)
 
     def __getattr__(self, key: str) -> object:
-        if key not in ("numbers", "decimals", "commas", "codes", "words"):
+        if key not in ("numbers", "codes", "words"):
             raise AttributeError(key)
         vars(self).update(vars(_of_words(self.name, self.times)))
         return vars(self)[key]
@@ -144,10 +144,6 @@ class TimeColumn(RawColumn):
     def take(self, rows: npt.NDArray[np.intp]) -> "TimeColumn":
         """Some rows alone."""
         return TimeColumn(self.name, self.times.take(pa.array(rows)))
-
-    def with_numbers(self) -> RawColumn:
-        """Itself: times are no numbers."""
-        return self
 
     def as_words(self) -> RawColumn:
         """Itself: all times are words."""

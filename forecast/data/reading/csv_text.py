@@ -5,18 +5,17 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
-from forecast.data.reading.columnar import FEATHER, PARQUET, unread_column
+from forecast.data.reading.columnar import unread_column
 from forecast.data.reading.raw_columns import BLANKS, TypedTable
-from forecast.data.reading.unpacked import GZIP, ZIP, FileContent, unpacked
+from forecast.data.reading.unpacked import FileContent, unpacked
 from forecast.data.reading.workbook import ABOVE, header_place
-from forecast.data.reading.workbook import KIND as WORKBOOK
 from forecast.data.values.findings import MAX_QUOTED, Findings, quoted
 from forecast.errors import UserError, closest, closest_file
 from forecast.text.overrides import hydra_value
@@ -25,103 +24,64 @@ from forecast.text.terminal import listed
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", re.ASCII)
 _BEGINNING = 1 << 20  # bytes that titles are looked for in
+_ENDING = 1 << 16  # bytes of the last rows that are looked at
 _SAMPLE = 100  # lines that separators are tried on
-_NOT_CSV = (  # first bytes, what such a file is, what to do
-    (GZIP, "is compressed twice", "Unpack it"),
-    (ZIP, "holds an archive", "Unpack it"),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "is an Excel workbook of the former format or with a password",
-        "Save it as .xlsx or CSV",
-    ),
-    (PARQUET, "holds a Parquet file", "Unpack it"),
-    (FEATHER, "holds a Feather file", "Unpack it"),
-)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NUL = "\0"
 _NO_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _MANY_BYTES = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")  # a letter in UTF-8, hardly two letters in Latin-1
 
 
 @dataclass(frozen=True)
 class CsvText:
-    """A CSV file as lines and cells; pandas reads the numbers, this class finds the words for its errors.
+    """A CSV file as lines and cells; pandas reads the columns, this class finds the words for its errors.
 
     A row number counts the data rows from 0, as the arrays do; a line number counts the lines of the file
     from 1, as an editor does. They drift apart where a file has blank lines. content: what the file held when it was
-    `verified`, text in UTF-8. quoting is other than usual only where a check reads on in a damaged file.
+    `verified`, text in UTF-8.
     """
 
     path: Path
     separator: str
     content: FileContent | None = None
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 
     @property
     def table(self) -> TypedTable | None:
         """What the file is where it is no text, but knows its cells and numbers."""
         return None if self.content is None else self.content.table
 
-    @property
-    def lines(self) -> int:
-        """How many it has, line ends of any kind."""
-        assert self.content is not None
-        text = self.content.text
-        returns = text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else 0
-        return text.count(b"\n") + returns + (text[-1:] not in b"\r\n")
-
     @cached_property
     def above(self) -> int:
         """How many lines stand above the header: titles, and what a program says of itself."""
-        with self.whole() as file:
-            return header_line(file.read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
+        return header_line(self.whole().read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
 
-    @contextmanager
-    def open(self) -> Iterator[TextIO]:
-        """The text from its header on, all line ends as \\n."""
-        with self.whole() as file:
-            for _ in range(self.above):
-                file.readline()
-            yield file
-
-    @contextmanager
-    def whole(self) -> Iterator[TextIO]:
-        """The whole text, without its byte order mark."""
+    def whole(self) -> TextIO:
+        """The whole text, without its byte order mark, all line ends as \\n."""
         assert self.content is not None, "only a verified text can be read"
-        with io.TextIOWrapper(io.BytesIO(self.content.text), "utf-8-sig") as file:
-            yield file
+        return io.TextIOWrapper(io.BytesIO(self.content.text), "utf-8-sig")
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
         if self.table is not None:
             yield from self.table.records()
             return
-        with self.open() as file:
-            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, quoting=self.quoting)
-            line = 1 + self.above
-            try:
-                for cells in reader:
-                    # One of nothing but separators is no row.
-                    if cells and (cells[0].strip() or any(map(str.strip, cells))):
-                        yield line, cells if self.quoting == csv.QUOTE_MINIMAL else [cell.strip('" ') for cell in cells]
-                    line = reader.line_num + 1 + self.above
-            except csv.Error as error:
-                raise UserError(
-                    f"{self.path} is not readable as CSV: {error} in line {line}. Look for an unclosed quotation mark."
-                ) from error
+        lines = islice(self.whole(), self.above, None)
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
+        line = 1 + self.above
+        try:
+            for cells in reader:
+                # One of nothing but separators is no row.
+                if any(map(str.strip, cells)):
+                    yield line, cells
+                line = reader.line_num + 1 + self.above
+        except csv.Error as error:
+            raise UserError(
+                f"{self.path} is not readable as CSV: {error} in line {line}. Look for an unclosed quotation mark."
+            ) from error
 
-    def is_closed(self, line: int) -> bool:
-        """Whether every quotation mark that opens in the row from a line on is closed in the file."""
-        with self.whole() as file:
-            lines = islice(file, line - 1, None)
-            try:
-                next(csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True), None)
-            except csv.Error as error:
-                return "end of data" not in str(error)
-        return True
-
-    def rows(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of the data rows from row `start` on."""
-        return islice(self.records(), 1 + start, None)
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of the data rows."""
+        return islice(self.records(), 1, None)
 
     def records_of(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line, cells) of some data rows, read in one go."""
@@ -131,17 +91,25 @@ class CsvText:
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
 
-    def all_full(self, width: int, rows: int) -> bool:
-        """Whether the number of separators shows that no row is short of cells, none of `rows` having over `width`."""
-        assert self.content is not None
-        if self.table is not None:
-            return True
+    def sample(self, rows: int) -> list[list[str]]:
+        """The cells of the first rows, and of as many in the middle and at the end of a text."""
+        sample = [cells for _, cells in islice(self.rows(), rows)]
+        if self.content is None or self.table is not None or len(sample) < rows:
+            return sample
         text = self.content.text
-        separators = text.count(self.separator.encode())
-        return b'"' not in text and separators == (rows + 1) * (width - 1)
+        for place in (len(text) // 2, max(len(text) - _ENDING, 0)):
+            lines = text[place : place + _BEGINNING].decode(errors="ignore").splitlines()[1 : rows + 1]
+            with suppress(csv.Error):
+                some = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
+                sample += [cells for cells in some if len(cells) == len(sample[0])]
+        return sample
+
+    def line(self, row: int) -> int:
+        """The line of a data row."""
+        return self.records_of([row])[row][0]
 
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
-        """The same with its content, unpacked, in the encoding that it has; a check reads on in a damaged one.
+        """The same with its content, unpacked, in the encoding that it has.
 
         sheet: which one of a workbook to read; SeveralSheets where that must be said.
         """
@@ -153,40 +121,34 @@ class CsvText:
             raise UserError(
                 f"{self.path} cannot be read: {error.strerror}. Check the path and its permissions."
             ) from error
-        text = replace(self, content=content)
-        if sheet is not None and (text.table is None or text.table.kind != WORKBOOK):
-            findings.say(f"data.sheet={hydra_value(sheet)} chooses nothing: this file is no Excel workbook.")
-        if text.table is not None:
-            return replace(text, separator=",")
-        for first_bytes, kind, fix in _NOT_CSV:
-            if content.text.startswith(first_bytes):
-                raise UserError(f"{self.path} {kind}, not a CSV file. {fix}, and name the new file.")
-        if ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in content.text.partition(b"\n")[0]:
-            text = replace(text, separator="\t")
-        return replace(text, content=replace(content, text=text._in_utf8(findings)))
+        if content.table is not None:
+            return replace(self, content=content, separator=",")
+        stored = content.text
+        tabs = ".tsv" in self.path.suffixes and self.separator == "," and b"\t" in stored.partition(b"\n")[0]
+        content = replace(content, text=self._in_utf8(stored, findings))
+        return replace(self, content=content, separator="\t" if tabs else self.separator)
 
-    def _in_utf8(self, findings: Findings) -> bytes:
-        """The text in UTF-8; what else it is is said. A check reads on in what is damaged."""
-        assert self.content is not None
-        stored = self.content.text
-        utf16 = stored.startswith(_UTF16)
-        if not utf16:
-            self.check_nul()
-            if _decodes(stored):
+    def _in_utf8(self, stored: bytes, findings: Findings) -> bytes:
+        """A text in UTF-8; what else it is is said. UserError for what is none."""
+        utf16, place = stored.startswith(_UTF16), stored.find(b"\0")  # to pandas a cell ends at a NUL
+        if not utf16 and place < 0:
+            try:
+                stored.decode()
                 return stored
-        try:
-            if not utf16 and _MANY_BYTES.search(stored):
-                raise UnicodeError("rather UTF-8 that is damaged")
-            text = stored.decode("utf-16" if utf16 else "cp1252")
-            if _NO_TEXT.search(text):
-                raise UnicodeError("no text")
-            written = text.encode("utf-8-sig")
-        except UnicodeError:
-            damaged = f"{self.path} is damaged UTF-16 text. Save it as a CSV with encoding UTF-8."
-            findings.error(damaged if utf16 else self._not_utf8())
-            return stored.decode(errors="replace").encode()
+            except UnicodeDecodeError as error:
+                place = error.start
+        text = _NUL
+        if utf16 or not _MANY_BYTES.search(stored):
+            with suppress(UnicodeDecodeError):
+                text = stored.decode("utf-16" if utf16 else "cp1252")
+        if _NO_TEXT.search(text):
+            line = 1 + stored.count(b"\n", 0, place)
+            where = "" if utf16 else f": byte 0x{stored[place]:02x} in line {line}"
+            raise UserError(
+                f"{self.path} is damaged, or no text in UTF-8, UTF-16 or Latin-1{where}. Save it as a CSV in UTF-8."
+            )
         findings.say(f"It is read as {'UTF-16' if utf16 else 'Latin-1'} text, for it is not UTF-8.")
-        return written
+        return text.encode("utf-8-sig")
 
     def header(self, time_columns: Sequence[str], findings: Findings) -> list[str]:
         """The names of all columns, those of the time among them; a name that stands twice is 'a' and 'a.1'.
@@ -196,8 +158,11 @@ class CsvText:
         """
         records = self.records()
         number, header = next(records, (0, []))
-        if not header:
-            raise UserError(f"{self.path} is empty. Its first line must name the columns, as date,a,b")
+        if next(records, None) is None:
+            raise UserError(
+                f"{self.path} is empty, or holds a header and no rows. Its first line must name the columns, as "
+                "date,a,b. Add one line per time step below it."
+            )
         if self.table is None and self.above:
             findings.say(ABOVE.format(number))
         where = f"{self.path}: line {number}"
@@ -210,13 +175,6 @@ class CsvText:
                     f"{where}: the time column is named {quoted(name)}, which looks like a row. Add a line with the "
                     "names of the columns above it."
                 )
-        if len(header) <= len(time_columns):
-            raise UserError(
-                f"{where}: there is no column beside '{', '.join(time_columns)}'. Add a column of numbers, or set "
-                "data.separator."
-            )
-        if next(records, None) is None:
-            raise UserError(f"{self.path} holds a header and no rows. Add one line per time step below it.")
         return _told_apart(header, findings)
 
     def check_types(self, names: Iterable[str]) -> None:
@@ -225,31 +183,6 @@ class CsvText:
         for name in names:
             if name in unread:
                 raise unread_column(self.path, name, unread[name])
-
-    def check_nul(self) -> None:
-        """Refuses NUL: to pandas a cell ends there."""
-        assert self.content is not None
-        place = self.content.text.find(b"\0")
-        if place >= 0:
-            raise UserError(
-                f"{self.path}: line {self._line(place)} holds a NUL byte: the file is damaged, or UTF-16, or no text. "
-                "Save it as a CSV with encoding UTF-8."
-            )
-
-    def _line(self, place: int) -> int:
-        """The line of a byte."""
-        assert self.content is not None
-        return 1 + self.content.text.count(b"\n", 0, place)
-
-    def _not_utf8(self) -> str:
-        """What is to be said of a file in another encoding, with the line of its first foreign byte."""
-        assert self.content is not None
-        try:
-            self.content.text.decode()
-            place = "a foreign byte"
-        except UnicodeDecodeError as error:
-            place = f"byte 0x{self.content.text[error.start]:02x} in line {self._line(error.start)}"
-        return f"{self.path} is not UTF-8 text: {place}. Save it as a CSV with encoding UTF-8."
 
     def _no_time_column(self, header: list[str], time_column: str) -> str:
         other = [s for s in SEPARATORS if s in header[0] and s != self.separator]
@@ -265,22 +198,11 @@ class CsvText:
         )
 
 
-def _decodes(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _told_apart(header: list[str], findings: Findings) -> list[str]:
     """The names, each once, as pandas tells them apart."""
     names: dict[str, None] = {}
-    numbers: dict[str, Iterator[int]] = {}
     for place, name in enumerate(header, start=1):
-        new = name
-        while new in names:
-            new = f"{name}.{next(numbers.setdefault(name, count(1)))}"
+        new = next(new for new in chain([name], (f"{name}.{n}" for n in count(1))) if new not in names)
         if new != name:
             findings.say(
                 f"Column {quoted(name)} stands twice; the one in place {place} is called {quoted(new)} here. "

@@ -74,10 +74,9 @@ class Layout:
                 f"data.freq={self.freq or 'null'} data.start={self.start or 'null'} are for files without a time "
                 "column. Leave both out, or set data.time_column=null."
             )
-        for key, names in (("time_column", self.time_columns), ("columns", self.columns), ("drop", self.drop)):
-            _check_names(key, names, may_be_none=key == "drop" or getattr(self, key) is None)
-        if isinstance(self.missing, str):
-            raise UserError(f"data.missing is {self.missing!r}; it must be a list. Set data.missing=[{self.missing}].")
+        for key, names in (("time_column", self.time_columns), ("columns", self.columns)):
+            if getattr(self, key) is not None and (not names or len(set(names)) < len(names)):
+                raise UserError(f"data.{key}={list(names or ())} must name columns, each once. Set data.{key}=[NAME].")
         without_time = {"time_format": self.time_format, "time_zone": self.time_zone}
         if self.freq == STEPS:
             without_time |= {key: getattr(self, key) for key in ("resample", "since", "until")}
@@ -111,17 +110,6 @@ def columns_named(keys: Mapping[str, object]) -> list[str]:
     named = [keys.get(key) for key in _NAMING]
     lists = [[names] if isinstance(names, str) else names for names in named]
     return [str(name) for names in lists if isinstance(names, Iterable) for name in names]
-
-
-def _check_names(key: str, names: Sequence[str] | None, *, may_be_none: bool) -> None:
-    """UserError unless these are different names, and some where there must be."""
-    if isinstance(names, str):
-        raise UserError(f"data.{key} is {names!r}; it must be a list. Set data.{key}=[{names}].")
-    if not names and not may_be_none:
-        raise UserError(f"data.{key}=[] names no column. Set data.{key}=[NAME], or data.{key}=null.")
-    twice = next((name for name in names or () if list(names or ()).count(name) > 1), None)
-    if twice is not None:
-        raise UserError(f"data.{key} names '{twice}' twice. Name each column once.")
 
 
 USUAL = Layout()

@@ -4,14 +4,14 @@ import datetime
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from statistics import median_low
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 
-from forecast.data.reading.raw_columns import RawColumns, TypedTable
+from forecast.data.reading.raw_columns import RawColumn, TypedTable
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
@@ -22,7 +22,6 @@ ABOVE = "The names of the columns stand in line {}; what stands above them is le
 _MOST_ROWS = 1 << 20  # of a sheet, by the format
 _SAMPLE = 100  # rows that tell where a table begins
 _FEWEST = 3  # rows with a number or a date, in a sheet of data
-_TOGETHER = 1_000  # rows kept at a time
 
 Row = Sequence[object]
 Sheet = Any  # of openpyxl, as it reads one row after the other
@@ -94,20 +93,20 @@ def _table(sheet: Sheet, findings: Findings) -> TypedTable:
         findings.say(ABOVE.format(place + 1))
     header = [_text(cell) for cell in sample[place]] if sample else []
     names = header[: _extent(header)]
-    read, lines, surplus = RawColumns(names, text=range(len(names))), [], []
-    numbered = enumerate(chain(sample[place + 1 :], rows), start=place + 2)
-    while some := list(islice(numbered, _TOGETHER)):
-        whole = [(line, row, extent) for line, row in some if (extent := _extent(row))]
-        read.add([[_cell(value) for value in row[: len(names)]] for _, row, _ in whole])
-        lines += [line for line, _, _ in whole]
-        surplus += [(line, extent) for line, _, extent in whole if extent > len(names)]
-    columns = []
-    for column in read.columns():
-        words = sorted(column.words)
-        places = {word: place for place, word in enumerate(words, start=1)}
-        codes = np.array([0, *(places[word] for word in column.words)], dtype=np.int32)[column.codes]
-        columns.append(replace(column, codes=codes, words=words))
+    cells, lines, surplus = [], [], []
+    for line, row in enumerate(chain(sample[place + 1 :], rows), start=place + 2):
+        if extent := _extent(row):
+            cells.append([_cell(value) for value in row[: len(names)]])
+            lines.append(line)
+            surplus += [(line, extent)] if extent > len(names) else []
+    columns = [_column(name, [row[n] if n < len(row) else "" for row in cells]) for n, name in enumerate(names)]
     return TypedTable(KIND, columns, lines, place + 1, surplus).without_blank_rows()
+
+
+def _column(name: str, cells: Sequence[str | float]) -> RawColumn:
+    numbers = np.array([np.nan if isinstance(cell, str) else cell for cell in cells])
+    codes, words = pd.factorize(np.array([cell if isinstance(cell, str) else None for cell in cells], dtype=object))
+    return RawColumn.of_words(name, codes, words.tolist(), numbers)
 
 
 def header_place(rows: Sequence[Row]) -> int:

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import Series, held, long_table, planted, read, refusal
+from data.assembling.panel_files import Series, long_table, planted, read, refusal
 
 from forecast.data.assembling import cache, rows
 
@@ -66,7 +66,6 @@ def test_what_a_training_has_converted_serves_a_forecast_which_names_columns_and
     trained = read(path, **keys)
     asked = {"columns": list(trained.columns), "trained_on": trained.freq}
     assert_equal(read(path, **asked, **keys), trained)
-    assert_equal(read(path, **asked, **KEYS), trained)
     assert len([*(tmp_path / "cache").glob("panel-*")]) == 1
     said = refusal(path, **{**keys, **asked, "trained_on": "15min"})
     assert said == refusal(path, **{**KEYS, **asked, "trained_on": "15min"}), "of another model"
@@ -149,15 +148,6 @@ def test_a_file_that_changed_is_converted_anew(tmp_path):
     path.write_text(path.read_text().replace("s0,", "s_0,"))
     assert read(path, **keys).ids.tolist() != before.ids.tolist()
     assert read(path, **{**keys, "gaps": "mask"}).repair.policy == "mask"
-
-
-@pytest.mark.parametrize("damage", ["values.f32", "arrays.npz", "meta.json"])
-def test_a_cache_that_was_damaged_is_written_anew(tmp_path, damage):
-    path, keys = written(tmp_path, "csv"), {"cache": str(tmp_path / "cache"), **KEYS}
-    expected = held(read(path, **keys))
-    (home,) = (tmp_path / "cache").glob("panel-*")
-    (home / damage).write_bytes((home / damage).read_bytes()[:-7])
-    assert held(read(path, **keys)) == expected
 
 
 PART = 50  # rows of a row group

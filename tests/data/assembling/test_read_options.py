@@ -65,42 +65,6 @@ def test_rows_without_a_time_column_are_counted_in_each_series(tmp_path):
     assert (frame.freq, frame.time_column) == ("ms", "step")
 
 
-SLOW = {
-    "iso": {},
-    "text beside": {"note": "a b"},
-    "spare numbers": {"z": 1.5},
-    "missing": {"y": None},
-    "another format": {"ds": "%d/%m/%y %H:%M"},
-    "steps": {"ds": "%Y%j"},
-}
-
-
-@pytest.mark.parametrize("name", SLOW)
-def test_pandas_reads_a_plain_file_as_it_is_read_cell_by_cell(tmp_path, name):
-    panel, stamps = planted()
-    table, change = long_table(panel, stamps, shuffle=8), SLOW[name]
-    keys = {"id_column": "unique_id", "gaps": "mask", "duplicates": "mean"}
-    for column, value in change.items():
-        if column == "ds":
-            table["ds"] = table["ds"].dt.strftime(value)
-            if name == "steps":
-                table["ds"] = (table["ds"].astype(int) + table.groupby("unique_id").cumcount()) % 1000
-        elif value is None:
-            table.loc[table.index[::7], column] = None
-        else:
-            table[column] = value
-    path = tmp_path / "my.csv"
-    table.to_csv(path, index=False)
-    quick = read(path, **keys)
-    path.write_text(path.read_text() + "\n\n")  # where a line is blank the cells are read one by one
-    slow = read(path, **keys)
-    assert quick.values.tolist() == slow.values.tolist()
-    for part in ("offsets", "steps", "ids"):
-        assert getattr(quick, part).tolist() == getattr(slow, part).tolist()
-    for part in ("first", "freq", "columns", "repair", "left_out", "time_format", "time_column"):
-        assert getattr(quick, part) == getattr(slow, part), part
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("aggregate", ["mean", "sum", "last"])
 def test_rows_are_brought_to_a_frequency_series_by_series_as_pandas_does_it(tmp_path, kind, aggregate):
