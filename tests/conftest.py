@@ -36,7 +36,6 @@ NOT_CORE = (
     "config/test_lock.py",
     "config/test_odd_overrides.py",
     "ops/test_trees.py",  # scikit-learn asks lscpu for the processors, unless OMP_NUM_THREADS says how many
-    "test_columns_that_are_months_are_told_to_be_one_series",
     "test_any_window_is_learned_from_and_forecast",
     "test_each_model_takes_a_role_or_names_those_that_do",
     "test_the_frequency_is_found_in_spite_of_gaps",

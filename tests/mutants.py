@@ -637,17 +637,17 @@ READING = [
     Mutant(
         "check-data-forgets-a-key",
         "The command that check-data prints reads the file as the check has read it.",
-        "forecast/data/guessing/check.py",
-        'settings = {f"data.{key}": value for key, value in settings_of(layout).items()}',
-        'settings = {f"data.{key}": value for key, value in settings_of(layout).items() if key != "decimal"}',
+        "forecast/data/describe/check.py",
+        "    keys = {**settings_of(check.layout), **several, **use}",
+        '    keys = {**settings_of(replace(check.layout, decimal=".")), **several, **use}',
         ("tests/data/test_check_file.py::test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command",),
     ),
     Mutant(
         "check-data-panel-without-ids",
         "The command for all series of a panel names the column that tells them apart.",
-        "forecast/data/guessing/check.py",
-        '"data.id_column": ids[0] if len(ids) == 1 else list(ids),',
-        '"data.id_column": ids[0],',
+        "forecast/data/describe/check.py",
+        '    several = {"id_column": check.given["id_column"]} if check.has_ids else {}',
+        "    several = {}",
         ("tests/data/test_check_file.py::test_the_fewest_columns_that_tell_series_apart_are_named",),
     ),
     Mutant(
@@ -661,18 +661,10 @@ READING = [
     Mutant(
         "check-says-that-the-target-says-nothing",
         "A check advises to drop the columns that say nothing, and never the target.",
-        "forecast/data/guessing/guess_rows.py",
-        "        if name != target:\n            reasons[name] = why",
-        "        if name == target:\n            reasons[name] = why",
+        "forecast/data/describe/columns.py",
+        '    reasons.pop(f"{target}", None)\n',
+        "",
         ("tests/data/test_check_file.py::test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows",),
-    ),
-    Mutant(
-        "check-refuses-the-columns-that-are-there",
-        "A column of ids that a file lacks is refused by its name.",
-        "forecast/data/guessing/guess_rows.py",
-        "        if name not in by_name:",
-        "        if name in by_name:",
-        ("tests/scripts/test_check_data.py::test_a_column_that_tells_no_series_apart_is_refused",),
     ),
 ]
 

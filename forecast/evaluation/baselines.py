@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.data.guessing.advice import mostly_zero
+from forecast.data.describe.advice import mostly_zero
 from forecast.data.prepare import Prepared
 from forecast.data.seasonality import seasonal_period
 from forecast.evaluation.fitting import rows_to_fit

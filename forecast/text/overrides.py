@@ -11,7 +11,6 @@ from forecast.text.terminal import shell_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./\-]+")
 _NUMBER = re.compile(r"[+-]?[\d._]+([eE][+-]?[\d_]+)?")
-_KEY = re.compile(r"[\w.,:/%+*@?|()\[\]{}=$\\-]([\w .,:/%+*@?|()\[\]{}=$\\-]*[\w.,:/%+*@?|()\[\]{}=$\\-])?", re.ASCII)
 _WORDS = {"null", "true", "false", "nan", "inf"}
 # As pip knows it. The name of the package, `forecast`, belongs to a stranger's program on PyPI.
 DISTRIBUTION = "informer-forecast"
@@ -59,25 +58,22 @@ def _key(key: object) -> str:
     return re.sub(r"([\\()\[\]{}:=,])", r"\\\1", key) if isinstance(key, str) else hydra_value(key)
 
 
-def can_be_key(text: str) -> bool:
-    """Whether the grammar can hold a text as the key of a mapping; the digits of a whole number come back as it."""
-    number = _NUMBER.fullmatch(text) and not re.fullmatch(r"0|[1-9]\d*", text)
-    return bool(_KEY.fullmatch(text)) and not number and text.lower().lstrip("+-") not in _WORDS
-
-
 def typed(key: str, value: object) -> str:
     """KEY=VALUE as a shell, and then Hydra, read it back; it shows no character that a terminal would obey."""
-    text = hydra_value(value)
-    word = f"{key}={text}"
+    return typed_word(f"{key}={hydra_value(value)}")
+
+
+def typed_word(word: str) -> str:
+    """A word KEY=VALUE as a shell reads it back."""
+    key, _, text = word.partition("=")
     # Double quotes are easier to read than shlex's way; a backslash stays one there before these.
     plain = word.isprintable() and not re.search(r"""["$`!]|\\(?!['t])""", text)
-    return f'{key}="{text}"' if plain and shlex.quote(word) != word else shell_word(word)
+    return f'{key}="{text}"' if text and plain and shlex.quote(word) != word else shell_word(word)
 
 
-def train_command(model: str, path: str, settings: Mapping[str, object]) -> str:
-    """`forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings, as a shell reads them back."""
-    settings = {"model": model, "data": "csv", "data.path": path, **settings}
-    return " ".join(["forecast train", *(typed(*item) for item in settings.items())])
+def train_words(model: str, path: str, settings: Mapping[str, object]) -> list[str]:
+    """The words of `forecast train model=MODEL data=csv data.path=...`, KEY=VALUE for the settings."""
+    return ["forecast", "train", *setting_words({"model": model, "data": "csv", "data.path": path, **settings})]
 
 
 def install(extra: str) -> str:

@@ -15,6 +15,17 @@ from forecast.errors import UserError
 from forecast.files import write_text
 from studies.documents.run import ROOT, made_by
 
+# What is typed where check-data names several readings.
+TYPED = {
+    "ff_asos_raw.csv": ["data.resample=h", "data.aggregate=mean"],
+    "ff_avocado.csv": ["data.where={type: conventional, region: Albany}"],
+    "hourly_parking.csv": [
+        *("data.where={SystemCodeNumber: BHMBCCMKT01}", "data.duplicates=mean"),
+        *("data.resample=4h", "data.aggregate=mean"),
+    ],
+    "hourly_traffic_volume.csv": ["data.duplicates=mean"],
+}
+
 
 def record(folder: Path, path: Path, *, only: Collection[str] | None = None) -> None:
     """Runs the CSV files of a folder, smallest first, and keeps the results at `path`, file by file.
@@ -39,7 +50,7 @@ def record_informers(folder: Path, path: Path, *, only: Collection[str] | None =
     for name, file in files.items():
         if not kept.get(name, {}).get("train"):
             raise UserError(f"{path.name} has no training of {name}: record it first, without --informer")
-        kept[name]["informer"] = measure_informer(file, kept[name])
+        kept[name]["informer"] = measure_informer(file)
         print(f"{name}: {kept[name]['informer']}", flush=True)
         write(path, kept)
 
@@ -77,11 +88,12 @@ def read(path: Path) -> dict[str, Any]:
 
 def measure(file: Path) -> dict[str, Any]:
     """Both commands in an empty folder, their seconds, what they said and the MASE of model and baselines on test."""
-    result: dict[str, Any] = {"made_by": made_by(), "check": shlex.join(["forecast", "check-data", file.name])}
+    check = ["check-data", file.name, *TYPED.get(file.name, [])]
+    result: dict[str, Any] = {"made_by": made_by(), "check": shlex.join(["forecast", *check])}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / file.name).symlink_to(file.resolve())
-        done, result["check_seconds"] = run(["check-data", file.name, "--json"], folder)
+        done, result["check_seconds"] = run([*check, "--json"], folder)
         if not done.stdout.strip():
             return result | {"train": None, "verdict": last_line(done.stderr)}
         answer = json.loads(done.stdout)
@@ -95,17 +107,16 @@ def measure(file: Path) -> dict[str, Any]:
         return result | figures(next(folder.rglob("metrics.json")).parent) | {"verdict": " ".join(verdict[-1:])}
 
 
-def measure_informer(file: Path, result: dict[str, Any]) -> dict[str, Any]:
-    """The command of an Informer that check-data prints for the reading of a result, its seconds and its MASE on test.
+def measure_informer(file: Path) -> dict[str, Any]:
+    """The command of an Informer that check-data prints for a file, its seconds and its MASE on test.
 
     mase: None for a training that failed, with its last words.
     """
-    reading = [word for word in shlex.split(result["train"]) if word.startswith("data.")] if result["reading"] else []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / file.name).symlink_to(file.resolve())
-        known = [word for word in reading if not word.startswith("data.path=")]
-        command = json.loads(run(["check-data", file.name, *known, "--json"], folder)[0].stdout)["informer_command"]
+        check = ["check-data", file.name, *TYPED.get(file.name, []), "--json"]
+        command = json.loads(run(check, folder)[0].stdout)["informer_command"]
         done, seconds = run(command[1:], folder)
         said = {"made_by": made_by(), "command": shlex.join(command), "seconds": seconds}
         if done.returncode:
@@ -126,14 +137,10 @@ def run(arguments: Sequence[str], folder: Path) -> tuple[subprocess.CompletedPro
 
 
 def advice(answer: dict[str, Any]) -> dict[str, Any]:
-    """Of check-data's answer the training command, the first one where there are several, and what was said."""
+    """Of check-data's answer the training command, and what was said."""
     said = [finding["text"] for finding in answer["findings"] if finding["severity"] == "error"] + answer["reasons"]
-    # the table is of single series: a reading of all of them as a panel is left out
-    readings = [one for one in answer["commands"] if not any(w.startswith("data.id_column=") for w in one["command"])]
-    command = answer["command"] or (readings[0]["command"] if readings else None)
     return {
-        "train": shlex.join(command) if command else None,
-        "reading": None if answer["command"] or not readings else readings[0]["reading"],
+        "train": shlex.join(answer["command"]) if answer["command"] else None,
         "said": "; ".join(text.rstrip(".") for text in said),
     }
 

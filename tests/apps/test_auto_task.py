@@ -283,26 +283,23 @@ def test_a_patch_is_half_a_season_where_that_is_of_some_length(period, steps):
     assert AutoTask([], [], None, [], period).patch_len == steps
 
 
-def test_several_readings_are_named_with_the_words_that_choose_one(tmp_path):
-    minutes = np.cumsum(np.random.default_rng(0).integers(20, 50, size=400))  # uneven: no panel resamples
-    times = pd.Timestamp("2022-01-01") + pd.to_timedelta(minutes, unit="min")
-    parts = [pd.DataFrame({"park": name, "when": times, "cars": np.arange(400.0) % 41}) for name in "ab"]
-    pd.concat(parts).to_csv(tmp_path / "parks.csv", index=False)
-    with pytest.raises(UserError, match=r"Add the words of one reading to the command:\n.*data\.where"):
-        find_task(asked(tmp_path / "parks.csv"))
+def test_a_refusal_names_the_words_that_choose(tmp_path):
+    times, path = pd.date_range("2022-01-01", periods=400, freq="h"), tmp_path / "cars.csv"
+    pd.DataFrame({"when": [*times, *times[:9]], "cars": np.arange(409.0) % 41}).to_csv(
+        tmp_path / "cars.csv", index=False
+    )
+    with pytest.raises(UserError, match=r"9 of 409 rows repeat a time.* Set data\.duplicates=last"):
+        find_task(asked(path))
 
 
-@pytest.mark.parametrize("words", [(), ("data.id_column=shop", "data.time_column=day")])
-def test_the_floor_is_that_of_the_targets_and_said(tmp_path, words):
-    """Of a column that is known in advance nobody forecasts anything, though it ends at 0 too."""
-    days, sold = pd.date_range("2022-01-01", periods=197, freq="D"), np.arange(197.0) % 7
-    rows = {"day": days, "plan": np.maximum(0, sold - 3), "sold": sold}
-    parts = [pd.DataFrame({"shop": name, **rows}) for name in ("ab" if words else "a")]
-    table = pd.concat(parts)
-    (table if words else table.drop(columns="shop")).to_csv(tmp_path / "own.csv", index=False)
-    known = ("data.known=[plan]", f"future={tmp_path / 'own.csv'}")
-    task = find_task(asked(tmp_path / "own.csv", *words, *known, target="sold", horizon=7))
-    assert "data.floor=0" in task.words and "No value is below 0, nor is any forecast: data.floor=0" in task.notes
-    typed = find_task(asked(tmp_path / "own.csv", *words, *known, "data.floor=null", target="sold", horizon=7))
-    assert [word for word in typed.words if word.startswith("data.floor")] == ["data.floor=null"]
-    assert not [note for note in typed.notes if "data.floor" in note]
+def test_no_floor_is_set_unasked_and_planned_columns_are_said(tmp_path):
+    days, sold = pd.date_range("2022-01-01", periods=397, freq="D"), np.maximum(0, np.arange(397) % 17 - 5)
+    table = pd.DataFrame({"day": days, "promo": np.arange(397) % 9 == 0, "sold": sold})
+    table.to_csv(tmp_path / "own.csv", index=False)
+    task = find_task(asked(tmp_path / "own.csv", horizon=7))
+    assert not [word for word in task.words if word.startswith("data.floor")] and "data.drop=[promo]" in task.words
+    assert "Not used: promo. Known in advance?" in task.proposal and task.proposal in task.notes
+    words = ("data.known=[promo]", f"future={tmp_path / 'own.csv'}", "data.floor=0")
+    told = find_task(asked(tmp_path / "own.csv", *words, target="sold", horizon=7))
+    assert {"data.known=[promo]", "data.floor=0", "data.target=sold"} <= set(told.words) and not told.proposal
+    assert told.is_told_ahead and not [word for word in told.words if word.startswith("data.drop")]

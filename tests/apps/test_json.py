@@ -57,14 +57,13 @@ def test_a_file_that_can_be_trained_on(capfd, tmp_path):
     assert document["informer_command"] == shlex.split(errors.splitlines()[-1])
     assert document["drift"] is None or document["drift"]["column"] in ("load", "wind")
     layout = {"separator": ";", "decimal": ",", "time_column": "when"}
-    assert (document["layout"], document["commands"]) == (layout, [])
-    expected = {"rows": 400, "columns": ["load", "wind"], "time_column": "when", "separator": ";", "decimal": ","}
+    expected = {"layout": layout, "rows": 400, "columns": ["load", "wind"]}
     expected |= {"frequency": "15min", "first": "2021-03-01 00:00:00", "last": "2021-03-05 03:45:00", "findings": []}
     lengths = {"seq_len": 96, "label_len": 48, "pred_len": 96}  # of four days the last two judge
     expected |= {"lengths": lengths, "windows": {"train": 400 - 2 * 96 - 96 - 96 + 1, "val": 1, "test": 1}}
-    expected |= {"rows_missing": 0, "gaps": "refuse"}
+    expected |= {"gaps": "refuse"}
     assert {key: document[key] for key in expected} == expected
-    assert document["season"]["period"] == 96
+    assert document["seasons"][0]["period"] == 96
 
 
 def test_a_file_that_cannot_ends_with_status_1_and_the_findings(capfd, tmp_path):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from forecast.data.assembling.read import read_panel
+from forecast.data.describe.check import check_file
 from forecast.data.gaps import Repair
-from forecast.data.guessing.check import check_file
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame, refusal
 
-from forecast.data.guessing.check import check_file
+from forecast.data.describe.check import check_file
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.timestamps import read_timestamps
 from forecast.data.writing import Writing
@@ -96,8 +96,7 @@ def test_a_calendar_is_not_guessed_and_the_word_that_is_proposed_reads_it(tmp_pa
     options = {"time_column": time_column, "gaps": "mask"}
     if known is not None:
         assert re.search(rf"Set (.* or )?data\.time_format={known}( or .*)?\.", refusal(path, **options))
-        (choice,) = [one for one in check_file(str(path)).choices if one.reading == f"times as {known}"]
-        assert f"data.time_format={known} " in choice.command
+        assert f"data.time_format={known}" in check_file(str(path)).findings.texts("error")[0]
     frame = read_frame(path, time_format=known, **options)
     assert (frame.timestamps == stamps).all()
 
@@ -137,7 +136,7 @@ def test_numbers_of_five_digits_are_no_days_but_by_their_name(tmp_path):
     table.to_csv(tmp_path / "series.csv", index=False)
     check = check_file(str(tmp_path / "series.csv"))
     assert check.command is None
-    assert [one.reading for one in check.choices][:1] == ["steps that no calendar counts"]
+    assert "steps that no calendar counts" in check.findings.texts("error")[0]
 
 
 def test_days_far_from_our_century_are_steps_and_no_days_of_a_spreadsheet(tmp_path):

@@ -1,8 +1,6 @@
 """A check reads any file, finds all that is wrong at once, and suggests what the strict reader then takes."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +8,11 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.config.build import build, parameters
-from forecast.config.compose import compose_config
 from forecast.config.run_config import composed
 from forecast.config.settings import typed_settings
-from forecast.data.assembling.read import read_panel
-from forecast.data.guessing.advice import find_outliers
-from forecast.data.guessing.check import check_file
-from forecast.data.reading.layout import Layout
+from forecast.data.assembling.read import source_rows
+from forecast.data.describe.check import check_file, known_keys
+from forecast.data.sources import Source
 
 ROWS = 613
 
@@ -40,9 +35,13 @@ def lines_of(data):
     return data.to_csv(index=False).splitlines()
 
 
-def checked(path, lines, **options):
+def checked(path, lines, **given):
     path.write_text("\n".join(lines) + "\n")
-    return check_file(str(path), options)
+    return check_file(str(path), given)
+
+
+def of_table(path, data, **given):
+    return checked(path, lines_of(data), **given)
 
 
 def texts(check, severity):
@@ -59,21 +58,34 @@ def with_cells(line, cells):
     return f"{line.split(',')[0]},{cells}"
 
 
+def rows_by(check):
+    """What the printed command reads."""
+    return source_rows(composed(check.command[2:]).config.data.build(Source))
+
+
+def layout_in(check):
+    """The words of the command that say how the file is read."""
+    words = dict(word.split("=", 1) for word in check.command if word.startswith("data."))
+    return {key: value for key, value in words.items() if key != "data.path" and not key.startswith("data.split")}
+
+
 # a file that is well
+
+
+LENGTHS = ["seq_len=96", "pred_len=24"]
 
 
 def test_a_healthy_file_has_no_findings_and_the_command_names_nothing_but_its_lengths(path):
     check = checked(path, lines_of(table()))
     assert check.findings == []
-    assert (check.freq, check.rows_missing, check.layout.time_column) == ("h", 0, "date")
-    assert check.season[:2] == (24, "a day") and check.season.autocorrelation > 0.9
+    assert (check.freq, check.layout.time_column) == ("h", "date")
+    season = check.suggestion.seasons[0]
+    assert season[:2] == (24, "a day") and season.autocorrelation > 0.9
     assert check.windows == {"train": 429 - 119, "val": 62 - 23, "test": 122 - 23}
-    assert check.command == f"forecast train model=ridge data=csv data.path={path} seq_len=96 pred_len=24"
+    assert check.command == ["forecast", "train", "model=ridge", "data=csv", f"data.path={path}", *LENGTHS]
     sizes = "model.d_model=32 model.n_heads=4 model.d_ff=64 model.instance_norm=true data.batch_size=8 optim.lr=0.001"
-    assert check.informer_command == (
-        f"forecast train model=informer data=csv data.path={path} seq_len=96 label_len=48 pred_len=24 {sizes} "
-        "schedule=cosine trainer.max_epochs=25 callbacks.early_stopping.patience=5"
-    )
+    words = f"seq_len=96 label_len=48 pred_len=24 {sizes} schedule=cosine trainer.max_epochs=25"
+    assert check.informer_command[5:] == [*words.split(), "callbacks.early_stopping.patience=5"]
 
 
 @pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (";", ".")])
@@ -82,27 +94,23 @@ def test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command(
     data.to_csv(path, index=False, sep=separator, decimal=decimal)
     check = check_file(str(path))
     assert check.findings == []
-    overrides = dict(word.split("=", 1) for word in shlex.split(check.command)[4:])
-    layout = {key: value for key, value in overrides.items() if key.startswith("data.") and key != "data.path"}
     expected = {"data.separator": r"'\t'" if separator == "\t" else f"'{separator}'", "data.time_column": "when"}
-    assert layout == {**expected, **({"data.decimal": "','"} if decimal == "," else {})}
+    assert layout_in(check) == {**expected, **({"data.decimal": "','"} if decimal == "," else {})}
 
 
 # gaps
 
 
-def test_missing_rows_and_values_are_counted_with_the_first_runs_and_the_longest(path):
+def test_missing_rows_and_values_are_counted_with_the_first_and_the_longest(path):
     lines = lines_of(table())
     for line, cell in ((400, "NA"), (402, ""), (403, "")):
         lines[line] = f"{lines[line].rsplit(',', 1)[0]},{cell}"
     for first, last in ((500, 503), (300, 301), (200, 211), (100, 102)):
         del lines[first:last]
     check = checked(path, lines)
-    rows, values = texts(check, "mend")
-    assert check.rows_missing == 17
-    assert "17 of 613 rows are missing (2.77%) in 4 gaps: 2 rows from 2021-01-09 03:00:00, 11 rows from " in rows
-    assert "1 row from 2021-01-17 11:00:00, ...; the longest has 11 rows, from 2021-01-13 07:00:00." in rows
-    assert values == ("Column 'temp': 3 values of 596 missing, the first in line 387 ('NA'), at most 2 in succession.")
+    first, all_of_them = texts(check, "mend")
+    assert "Line 101: before it 2 rows of 'h' are missing, from 2021-01-09 03:00:00 on." in first
+    assert all_of_them == "17 rows and 3 cells are missing, at most 11 in succession."
     assert texts(check, "error") == []
 
 
@@ -120,9 +128,8 @@ def test_the_rule_for_gaps_is_one_that_the_strict_reader_takes(path, cut, emptie
     for line in emptied:
         lines[line] = lines[line].rsplit(",", 1)[0] + ","
     check = checked(path, [line for i, line in enumerate(lines) if i not in cut])
-    assert (check.gaps, texts(check, "error")) == (policy, [])
-    assert ("data.gaps=" in check.command) == (policy != "refuse")
-    assert policy == "refuse" or f"data.gaps={policy}" in check.command
+    assert (check.layout.gaps, texts(check, "error")) == (policy, [])
+    assert layout_in(check) == ({} if policy == "refuse" else {"data.gaps": policy})
     frame = read_frame(path, gaps=policy)
     assert len(frame) == 613 - len(emptied)
     assert (0 if frame.missing is None else np.count_nonzero(frame.missing.any(axis=1))) == len(cut)
@@ -139,7 +146,7 @@ def test_counts_without_a_zero_lack_the_rows_of_nothing(path, least, share, rule
     kept[[0, -1]] = True
     check = checked(path, lines_of(sold[kept]))
     assert f"data.gaps={rule}" in check.command
-    noted = any("above 0" in text and f"{(~kept).sum()} rows are missing" in text for text in texts(check, "note"))
+    noted = any("above 0" in text and f"{(~kept).sum()} rows are missing" in text for text in check.reasons)
     assert noted == (rule == "zero")
 
 
@@ -152,104 +159,15 @@ def test_more_than_half_of_the_rows_missing_is_no_gap(path):
     assert check.command is None
 
 
-# time
-
-
-def test_hours_that_a_clock_repeats_are_their_mean_and_those_that_it_skips_are_filled(path):
-    local = pd.date_range("2018-12-31 23:00", "2020-12-31", freq="h", tz="UTC").tz_convert("Europe/Berlin")
-    check = checked(path, ["date,a", *(f"{t},{i % 24}" for i, t in enumerate(local.tz_localize(None)))])
-    assert (check.layout.duplicates, check.gaps, check.rows_missing) == ("mean", "interpolate", 2)
-    assert "data.duplicates=mean" in check.command
-
-
-def test_everything_is_found_at_once(path):
-    lines = lines_of(table())
-    lines.insert(8, lines[7])
-    lines[20] = with_cells(lines[20], "x,NA")
-    lines[30] = with_cells(lines[30], "inf,-8000")
-    del lines[100:103]
-    check = checked(path, lines)
-    severities = [finding.severity for finding in check.findings]
-    assert sorted(severities) == ["error", "mend", "mend", "note", "note"]
-    assert check.reasons == ["data.duplicates=mean: 1 of 611 rows repeats a timestamp"]
-    errors = " ".join(texts(check, "error"))
-    assert "Line 21, column 'load': 'x' is no number; 2 such cells of 611. Correct it" in errors
-    assert "Line 31, column 'load': 'inf' is not a finite number" not in errors, "the first of a column is enough"
+# columns
 
 
 @pytest.mark.parametrize(("rows", "model"), [(2330, "ridge"), (2430, "boosted_trees")])
 def test_trees_are_advised_where_the_val_rows_can_say_whether_they_help(path, rows, model):
     """Ten forecasts without overlap: of 24 steps in a tenth of the rows."""
-    check = checked(path, lines_of(table(rows=rows)))
-    words = shlex.split(check.command)[2:]
+    words = of_table(path, table(rows=rows)).command[2:]
     assert words[0] == f"model={model}" and ("model.error=absolute" in words) == (model == "boosted_trees")
     assert composed(words).config.model.target.lower().endswith(model.replace("_", ""))
-
-
-def test_an_open_quote_is_refused_alone(path):
-    lines = lines_of(table(rows=9_000))  # longer than a cell may be for csv
-    lines[10], lines[500] = lines[10].replace(",", ',"', 1), with_cells(lines[500], "high,1")
-    assert "Look for an unclosed quotation mark" in only(checked(path, lines), "error")
-    lines[600] += '"'
-    assert "Line 11, column 'load':" in (text := only(checked(path, lines), "error"))
-    assert text.endswith("Look for an unclosed quotation mark.")
-
-
-def test_series_below_each_other_are_recognised_and_not_taken_for_disorder(path):
-    parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    assert only(check, "error") == (
-        "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart. "
-        'Choose one with "data.where={place: a}", or read all as a panel with data.id_column=place.'
-    )
-    assert [one.reading for one in check.choices] == ["all series, as a panel", "a", "b", "c"]
-    assert 'data.where="{place: b}"' in check.choices[2].command
-    panel = check.choices[0].command
-    assert "data.id_column=place" in panel and "data.where" not in panel and "data.gaps=interpolate" in panel
-
-
-def test_a_file_without_timestamps_is_described(path):
-    check = checked(path, ["a,b", *(f"{i % 24},{i % 7}" for i in range(ROWS))])
-    assert only(check, "error").startswith("No column of 'a', 'b' holds timestamps")
-    steps, hours = (one.command for one in check.choices)
-    assert "data.time_column=null data.freq=steps data.floor=0 seq_len" in steps
-    assert "data.time_column=null data.freq=h data.start=2016-07-01 data.floor=0 seq_len" in hours
-
-
-# columns
-
-
-def test_outliers_are_far_from_all_others_or_jump_there_and_back():
-    values = np.random.default_rng(0).normal(size=997)
-    assert find_outliers(values).tolist() == []
-    values[313] = 50.0
-    values[400:500] = np.nan
-    assert find_outliers(values).tolist() == [313]
-    slow = 100 * np.sin(np.arange(997) / 100) + values.clip(-3, 3) / 10
-    slow[701] += 30.0  # well inside the range of the column
-    assert find_outliers(slow).tolist() == [701]
-    step = np.r_[np.zeros(500), np.full(497, 50.0)] + values.clip(-3, 3)
-    assert find_outliers(step).tolist() == []
-    step[40:80] = -999.0  # a code for "no value"
-    assert find_outliers(np.where(step > 25, np.nan, step)).tolist() == list(range(40, 80))
-    assert find_outliers(np.r_[np.zeros(90), 1.0, np.zeros(9)]).tolist() == []  # a column that hardly moves
-
-
-def test_the_farthest_outlier_is_named_with_its_line_and_a_constant_column_with_its_value(path):
-    data = table().assign(flat=7.5)
-    data.loc[[17, 230], "temp"] = [-8000.0, 500.0]
-    outlier, constant = texts(checked(path, lines_of(data), columns=["load", "temp", "flat"]), "note")
-    assert "Column 'temp': 2 outliers; the farthest, -8000 in line 19, " in outlier
-    assert " robust standard deviations from the median (5" in outlier
-    assert constant == "Column 'flat' is always 7.5. It says nothing: better drop it."
-
-
-def test_an_outlier_near_the_median_is_called_a_jump(path):
-    data = table(rows=ROWS)
-    data["temp"] = (100 * np.sin(np.arange(ROWS) / 100) + np.random.default_rng(0).uniform(-0.3, 0.3, ROWS)).round(4)
-    data.loc[315, "temp"] += 80.0  # where the column falls through its median
-    outlier = only(checked(path, lines_of(data)), "note")
-    assert ", a jump away from both of its neighbours and back. Faults" in outlier and "deviations" not in outlier
 
 
 def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
@@ -257,288 +175,76 @@ def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
     data["temp"] += np.arange(7001) / 500
     data["load"] = 3.0
     path.write_text(data.to_csv(index=False))
-    moved, still = check_file(str(path)), check_file(str(path), target="load")
+    moved, still = check_file(str(path)), check_file(str(path), {"target": "load"})
     assert moved.drift.column == "temp" and moved.drift.deviations > 1
-    assert "model.instance_norm=true" in moved.informer_command and "instance_norm" not in moved.command
-    assert still.drift is None and "instance_norm" not in still.informer_command
+    assert "model.instance_norm=true" in moved.informer_command
+    assert still.drift is None and "model.instance_norm=true" not in still.informer_command
 
 
-# layouts
-
-
-def command_of(check):
-    """The data part of a command, read by shell and Hydra, as a layout."""
-    return layout_in(check.command)
-
-
-def layout_in(command):
-    words = shlex.split(command)
-    assert words[:2] == ["forecast", "train"] and words[3] == "data=csv"
-    assert words[2] in ("model=ridge", "model=boosted_trees")
-    known = {key: parameter.annotation for key, parameter in parameters(Layout).items()}
-    data = [
-        word
-        for word in words
-        if word.startswith("data.")
-        and not word.startswith(("data.path=", "data.target=", "data.features=", "data.floor=", "data.split."))
+def test_columns_that_say_nothing_are_no_targets(path):
+    data = table().assign(site=3567500, fahrenheit=lambda data: 32 - 1.8 * data["load"], countdown=range(900, 287, -1))
+    data.loc[7, ["load", "fahrenheit"]] = np.nan
+    check = of_table(path, data)
+    assert check.reasons == [
+        "data.drop=[site, countdown, fahrenheit]: 'site' is always the same, 'countdown' is an even ramp, 'fahrenheit' "
+        "is 'load' once more, or a line of it"
     ]
-    settings = typed_settings(data, "data", known)
-    return settings | ({"separator": "\t"} if settings.get("separator") == "\\t" else {})
+    assert rows_by(check).columns == ("load", "temp")
+    for given, drop in (
+        ({"target": "fahrenheit"}, {"site", "countdown", "load"}),
+        ({"target": "site"}, {"countdown", "fahrenheit"}),
+        ({"known": ["countdown"], "target": "temp"}, {"site", "fahrenheit"}),
+        ({"columns": ["load", "site"]}, set()),
+        ({"features": "MS"}, set()),
+    ):
+        assert set(check_file(str(path), given).layout.drop) == drop
 
 
-def assert_reads(check):
-    """The printed command reads the file as the check did."""
-    frame = read_frame(check.path, **command_of(check))
-    assert frame.columns == check.table.columns
-    return frame
+def test_a_column_that_differs_in_one_cell_is_no_copy_and_one_that_skips_a_row_no_ramp(path):
+    data = table().assign(again=lambda data: data["load"], row=range(ROWS))
+    data.loc[7, "again"] = np.nan
+    data.loc[ROWS - 1, "row"] += 1
+    assert of_table(path, data).layout.drop == ()
 
 
-def test_parts_of_the_time_row_numbers_and_marks_are_found(path):
-    data = table(rows=ROWS)
-    stamps = data.pop("date").dt
-    parts = {name: getattr(stamps, name) for name in ("year", "month", "day", "hour")}
-    data = data.astype(object)
-    data.loc[[11, 17, 19], "temp"] = "M"
-    data = pd.DataFrame(parts).join(data)
-    data.insert(0, "No", range(1, ROWS + 1))
-    check = checked(path, lines_of(data))
-    time, missing = check.reasons
-    assert time == "time: columns year, month, day, hour"
-    assert missing == "data.missing=['M']: column 'temp': 'M' stands in 3 of 613 cells, numbers in 610"
-    assert "Left out, as they hold no numbers of the series: No (row numbers)." in texts(check, "note")
-    assert assert_reads(check).columns == ("load", "temp")
+PLANNED = {
+    "promo": np.arange(ROWS) % 7 == 0,
+    "state": np.arange(ROWS) // 50 % 3,
+    "price": 1.5 + np.arange(ROWS) // 30,
+    "open": np.where(np.arange(ROWS) % 6 == 0, "yes", "no"),
+}
 
 
-def test_date_and_time_of_day_in_two_columns_are_one_time(path):
-    data = table()
-    stamps = data.pop("date").dt
-    data.insert(0, "Time", stamps.strftime("%H:%M:%S"))
-    data.insert(0, "Date", stamps.strftime("%m/%d/%Y"))
-    check = checked(path, lines_of(data))
-    assert check.reasons == ["time: columns Date, Time"]
-    assert assert_reads(check).timestamps[0] == pd.Timestamp("2021-01-05")
-
-
-def test_of_two_equal_time_columns_the_first_is_taken(path):
-    data = table()
-    data.insert(1, "again", data["date"])
-    check = checked(path, lines_of(data))
-    assert check.reasons == ["time: column 'date': 'again' says the same as 'date' in every row"]
-    assert_reads(check)
-
-
-def test_of_a_day_and_an_hour_the_one_with_a_timestamp_for_each_row_is_taken(path):
-    data = table()
-    data.insert(1, "ts", data["date"])
-    data["date"] = data["date"].dt.normalize()
-    check = checked(path, lines_of(data))
-    assert check.reasons == ["time: column 'ts': by it nearly every row has a timestamp of its own, by 'date' not"]
-    assert command_of(check) == {"time_column": "ts"}
-
-
-def test_two_times_that_differ_are_refused_with_a_command_for_each(path):
-    data = table()
-    data.insert(1, "end", data["date"] + pd.Timedelta("1h"))
-    check = checked(path, lines_of(data))
-    assert check.command is None
-    assert only(check, "error") == (
-        "The columns 'date' and 'end' look like time and differ. Choose one with data.time_column=NAME."
+def test_planned_columns_are_no_targets_and_the_words_that_tell_of_them_can_be_typed(path):
+    data = table()[["date", "load"]].assign(**{name: values * 1 for name, values in PLANNED.items() if name != "open"})
+    check = of_table(path, data.assign(open=PLANNED["open"]))
+    assert rows_by(check).columns == ("load",)
+    (note,) = [text for text in texts(check, "note") if text.startswith("Not used: ")]
+    assert note == (
+        "Not used: promo, state, price, open. Known in advance? data.target=load "
+        'data.known="[promo, state, price, open]" future=FILE, data.holidays=DE'
     )
-    assert [one.reading for one in check.choices] == ["time from date", "time from end"]
-    starts = [read_frame(path, **layout_in(one.command)).timestamps[0] for one in check.choices]
-    assert starts == [pd.Timestamp("2021-01-05 00:00"), pd.Timestamp("2021-01-05 01:00")]
+    words = [word for word in shlex.split(note.replace(",", " ,").replace(" ,", ",")) if word.startswith("data.")]
+    typed = typed_settings([word.rstrip(",") for word in words], "data", known_keys())
+    told = check_file(str(path), typed)
+    assert not [text for text in texts(told, "note") if text.startswith("Not used: ")] and not texts(told, "error")
+    assert {"data.known=[promo, state, price, open]", "data.holidays=DE", "data.target=load"} <= set(told.command)
+    assert "promo" in rows_by(told).columns
+    assert check_file(str(path), {"target": "promo"}).layout.drop == ()
 
 
-def test_an_ambiguous_date_is_refused_with_a_command_for_each_format_that_leaves_windows(path):
-    data = table(rows=120, freq="MS")
-    data["date"] = data["date"].dt.strftime("%d/%m/%Y")
-    check = checked(path, lines_of(data.drop(index=57)))
-    assert check.command is None
-    assert "is 2021-02-01 00:00:00 with data.time_format='%d/%m/%Y'" in only(check, "error").replace('"', "")
-    (one,) = check.choices  # month first almost every row of a year is missing
-    assert one.reading == "times as %d/%m/%Y"
-    assert read_frame(path, **layout_in(one.command)).freq == "MS"
-
-
-def test_an_ambiguous_comma_is_refused_with_a_command_for_each_value(path):
-    data = table()
-    data["load"] = [f"{1 + i % 9},{i:03}" for i in range(ROWS)]
-    data["temp"] = range(100, 100 + ROWS)
-    path.write_text(data.to_csv(index=False, sep=";"))
-    check = check_file(str(path))
-    assert check.command is None and "no cell of the file says which" in only(check, "error")
-    first = {read_frame(path, **layout_in(one.command)).values[0, 0] for one in check.choices}
-    assert first == {1.0, 1000.0} and len(check.choices) == 2
-
-
-def test_where_commas_separate_the_cells_a_quoted_comma_is_no_decimal_one(path):
-    data = table()
-    data["load"] = [f"{1 + i % 9},{i:03}" for i in range(ROWS)]
-    data["temp"] = range(100, 100 + ROWS)
-    path.write_text(data.to_csv(index=False))
-    check = check_file(str(path))
-    assert "data.thousands=',': '1,000' in column 'load'" in check.reasons
-    assert read_frame(path, **command_of(check)).values[:2, 0].tolist() == [1000.0, 2001.0]
-
-
-def test_thousands_are_found_by_the_whole_column(path):
-    data = table()
-    data["load"] = [f"{900 + i:,}" for i in range(ROWS)]
-    data["temp"] = [f"{i}.5" for i in range(ROWS)]
-    check = checked(path, data.to_csv(index=False, sep=";").splitlines())
-    assert check.layout.thousands == "," and "data.thousands=','" in check.reasons[-1]
-    assert assert_reads(check).values[[0, 100], 0].tolist() == [900, 1000]
-
-
-@pytest.mark.parametrize("values", [(-200,) * 40, (-200,) * 2, (-37,) * 40])
-def test_a_number_stands_for_no_value_only_where_it_can_mean_nothing_else(path, values):
-    data = table()
-    data.loc[range(100, 100 + len(values)), "temp"] = values
-    check = checked(path, lines_of(data))
-    assert check.layout.missing == ((-200,) if values == (-200,) * 40 else ())
-    if check.layout.missing:
-        assert check.reasons[0].startswith("data.missing=[-200]: column 'temp': -200 stands in 40 of 613 cells, all ")
-        assert np.isfinite(assert_reads(check).values).all()
-
-
-def test_a_code_of_one_column_that_is_a_value_of_another_is_left_alone(path):
-    data = table().assign(level=np.linspace(-400, 400, ROWS).round(1))
-    data.loc[range(100, 140), "temp"] = -200
-    data.loc[153, "level"] = -200
-    assert checked(path, lines_of(data)).layout.missing == ()
-
-
-def test_repeated_rows_of_one_series_become_their_mean(path):
-    lines = lines_of(table())
-    lines[20:20] = [with_cells(lines[i], "1,2") for i in range(20, 27)]
-    check = checked(path, lines)
-    assert check.reasons == ["data.duplicates=mean: 7 of 620 rows repeat a timestamp"]
-    assert len(assert_reads(check)) == ROWS
-
-
-def test_irregular_rows_are_brought_to_their_usual_step(path):
-    data = table(rows=1999, freq="30min")
-    data["date"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
-    check = checked(path, lines_of(data))
-    assert (check.layout.resample, check.layout.aggregate, check.freq) == ("30min", "mean", "30min")
-    assert check.reasons[0].startswith("data.resample=30min data.aggregate=mean: rows with values are ")
-    assert " minutes" in check.reasons[0] and "days" not in check.reasons[0]
-    assert_reads(check)
+def test_where_all_columns_look_planned_all_are_targets(path):
+    data = table()[["date"]].assign(a=np.arange(ROWS) % 2, b=np.arange(ROWS) % 3)
+    assert rows_by(of_table(path, data)).columns == ("a", "b")
 
 
 def test_a_column_of_which_most_is_missing_is_dropped(path):
     data = table().assign(rare=np.where(np.arange(ROWS) % 10, np.nan, 1.5))
-    check = checked(path, lines_of(data))
+    check = of_table(path, data)
     assert check.reasons == ["data.drop=[rare]: 'rare' lacks 90% of its values"]
-    assert assert_reads(check).columns == ("load", "temp")
-    check = checked(path, lines_of(data), columns=["rare", "temp"])
-    assert "Column 'rare' has no value in 551 of 613 rows" in only(check, "error")
-
-
-def test_columns_that_say_nothing_are_dropped_by_the_command(path):
-    data = table().assign(site=3567500, again=lambda data: data["load"], row=range(1, ROWS + 1))
-    data.loc[7, ["load", "again"]] = np.nan
-    data.loc[9, "site"] = np.nan
-    check = checked(path, lines_of(data))
-    assert check.reasons == [
-        "data.drop=[site, again, row]: 'site' is always 3.5675e+06, 'again' is 'load' once more, 'row' counts the rows"
-    ]
-    assert assert_reads(check).columns == ("load", "temp")
-    assert check_file(str(path), target="again").layout.drop == ("load", "site", "row")
-    assert check_file(str(path), target="site").layout.drop == ("again", "row")
-    assert check_file(str(path), kept=["row"]).layout.drop == ("site", "again")
-    for given, use in (({"columns": ["load", "site"]}, {}), ({}, {"features": "MS"})):
-        check = check_file(str(path), given, **use)
-        assert check.layout.drop == () and "Column 'site' is always 3.5675e+06." in texts(check, "note")[0]
-
-
-def test_a_column_that_differs_in_one_cell_is_no_copy_and_one_that_skips_a_row_counts_none(path):
-    data = table().assign(again=lambda data: data["load"], row=range(ROWS))
-    data.loc[7, "again"] = np.nan
-    data.loc[ROWS - 1, "row"] += 1
-    assert checked(path, lines_of(data)).layout.drop == ()
-
-
-def test_what_is_the_same_in_one_series_stays_for_the_panel(path):
-    parts = [table(rows=297, seed=i).assign(region="xyz"[i], size=i) for i in range(3)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    assert check.choices and not any("data.drop" in choice.command for choice in check.choices)
-
-
-@pytest.mark.parametrize("code", [-9999, -999, -99.9, -9999.0])
-@pytest.mark.parametrize("times", [1, 2, 5])
-def test_a_usual_code_far_outside_stands_for_no_value_however_seldom(path, code, times):
-    data = table()
-    data.loc[100 : 99 + times, "temp"] = code
-    check = checked(path, lines_of(data))
-    assert check.layout.missing == (code,)
-    assert f"data.missing=[{code:g}]: column 'temp': {code:g} stands in {times} of 613 cells, all " in check.reasons[0]
-    assert f"the first in line 102 ('{data.loc[100, 'temp']}'" in texts(check, "mend")[0]
-    assert np.isfinite(assert_reads(check).values).all()
-
-
-def test_a_usual_code_near_the_other_values_is_one_of_them(path):
-    data = table().assign(level=np.linspace(-400, 400, ROWS).round(1))
-    data.loc[100, "level"] = -999
-    assert checked(path, lines_of(data)).layout.missing == ()
-
-
-def test_the_fewest_columns_that_tell_series_apart_are_named(path):
-    parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2], size=i % 2) for i in range(6)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    assert only(check, "error").startswith("6 series stand below one another: 485 of 582 rows repeat a timestamp, and ")
-    panel, *choices = check.choices
-    assert len(choices) == 3 and 'data.id_column="[kind, region]"' in panel.command
-    for one in choices:
-        layout = layout_in(one.command)
-        assert list(layout["where"]) == ["kind", "region"]
-        assert len(read_frame(path, **layout)) == 97
-
-
-def test_a_series_is_chosen_among_those_that_were_asked_for(path):
-    parts = [table(rows=97, seed=i).assign(kind="ab"[i % 2], region="xyz"[i // 2]) for i in range(6)]
-    check = checked(path, lines_of(pd.concat(parts)), where={"region": "y"})
-    assert 'Choose one with "data.where={region: y, kind: a}"' in only(check, "error")
-    assert [one.reading for one in check.choices] == ["all series, as a panel", "a", "b"]
-    panel, *layouts = check.choices[0].command, *(layout_in(one.command) for one in check.choices[1:])
-    assert [one["where"] for one in layouts] == [{"region": "y", "kind": "a"}, {"region": "y", "kind": "b"}]
-    assert all(len(read_frame(path, **one)) == 97 for one in layouts)
-    assert 'data.where="{region: y}"' in panel and "data.id_column=kind" in panel
-
-
-def test_series_with_numbers_for_names_are_told_apart(path):
-    parts = [table(rows=97, seed=i).assign(store=i + 3) for i in range(3)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    panel, *choices = check.choices
-    assert "data.id_column=store" in panel.command
-    assert [layout_in(one.command)["where"] for one in choices] == [{"store": 3}, {"store": 4}, {"store": 5}]
-
-
-def test_what_stands_in_the_way_of_every_series_is_said(path):
-    parts = [table(rows=97, seed=i).assign(place="abc"[i]) for i in range(3)]
-    path.write_text("\n".join(lines_of(pd.concat(parts))) + "\n")
-    below, other = texts(check_file(str(path), target="laod"), "error")
-    assert below.startswith("3 series stand below one another") and "no column 'laod'" in other and "'load'?" in other
-
-
-def test_series_at_times_of_their_own_are_told_apart_by_their_blocks(path):
-    parts = [table(rows=97, start=f"2021-01-05 00:0{i}", seed=i).assign(place="abc"[i]) for i in range(3)]
-    check = checked(path, lines_of(pd.concat(parts)))
-    assert only(check, "error").startswith("3 series stand below one another")
-
-
-def test_rows_of_one_time_that_nothing_tells_apart_have_two_readings(path):
-    check = checked(path, lines_of(pd.concat([table(rows=97, seed=i) for i in range(3)])))
-    assert [layout_in(one.command)["duplicates"] for one in check.choices] == ["mean", "sum"]
-
-
-def test_what_is_told_is_kept(path):
-    lines = lines_of(table())
-    lines.insert(8, with_cells(lines[7], "1,2"))
-    check = checked(path, lines, duplicates="last", columns=["temp"], gaps="mask")
-    assert check.reasons == []
-    assert command_of(check) == {"duplicates": "last", "columns": ["temp"], "gaps": "mask"}
-    assert "stands already in line 8" in only(checked(path, lines, duplicates="error"), "error")
+    assert rows_by(check).columns == ("load", "temp")
+    check = of_table(path, data, columns=["rare", "temp"])
+    assert "Column 'rare' has no value in 549 of 611 rows" in only(check, "error")
 
 
 def test_the_season_is_that_of_the_target_with_the_next_best(path):
@@ -546,15 +252,244 @@ def test_the_season_is_that_of_the_target_with_the_next_best(path):
     week = np.sin(2 * np.pi * np.arange(2003) / 168)
     data["temp"] = (10 * week + np.random.default_rng(0).normal(size=2003)).round(3)
     path.write_text(data.to_csv(index=False))
-    load, temp = (check_file(str(path), target=name) for name in ("load", "temp"))
-    assert (load.season.period, load.runner_up.period) == (24, 168)
-    assert (temp.season.period, temp.runner_up.period) == (168, 24)
-    assert " data.features=S data.target=temp " in temp.command
-    assert " data.features=MS data.target=temp " in check_file(str(path), target="temp", features="MS").command
-    assert check_file(str(path)).season.period == check_file(str(path), features="M").season.period == 168
-    assert check_file(str(path), features="S").season.period == 168  # of the last column
-    missing = check_file(str(path), target="tmep")
+    seasons = {}
+    for given in ({"target": "load"}, {"target": "temp"}, {}, {"features": "M"}, {"features": "S"}):
+        seasons[str(given)] = [season.period for season in check_file(str(path), given).suggestion.seasons]
+    assert list(seasons.values()) == [[24, 168], *[[168, 24]] * 4]
+    assert "data.features=S" in check_file(str(path), {"target": "temp"}).command
+    assert "data.features=MS" in check_file(str(path), {"target": "temp", "features": "MS"}).command
+    missing = check_file(str(path), {"target": "tmep"})
     assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")
+
+
+# how it is written
+
+
+def in_parts(data):
+    stamps = data["date"].dt
+    parts = {name: getattr(stamps, name) for name in ("year", "month", "day", "hour")}
+    return pd.DataFrame(parts).join(data.drop(columns="date"))
+
+
+def with_hours(data):
+    days, hours = data["date"].dt.normalize(), data["date"].dt.hour + 1
+    return pd.concat([days, hours.rename("OPR")], axis=1).join(data.drop(columns="date"))
+
+
+WRITTEN = {  # a file, the words that are found, and why
+    "parts of the time": (in_parts, "[year, month, day, hour]", "time: columns year, month, day, hour"),
+    "a clock": (
+        lambda d: d.assign(Date=d["date"].dt.strftime("%m/%d/%Y"), Time=d["date"].dt.strftime("%H:%M:%S")).drop(
+            columns="date"
+        ),
+        "[Date, Time]",
+        "time: columns Date, Time",
+    ),
+    "hours by their values": (with_hours, "[date, OPR]", "time: columns date, OPR"),
+    "the same twice": (
+        lambda d: d.rename(columns={"date": "a"}).assign(b=d["date"]),
+        "a",
+        "time: column 'a'",
+    ),
+    "a day beside it": (
+        lambda d: d.assign(ts=d["date"], date=d["date"].dt.normalize()),
+        "ts",
+        "time: column 'ts'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_the_columns_of_the_time_are_found_and_said(path, kind):
+    write, column, reason = WRITTEN[kind]
+    check = of_table(path, write(table()))
+    assert check.reasons == [reason] and layout_in(check) == {"data.time_column": column}
+    assert rows_by(check).columns == ("load", "temp")
+
+
+def test_row_numbers_and_marks_are_found(path):
+    data = table().astype({"temp": object})
+    data.loc[[11, 17, 19], "temp"] = "M"
+    data.insert(0, "No", range(1, ROWS + 1))
+    check = of_table(path, data)
+    assert check.reasons == ["data.missing=['M']: column 'temp': 'M' stands in 3 of 613 cells, numbers in 610"]
+    assert "Left out, as they hold no numbers of the series: No (row numbers)." in texts(check, "note")
+    assert rows_by(check).columns == ("load", "temp")
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_thousands_are_found(path, separator):
+    """Where commas separate the cells, a quoted comma is no decimal one."""
+    data = table().assign(load=[f"{900 + i + i % 2:,}" for i in range(ROWS)], temp=[f"{i % 50}.5" for i in range(ROWS)])
+    if separator == ",":
+        data["temp"] = 2 * np.arange(ROWS) % 50
+    check = checked(path, data.to_csv(index=False, sep=separator).splitlines())
+    assert check.layout.thousands == "," and "data.thousands=','" in check.reasons[-1]
+    assert rows_by(check).values[[0, 100], 0].tolist() == [900, 1000]
+
+
+@pytest.mark.parametrize("values", [(-200,) * 40, (-200,) * 2, (-37,) * 40])
+def test_a_number_stands_for_no_value_only_where_it_can_mean_nothing_else(path, values):
+    data = table()
+    data.loc[range(100, 100 + len(values)), "temp"] = values
+    check = of_table(path, data)
+    assert check.layout.missing == ((-200,) if values == (-200,) * 40 else ())
+    if check.layout.missing:
+        assert check.reasons[0].startswith("data.missing=[-200]: column 'temp': -200 stands in 40 of 613 cells, all ")
+
+
+def test_a_code_of_one_column_that_is_a_value_of_another_is_left_alone(path):
+    data = table().assign(level=np.linspace(-400, 400, ROWS).round(1) + np.arange(ROWS) % 3)
+    data.loc[range(100, 140), "temp"] = -200
+    data.loc[153, "level"] = -200
+    assert of_table(path, data).layout.missing == ()
+
+
+@pytest.mark.parametrize("code", [-9999, -99.9])
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_usual_code_far_outside_stands_for_no_value_however_seldom(path, code, times):
+    data = table()
+    data.loc[100 : 99 + times, "temp"] = code
+    check = of_table(path, data)
+    assert check.layout.missing == (code,)
+    assert f"data.missing=[{code:g}]: column 'temp': {code:g} stands in {times} of 613 cells, all " in check.reasons[0]
+    assert "Line 102: the column 'temp' has no value" in texts(check, "mend")[0]
+
+
+# what nobody but the writer of a file can choose
+
+
+def series(count, **columns):
+    """Series below one another; columns: what each cell of a series is, by its number."""
+    parts = [
+        table(rows=97, seed=i).assign(**{name: cell(i) for name, cell in columns.items()})[["date", "load", *columns]]
+        for i in range(count)
+    ]
+    return pd.concat(parts)
+
+
+def ambiguous_comma(data):
+    return data.assign(load=[f"{1 + i % 9},{i:03}" for i in range(len(data))], temp=range(100, 100 + len(data)))
+
+
+COINS = np.random.default_rng(0).random(ROWS) < 0.5
+CHOICES = {  # a file, what is seen, and the keys that choose
+    "two times": (
+        lambda: table().assign(end=lambda data: data["date"] + pd.Timedelta("1h")),
+        "The columns 'date' and 'end' look like time and differ.",
+        ["data.time_column=date", "data.time_column=end"],
+    ),
+    "month or day": (
+        lambda: (
+            table(rows=120, freq="MS").drop(index=57).assign(date=lambda data: data["date"].dt.strftime("%d/%m/%Y"))
+        ),
+        "is 2021-02-01 00:00:00 with",
+        ["data.time_format=\"'%d/%m/%Y'\""],
+    ),
+    "a comma": (
+        lambda: ambiguous_comma(table()),
+        "no cell of the file says which",
+        ["data.decimal=\"','\"", "data.thousands=\"','\""],
+    ),
+    "no time": (
+        lambda: table().drop(columns="date"),
+        "No column of 'load', 'temp' holds timestamps.",
+        ["data.time_column=null data.freq=steps", "data.time_column=null data.freq=h data.start=2016-07-01"],
+    ),
+    "series": (
+        lambda: series(3, place="abc".__getitem__),
+        "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart.",
+        ["data.id_column=place", 'data.where="{place: a}"'],
+    ),
+    "series by numbers": (
+        lambda: series(3, store=lambda i: i + 3),
+        "and 'store' tells them apart.",
+        ["data.id_column=store", 'data.where="{store: 3}"'],
+    ),
+    "ids like numbers": (
+        lambda: series(4, sku=["1E05", "100000", "0010", "10"].__getitem__),
+        "4 series stand below one another",
+        ["data.id_column=sku", "data.where=\"{sku: '1E05'}\""],
+    ),
+    "one after another": (
+        lambda: table().assign(sensor=["old"] * 300 + ["new"] * 313),
+        "2 series stand below one another, it seems: 'sensor' tells them apart.",
+        ["data.id_column=sensor", 'data.where="{sensor: new}"', 'data.drop="[sensor]"'],
+    ),
+    "levels": (
+        lambda: table().assign(meter=np.where(COINS, "a", "b"), load=lambda data: data["load"] + 40 * COINS),
+        "'meter' tells them apart",
+        ['data.drop="[meter]"'],
+    ),
+    "steps of a panel": (
+        lambda: series(3, unique_id="abc".__getitem__).assign(t=np.tile(np.arange(97), 3)).drop(columns="date"),
+        "and 'unique_id' tells them apart.",
+        ["data.id_column=unique_id"],
+    ),
+    "nothing tells apart": (
+        lambda: series(3),
+        "and no column tells them apart.",
+        ["data.duplicates=last", "data.duplicates=mean", "data.duplicates=sum"],
+    ),
+    "revised rows": (
+        lambda: pd.concat([table(), table(seed=1)[100:140]]),
+        "40 of 653 rows repeat a timestamp with other values.",
+        ["data.duplicates=last"],
+    ),
+    "uneven minutes": (
+        lambda: table(rows=1999, freq="30min").assign(
+            date=lambda data: data["date"] + pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
+        ),
+        "apart as a rule, at uneven times.",
+        ["data.resample=30min data.aggregate=mean"],
+    ),
+    "most rows gone": (
+        lambda: table(rows=600, freq="D")[lambda data: data["date"].dt.day.isin([1, 11, 21])],
+        "Rows with values are 10 days, 0:00:00 apart as a rule, at uneven times.",
+        ["data.resample=MS data.aggregate=mean"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+def test_several_readings_are_refused_with_the_keys_that_choose(path, kind):
+    make, seen, keys = CHOICES[kind]
+    path.write_text(make().to_csv(index=False, sep=";" if kind == "a comma" else ","))
+    refused = check_file(str(path))
+    assert refused.command is None and seen in only(refused, "error")
+    for words in keys:
+        assert words.removeprefix("data.") in only(refused, "error") or words.startswith("data.duplicates")
+        check = check_file(str(path), typed_settings(shlex.split(words), "data", known_keys()))
+        assert not texts(check, "error")
+        assert set(shlex.split(words)) <= {*check.command, "data.time_column=date"}
+        assert (len(rows_by(check)) > 1) == ("id_column" in words)
+
+
+def test_equal_rows_count_once(path):
+    lines = lines_of(table())
+    lines[20:20] = lines[20:27]
+    check = checked(path, lines)
+    assert rows_by(check).lengths.tolist() == [ROWS]
+
+
+def test_the_fewest_columns_that_tell_series_apart_are_named(path):
+    data = series(6, kind=lambda i: "ab"[i % 2], region=lambda i: "xyz"[i // 2], size=lambda i: i % 2)
+    check = of_table(path, data)
+    assert 'data.id_column="[kind, region]"' in only(check, "error") and check.ids == ("kind", "region")
+    panel = check_file(str(path), {"id_column": ["kind", "region"]})
+    assert "data.id_column=[kind, region]" in panel.command
+    assert len(rows_by(panel)) == 6 and layout_in(panel)["data.drop"] == "[size]"
+    some = check_file(str(path), {"where": {"region": "y"}})
+    assert 'data.id_column=kind, or choose one, as data.where="{region: y, kind: a}"' in only(some, "error")
+
+
+def test_what_is_told_is_kept(path):
+    lines = lines_of(table())
+    lines.insert(8, with_cells(lines[7], "1,2"))
+    check = checked(path, lines, duplicates="last", columns=["temp"], gaps="mask")
+    assert check.reasons == []
+    assert layout_in(check) == {"data.duplicates": "last", "data.columns": "[temp]", "data.gaps": "mask"}
+    assert "stands already (line 8), with other values" in only(checked(path, lines, duplicates="error"), "error")
 
 
 WILD = Path(__file__).parents[3] / "shared" / "data" / "wild"
@@ -568,32 +503,10 @@ WILD = Path(__file__).parents[3] / "shared" / "data" / "wild"
         for file in sorted(WILD.glob("*.csv"))
     ],
 )
-def test_every_printed_command_of_a_real_file_reads_it(file):
+def test_the_printed_command_of_a_real_file_reads_it(file):
     check = check_file(str(file))
-    commands = [check.command] if check.command else [one.command for one in check.choices]
-    assert commands
-    for command in commands:
-        if "data.id_column=" in command:
-            panel = read_panel(build(compose_config("train", shlex.split(command)[2:]).data))
-            assert len(panel.ids) > 1 and np.isfinite(panel.values).all()
-            continue
-        frame = read_frame(file, **layout_in(command))
-        assert np.isfinite(frame.values).all() and len(frame) > 50
-
-
-@pytest.mark.parametrize(("names", "months"), [("%b", True), ("%B", True), ("m%m", False)])
-def test_columns_that_are_months_are_told_to_be_one_series(path, names, months):
-    columns = [stamp.strftime(names) for stamp in pd.date_range("2001-01-01", periods=12, freq="MS")]
-    noise = np.random.default_rng(0).normal(size=(60, 12)).round(3)
-    data = pd.DataFrame(noise, columns=columns)
-    data.insert(0, "year", range(1950, 2010))
-    data.insert(13, "mean", noise.mean(axis=1).round(3))
-    check = checked(path, lines_of(data))
-    notes = [text for text in check.findings.texts("note") if text.startswith("Twelve columns are named as months")]
-    assert len(notes) == months
-    for note in notes:
-        command = note.partition("\n")[2]
-        subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
-        again = check_file(f"{path}.months.csv")
-        assert again.freq == "MS" and again.command and again.table.columns == ("value",)
-        assert read_frame(f"{path}.months.csv").values[:, 0].tolist() == noise.ravel().tolist()
+    assert check.command or " set data." in only(check, "error").lower() or check.ids
+    check = check_file(str(file), {"id_column": list(check.ids)}) if check.ids else check
+    if check.command:
+        panel = rows_by(check)
+        assert len(panel.values) > 50 and np.isfinite(panel.values).all()

@@ -21,8 +21,8 @@ from data.damaged import files
 from hypothesis import HealthCheck, given, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from forecast.data.guessing.check import check_file
-from forecast.data.guessing.guess_rows import settings_of
+from forecast.data.describe.check import check_file
+from forecast.data.describe.guess import settings_of
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")  # nothing is left in the project's tree
@@ -234,13 +234,14 @@ def reads(path, **options):
 def assert_agree(path, layout):
     """layout: what the check is told; what the reader takes so, a check never refuses."""
     check = check_file(str(path), layout)
-    assert check.readable or not reads(path, gaps="mask", **layout), check.findings
+    readable = not check.findings.texts("error")
+    assert readable or not reads(path, gaps="mask", **layout), check.findings
     found = settings_of(check.layout) | {"time_column": check.layout.time_column}
     gaps = found.pop("gaps", "refuse")
     assert all(getattr(check.layout, key) == value for key, value in layout.items() if key != "separator")
-    assert check.readable == reads(path, gaps="mask", **found), check.findings
+    assert readable == reads(path, gaps="mask", **found), check.findings
     strict = reads(path, gaps="refuse", **found)
-    assert (check.readable and not check.findings.texts("mend")) == strict, check.findings
+    assert (readable and not check.findings.texts("mend")) == strict, check.findings
     assert (check.command is None) == bool(check.findings.texts("error")), check.findings
     in_command = strict if gaps == "refuse" else check.command is None or reads(path, gaps=gaps, **found)
     assert check.command is None or in_command, check.findings

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, assert_says, hours, read_frame, refusal, table, write
 
-from forecast.data.frame import read_columns
-from forecast.data.reading.layout import Layout
 from forecast.data.values.frequency import future_timestamps
 from forecast.errors import UserError
 
@@ -34,11 +32,6 @@ def test_all_columns_but_the_time_are_read_in_file_order(tmp_path):
 def test_columns_are_read_in_the_order_given_and_bad_cells_of_others_do_not_matter(tmp_path):
     frame = read_frame(write(tmp_path, table(hours(), header="date,a,b,c", cells="1,2,text")), columns=["b", "a"])
     assert (frame.columns, frame.values.shape, frame.values[4].tolist()) == (("b", "a"), (5, 2), [2, 1])
-
-
-def test_the_columns_of_a_file_are_known_from_its_header_alone(tmp_path):
-    path = write(tmp_path, "when;b;a\nrubbish;x;y\n")
-    assert read_columns(path, Layout(time_column="when", separator=";")) == ("b", "a")
 
 
 @pytest.mark.parametrize("freq", FREQUENCIES)

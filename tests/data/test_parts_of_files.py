@@ -1,14 +1,12 @@
 """data.since and data.until, and what a file of which most rows are missing is offered."""
 
-import shlex
-
 import numpy as np
 import pandas as pd
 import pytest
 from data.assembling.panel_files import read
 from data.csv_files import read_frame, refusal
 
-from forecast.data.guessing.check import check_file
+from forecast.data.describe.check import check_file
 
 HOURS = pd.date_range("2018-02-03", periods=4000, freq="h")
 
@@ -38,12 +36,11 @@ def test_the_longest_part_without_a_large_hole_is_offered(tmp_path, kind):
     kept, since, until = PARTS[kind]
     path = write(tmp_path / "series.csv", kept)
     check = check_file(str(path))
-    assert check.command is None and len(check.findings.texts("error")) == 1
-    (one,) = check.choices
-    assert one.reading == "the longest part without a large hole"
+    assert check.command is None
+    (error,) = check.findings.texts("error")
     expected = {"since": since, "until": until}
-    words = [word for word in shlex.split(one.command) if word.startswith(("data.since", "data.until"))]
-    assert words == [f"data.{key}='{stamp}'" for key, stamp in expected.items() if stamp is not None]
+    for key, stamp in expected.items():
+        assert (f"data.{key}=\"'{stamp}'\"" in error) == (stamp is not None)
     message = refusal(path, time_column="time", gaps="mask")
     for key, stamp in expected.items():
         assert stamp is None or f"data.{key}=\"'{stamp}'\"" in message
@@ -56,13 +53,12 @@ def test_the_longest_part_without_a_large_hole_is_offered(tmp_path, kind):
 def test_of_many_holes_no_part_is_offered(tmp_path, scattered):
     path = write(tmp_path / "series.csv", scattered)
     check = check_file(str(path))
-    commands = [check.command or "", *(one.command for one in check.choices)]
-    assert not any("data.since" in command for command in commands)
+    assert not any("data.since" in text for text in [*(check.command or []), *check.findings.texts("error")])
 
 
 def test_a_hole_that_can_be_filled_needs_no_part(tmp_path):
     check = check_file(str(write(tmp_path / "series.csv", (ROWS < 1000) | (ROWS >= 1300))))
-    assert check.command is not None and not check.choices
+    assert check.command is not None
 
 
 @pytest.mark.parametrize("share", [0.4, 0.48])
@@ -71,15 +67,16 @@ def test_counts_of_which_most_rows_are_missing_lack_zeros(tmp_path, share):
     kept = np.random.default_rng(4).random(900) < share
     counts = pd.DataFrame({"date": days, "sold": 1 + np.random.default_rng(5).poisson(2, 900)})[kept]
     counts.to_csv(tmp_path / "series.csv", index=False)
-    check = check_file(str(tmp_path / "series.csv"))
-    assert "data.gaps=zero" in check.command and "data.resample" not in check.command
+    (error,) = check_file(str(tmp_path / "series.csv")).findings.texts("error")
+    assert error.endswith("if a row that is not there means 0, as of a day without a sale, set data.gaps=zero.")
+    assert "data.gaps=zero" in check_file(str(tmp_path / "series.csv"), {"gaps": "zero"}).command
 
 
 def test_a_hole_in_counts_may_be_a_part_or_zeros(tmp_path):
     rows = table((ROWS < 200) | (ROWS >= 2700)).assign(level=lambda part: 1 + np.arange(len(part)) % 24)
     rows.to_csv(tmp_path / "series.csv", index=False)
-    readings = [one.reading for one in check_file(str(tmp_path / "series.csv")).choices]
-    assert readings == ["the longest part without a large hole", "a row that is not there is a 0"]
+    (error,) = check_file(str(tmp_path / "series.csv")).findings.texts("error")
+    assert "data.since=" in error and "set data.gaps=zero" in error
 
 
 def test_a_part_of_several_series(tmp_path):

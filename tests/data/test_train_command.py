@@ -7,7 +7,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from forecast.text.overrides import hydra_value, train_command, typed
+from forecast.text.overrides import hydra_value, train_words, typed, typed_word
 from forecast.text.terminal import harmless
 
 NAMES = [
@@ -34,7 +34,8 @@ def as_read_by_a_shell(command):
 
 @pytest.mark.parametrize("name", NAMES + ACTING, ids=ascii)
 def test_any_text_survives_the_shell_and_the_override_grammar(name):
-    words = as_read_by_a_shell(train_command("ridge", name, {"data.time_column": name, "seq_len": 96}))
+    words = train_words("ridge", name, {"data.time_column": name, "seq_len": 96})
+    assert as_read_by_a_shell(" ".join(map(typed_word, words))) == words
     assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"]
     for override in OverridesParser.create().parse_overrides(words[4:6]):
         assert isinstance(override.value(), str)
@@ -44,14 +45,12 @@ def test_any_text_survives_the_shell_and_the_override_grammar(name):
 
 def test_a_plain_value_is_not_quoted():
     assert hydra_value("/data/my-file_1.csv") == "/data/my-file_1.csv"
-    assert train_command("ridge", "a b.csv", {"data.separator": ";"}) == (
-        "forecast train model=ridge data=csv data.path=\"'a b.csv'\" data.separator=\"';'\""
-    )
+    assert typed("data.path", "a b.csv") == "data.path=\"'a b.csv'\""
 
 
 @pytest.mark.parametrize("name", ACTING, ids=ascii)
 def test_the_command_is_harmless_to_the_terminal_and_is_one_line(name):
-    command = train_command("ridge", name, {"data.time_column": name})
+    command = typed("data.time_column", name)
     assert harmless(command) == command
     assert "\n" not in command and "\t" not in command
 

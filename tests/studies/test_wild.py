@@ -119,21 +119,22 @@ def test_a_folder_without_such_files_is_told(tmp_path):
 
 
 @pytest.mark.slow
-def test_each_file_gets_the_two_commands(tmp_path):
+def test_each_file_gets_the_two_commands(tmp_path, monkeypatch):
     """One whole, one with several series below one another, one that holds no numbers."""
     folder, path = tmp_path / "files", tmp_path / "wild.json"
     folder.mkdir()
     series(503, 2).to_csv(folder / "whole.csv", index=False)
     parts = [series(307, 1).assign(place=place) for place in ("here", "there")]
+    monkeypatch.setitem(wild_runs.TYPED, "two below.csv", ["data.where={place: here}"])
     pd.concat(parts).to_csv(folder / "two below.csv", index=False)
     (folder / "words.csv").write_text("a,b\nx,y\n")
     wild_runs.record(folder, path)
     results = json.loads(path.read_text())
     assert list(results) == ["two below.csv", "whole.csv", "words.csv"]
     whole, two, words = (results[name] for name in ("whole.csv", "two below.csv", "words.csv"))
-    assert whole["rows"] == 503 and whole["columns"] == 2 and whole["season"] == 24 and whole["reading"] is None
+    assert whole["rows"] == 503 and whole["columns"] == 2 and whole["season"] == 24
     assert whole["mase"] <= 1.02 * min(whole["baselines"].values())
-    assert two["reading"] == "here" and "place" in two["train"] and two["mase"] > 0
+    assert "place: here" in two["train"] and two["mase"] > 0
     assert words["train"] is None and words["verdict"]
     with pytest.raises(UserError, match=r"wild\.json has no training of words\.csv: record it first, without --inf"):
         wild_runs.record_informers(folder, path, only=["words.csv"])

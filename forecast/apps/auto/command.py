@@ -34,7 +34,7 @@ from forecast.apps.auto.task import (
 )
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
-from forecast.data.guessing.advice import FEWEST_WINDOWS
+from forecast.data.describe.advice import FEWEST_WINDOWS
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text
@@ -418,7 +418,7 @@ class Auto:
         why = reason(rows, weighed, error=self.error)
         if ensemble is not None:
             limit = max(LEAST, self.budget.last_moment)
-            board = {"rows": rows, "error": self.error, "reason": f"{why} {end}"}
+            board = {"rows": rows, "error": self.error, "reason": f"{why} {end} {self.task.proposal}".strip()}
             of = {"checkpoint": self.final(), "future": self.task.future, "level": self.levels()}
             shown = None if forecast.error else of
             outcome = self.step("page", "page_with", limit, folder=self.folder, board=board, forecast=shown)

@@ -1,10 +1,8 @@
 """What an automatic run is to forecast: from a file and a few words to what `forecast train` takes."""
 
 import argparse
-import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,24 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from forecast.bounds import Text
-from forecast.config.build import parameters
 from forecast.config.compose import options
 from forecast.config.run_config import composed
 from forecast.config.settings import typed_settings
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import read_panel, source_rows
-from forecast.data.guessing.advice import floor_setting, mostly_zero
-from forecast.data.guessing.check import check_file
+from forecast.data.describe.advice import mostly_zero
+from forecast.data.describe.check import PROPOSAL, check_file, known_keys
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.layout import Layout
-from forecast.data.seasonality import label_len_of, suggest, usual_pred_len
+from forecast.data.seasonality import suggest, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import LastSplit, ShareSplit, Split, panel_cuts
 from forecast.errors import UserError, closest
 from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value
-from forecast.text.terminal import listed, shell_word
+from forecast.text.terminal import listed
 
 SPLIT_WORDS = ("data/split=", "data.split.")
 KEPT_WORDS = (*SPLIT_WORDS, "data.short=drop")  # with which the split stays as it is
@@ -44,7 +39,6 @@ UNKNOWN = "unknown"
 NAMED = 10  # series that have no forecast
 HORIZONS = 4  # of validation, that intervals of 80 % need
 WEIGHED_BY_SERIES, ORIGINS = 30, 3  # series or more, of which each has weights of its own; horizons that these need
-MOST_READINGS = 4  # of a file that can be read in several ways
 AutoSettings = dict[str, Any]  # presets.yaml
 
 
@@ -64,6 +58,11 @@ class AutoTask(NamedTuple):
     year: int | None = None
     series: int = 1
     unread: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+    @property
+    def proposal(self) -> str:
+        """What is said of columns that are not used; "" where all are."""
+        return next((note for note in self.notes if PROPOSAL in note), "")
 
     @property
     def patch_len(self) -> int:
@@ -167,17 +166,13 @@ def find_task(arguments: argparse.Namespace) -> AutoTask:
         task = find_task(argparse.Namespace(**{**vars(arguments), **again}))
         task.notes.append(f"Validation holds the forecasts that intervals or weights need: {split}")
         return task
-    targets = {frame.columns[i]: frame.values[:, i] for i in source.target_columns(frame)}
-    if isinstance(source, CsvSource) and "data.floor" not in chosen:
-        for key, value in floor_setting(targets).items():
-            task.words.append(f"{key}={hydra_value(value)}")
-            task.notes.append(f"No value is below 0, nor is any forecast: {task.words[-1]}")
+    targets = [frame.values[:, i] for i in source.target_columns(frame)]
     # a season that was typed is that of the patches too
     return task._replace(
         period=source.season or period,
         series=len(frame),
         unread=frame.left_out,
-        intermittent=any(map(mostly_zero, targets.values())),
+        intermittent=any(map(mostly_zero, targets)),
         year=None
         if frame.without_calendar
         else rows_of_a_year(frame.freq, rows=int(frame.lengths.max()), horizon=pred_len),
@@ -286,39 +281,23 @@ def of_file(
     path: str, own: Sequence[str], horizon: int | None, *, target: str | None
 ) -> tuple[list[str], dict[str, object], list[str], int | None]:
     """What check-data says of a file: words of train, lengths, how it is read, and its season."""
-    known = {
-        name: parameters(CsvSource)[name].annotation for name in (*[key.name for key in fields(Layout)], "features")
-    }
-    known["target"] = Text | None
-    ours = [word for word in own if word.partition("=")[0].removeprefix("data.") in known]
-    given = typed_settings(ours, "data", known)
-    use = {"target": target} | {key: given.pop(key) for key in ("features", "target") if key in given}
-    roles = {name: parameters(CsvSource)[name].annotation for name in ("known", "past", "static", "categorical")}
-    named = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in roles], "data", roles)
-    kept = [name for names in named.values() if isinstance(names, Iterable) for name in names]
-    check = check_file(path, given, pred_len=horizon, kept=kept, **use)  # type: ignore[arg-type]  # of their types
-    notes = list(check.reasons)
-    if check.command is not None:
-        command = check.command
-    elif check.choices and "panel" in check.choices[0].reading:
-        command = check.choices[0].command
-        notes.append(f"Of several readings: {check.choices[0].reading}")
-    else:
+    known = known_keys()
+    given = typed_settings([w for w in own if w.partition("=")[0].removeprefix("data.") in known], "data", known)
+    given |= {} if target is None else {"target": target}
+    check = check_file(path, given, pred_len=horizon)
+    if check.ids:
+        ids = check.ids[0] if len(check.ids) == 1 else list(check.ids)
+        check = check_file(path, {**given, "id_column": ids}, pred_len=horizon)
+    if check.command is None or check.suggestion is None:
         problems = [text.removeprefix(f"{path} ").removeprefix(f"{path}: ") for text in check.findings.texts("error")]
-        lines = []
-        for choice in check.choices:
-            words = [word for word in shlex.split(choice.command) if word.startswith("data.")]
-            typed = [shell_word(word) for word in words if not word.startswith("data.path=")]
-            lines.append(f"    {choice.reading}: {' '.join(typed)}")
-        more = "\n".join(["", "Add the words of one reading to the command:", *lines[:MOST_READINGS]]) if lines else ""
-        raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}{more}")
-    words = [word for word in shlex.split(command)[2:] if not word.startswith(("model=", "model."))]
+        raise UserError(f"{path}: {' '.join(problems) or 'it cannot be read as it is.'}")
+    notes = [*check.reasons, *(text for text in check.findings.texts("note") if PROPOSAL in text)]
+    words = [word for word in check.command[2:] if not word.startswith(("model=", "model."))]
     lengths = dict(word.split("=", 1) for word in words if word.startswith(SUGGESTED))
-    # of the floor the targets of the task have the say, which are others where columns have roles
-    words = [word for word in words if word.partition("=")[0] not in (*lengths, "data.floor")]
-    steps: dict[str, object] = dict(lengths)
-    steps["label_len"] = label_len_of(seq_len=int(lengths["seq_len"]), pred_len=int(lengths["pred_len"]))
-    return words, steps, notes, None if check.season is None else check.season.period
+    words = [word for word in words if word.partition("=")[0] not in lengths]
+    steps: dict[str, object] = {**lengths, "label_len": check.suggestion.lengths.label_len}
+    seasons = check.suggestion.seasons
+    return words, steps, notes, seasons[0].period if seasons else None
 
 
 def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, object], int | None]:

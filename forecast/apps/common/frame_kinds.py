@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forecast.data.assembling.ids import KNOWN_IDS, KNOWN_TIMES
-from forecast.data.guessing.guess_rows import Given
-from forecast.data.guessing.guess_time import Names, choose_time, likely_times
+from forecast.data.describe.columns import Names, choose_time, likely_times
+from forecast.data.describe.guess import Given
 from forecast.data.reading.layout import USUAL
 from forecast.data.writing import SAMPLE as WRITTEN
 from forecast.data.writing import TimeWriter
@@ -354,10 +354,10 @@ def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Name
         )
     if len(candidates) == 1:
         return candidates[0]
-    choice = choose_time({names: {name: _texts(rows[name]) for name in names} for names in candidates})
-    if choice.columns is None:
-        raise _rivals([" + ".join(names) for names in choice.rivals], "time", given, say)
-    return choice.columns
+    rivals = choose_time({names: {name: _texts(rows[name]) for name in names} for names in candidates})
+    if len(rivals) > 1:
+        raise _rivals([" + ".join(names) for names in rivals], "time", given, say)
+    return rivals[0]
 
 
 def _check_types(name: str, cells: Cells) -> None:

@@ -21,8 +21,9 @@ from forecast.config import resolvers
 from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import RunConfig
-from forecast.data.frame import read_columns
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.sources import FileSource
+from forecast.data.values.findings import Findings
 from forecast.data.values.time_features import feature_names
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
@@ -62,7 +63,9 @@ def main(arguments: argparse.Namespace) -> None:
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
     source = config.data.build(FileSource)
-    last = read_columns(source.path_used())[-1]
+    path = source.path_used()
+    findings = Findings(str(path), strict=True)
+    last = CsvText(path, ",").verified(findings).header(("date",), findings)[-1]
     if arguments.data != "custom" and arguments.features == "MS" and arguments.target != last:
         raise UserError(
             f"--target {arguments.target} --features MS: of an ETT file the authors' code forecasts the last column, "

@@ -87,7 +87,7 @@ def rows_of(
         if name in layout.time_columns:
             raise UserError(f"{path}: the column '{name}' is in data.id_column and in data.time_column. Name it once.")
     bare = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
-    spec = TableSpec.of(header, bare, str(path), gaps="mask", codebook=book, columns=columns, known=known)
+    spec = TableSpec.of(header, bare, str(path), codebook=book, columns=columns, known=known)
     read = _read(text, spec, [header.index(name) for name in ids], findings)
     parts = [(column.codes.astype(np.int64) - 1, column.words) for column in read.words]
     _refuse_nameless(parts, ids, read.where)
@@ -163,7 +163,7 @@ def wide_rows(path: Path, source: CsvSource) -> PanelRows:
     layout = known_time(layout_of(source), names)
     layout.check()
     header = text.header(layout.time_columns, findings)
-    read = _read(text, TableSpec.of(header, layout, str(path), gaps="mask"), (), findings)
+    read = _read(text, TableSpec.of(header, layout, str(path)), (), findings)
     table, stamps = read.table, read.times
     if not read.stepped and layout.time_columns:
         regular, moved = stamps_on_grid(table.timestamps)
@@ -254,7 +254,7 @@ def line_rows(path: Path, source: CsvSource) -> PanelRows:
     written = FileContent(checksum_of(text), long.getvalue().encode())
     counted: dict[str, object] = {"time_column": None, "freq": source.freq or (None if source.start else STEPS)}
     layout = layout_of(source, time_column=None, freq=STEPS, start=None, columns=[VALUE], drop=(), where=None)
-    spec = TableSpec.of([id_column, VALUE], layout, str(path), gaps="mask")
+    spec = TableSpec.of([id_column, VALUE], layout, str(path))
     columns = read_columns(replace(text, content=written), spec, words=[0])
     if dated:
         columns.append(RawColumn.of_words("date", np.array(steps), names[1:]))

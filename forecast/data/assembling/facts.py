@@ -152,7 +152,7 @@ class FactFile:
                     f"{path}: there is no column '{name}' (data.static_on) among {listed(header)}."
                     f"{closest(name, header)} Name columns as line 1 does."
                 )
-        spec = TableSpec.of(header, Layout(**own), str(path), gaps="mask")
+        spec = TableSpec.of(header, Layout(**own), str(path))
         columns = read_columns(text, spec, words=[header.index(name) for name in keys])
         return cls(path, text, columns, spec, keys)
 

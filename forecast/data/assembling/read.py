@@ -17,7 +17,7 @@ from forecast.data.assembling.rows import PanelRows, checksum_of, joined, ordere
 from forecast.data.catalog import file_md5, is_there
 from forecast.data.holidays import with_holidays
 from forecast.data.panel import Facts, PanelFrame
-from forecast.data.reading.rows import within
+from forecast.data.reading.layout import within
 from forecast.data.reading.table import Choice, Codebook
 from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
 from forecast.errors import UserError

@@ -188,7 +188,11 @@ def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArra
         column[cells] = column[before] + share * (column[after].astype(np.float64) - column[before])
 
 
-def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: IntArray) -> UserError:
+class MissingRows(UserError):
+    """Rows, or cells of them, are missing, and data.gaps=refuse."""
+
+
+def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: IntArray) -> MissingRows:
     """What to say of the first gap of the first series with one."""
     series = int((gaps > 0).argmax())
     start, stop = int(first[series]), int(last[series]) + 1
@@ -207,7 +211,7 @@ def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: In
         gap += f"{'is' if lacking == 1 else 'are'} missing, from {since} on"
     if len(rows.ids) > 1:
         gap += f"; {(gaps > 0).sum()} of {len(rows.ids)} series have gaps"
-    return UserError(f"{gap}. Set {_FIX}.")
+    return MissingRows(f"{gap}. Set {_FIX}.")
 
 
 def times_are_counted(source: CsvSource) -> bool:

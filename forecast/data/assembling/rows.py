@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.layout import Aggregate, Duplicates
-from forecast.data.reading.rows import known_frequency
+from forecast.data.reading.layout import Aggregate, Duplicates, known_frequency
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted

@@ -15,15 +15,14 @@ import pyarrow as pa
 from forecast.data.reading.column_guess import Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
 from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.layout import STEPS, Layout
+from forecast.data.reading.layout import STEPS, Layout, known_frequency
 from forecast.data.reading.numbers import MISSING_SPELLINGS, fault_words, number_in, read_numbers, with_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
-from forecast.data.reading.rows import between_whole, known_frequency
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS, format_with_zone_name
 from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, whole_numbers
 from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import GAPS_FIX, Findings, counted, quoted
+from forecast.data.values.findings import Findings, counted, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 from forecast.text.terminal import label
@@ -42,16 +41,6 @@ class Read(TypedDict, total=False):
     time_format: str | None
     time_zone: str | None
     numbers: tuple[int, int] | None
-
-
-def read_table(text: CsvText, spec: TableSpec, findings: Findings) -> Table:
-    """The chosen columns of a file, less those that hold no numbers where none are named.
-
-    A finding for each column with a fault; AmbiguousTime as `read_timestamps`, and other UserError, where no table can
-    be made.
-    """
-    words = [*spec.times, *map(spec.header.index, spec.layout.where or ())]
-    return table_of(text, read_columns(text, spec, words=words), spec, findings)
 
 
 def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
@@ -151,7 +140,7 @@ def _structure(text: CsvText, widths: Iterable[tuple[int, int]], most: int) -> U
 
 
 def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findings: Findings) -> Table:
-    """What a layout reads of the columns of a file; findings and errors as `read_table`."""
+    """What a layout reads of the columns of a file; a finding for each column with a fault, else UserError."""
     origin = _chosen_rows(columns, spec, findings.path)
     if origin is not None:
         columns = [column.take(origin) for column in columns]
@@ -171,25 +160,18 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
             values[:, number] = read_numbers(column, spec.style).values
     stamps, written, faults = _timestamps(columns, rows, spec, findings)
     if not np.isfinite(values).all():
-        faults += _cell_faults(values, places, stamps, spec)
+        faults += _cell_faults(values, places)
     table = Table(text, tuple(spec.header[place] for place in places), places, stamps, values, origin, **written)
     _report(faults, table, spec, findings)
     return table
 
 
-def _cell_faults(values: FloatArray, places: Sequence[int], stamps: pd.DatetimeIndex, spec: TableSpec) -> list[Fault]:
-    """The first cell of each column (N, C) that is no number, or missing where none may be."""
-    bad = np.isinf(values)
-    if spec.gaps == "refuse":
-        inside = np.ones(len(values), dtype=bool)
-        if spec.cut:
-            order = np.argsort(stamps.to_numpy(), kind="stable")
-            inside[order] = between_whole(values[order])
-        bad |= np.isnan(values) & inside[:, None]
+def _cell_faults(values: FloatArray, places: Sequence[int]) -> list[Fault]:
+    """The first cell of each column (N, C) that is no number."""
     return [
-        (row, place, "missing" if np.isnan(column[row]) else "number", int(np.count_nonzero(wrong)))
-        for place, column, wrong in zip(places, values.T, bad.T, strict=True)
-        if wrong[row := int(wrong.argmax())]
+        (int(wrong.argmax()), place, "number", int(np.count_nonzero(wrong)))
+        for place, wrong in zip(places, np.isinf(values).T, strict=True)
+        if wrong.any()
     ]
 
 
@@ -216,10 +198,6 @@ def _words(kind: str, cell: str) -> tuple[str, str]:
         fix = f"{digits}, or leave all out, or, where all are alike, set {typed('data.time_format', time_format)}."
         return f"{quoted(cell)} names its time zone by letters", fix
     return {
-        "missing": (
-            f"the value is missing ({quoted(cell)})",
-            f"Fill the gap, or drop the column, before training, or set {GAPS_FIX}.",
-        ),
         "no timestamp": ("the timestamp is missing", "Fill it in or drop the line."),
         "zone": (
             f"{quoted(cell)} has an offset from UTC, other timestamps have none",

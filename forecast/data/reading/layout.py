@@ -4,6 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.tseries.frequencies import to_offset
+
 from forecast.bounds import Text
 from forecast.data.values.findings import Gaps
 from forecast.errors import UserError
@@ -113,3 +118,36 @@ def columns_named(keys: Mapping[str, object]) -> list[str]:
 
 
 USUAL = Layout()
+
+
+def within(stamps: pd.DatetimeIndex, layout: Layout, path: str) -> npt.NDArray[np.intp] | None:
+    """The rows (N,) from data.since to data.until; None for all. UserError for what is no time, and where none is left.
+
+    A row whose time is NaT stays.
+    """
+    if layout.since is None and layout.until is None:
+        return None
+    chosen = np.ones(len(stamps), dtype=bool)
+    for key, text in (("since", layout.since), ("until", layout.until)):
+        if text is not None:
+            end = pd.to_datetime(text, format="ISO8601", errors="coerce")
+            if pd.isna(end) or end.tz is not None:
+                raise UserError(f"data.{key}={text} is no time without a zone. Write it as 2016-07-01 00:00:00.")
+            chosen &= ~np.asarray(stamps < end if key == "since" else stamps > end)
+    if not chosen.any():
+        raise UserError(
+            f"{path}: no row lies from data.since={layout.since or 'null'} to data.until={layout.until or 'null'}; "
+            f"they reach from {stamps.min()} to {stamps.max()}. Set other times, or null for all rows."
+        )
+    return None if chosen.all() else np.flatnonzero(chosen)
+
+
+def known_frequency(freq: str, key: str) -> pd.offsets.BaseOffset:
+    """The frequency that an alias names. UserError for none, and for one that does not go forward. key: whose it is."""
+    try:
+        offset = to_offset(freq)
+    except ValueError:
+        offset = None
+    if offset is None or offset.n < 1:
+        raise UserError(f"{key}={freq} is no frequency. Write h, 15min, D, B, W-SUN, MS or another alias of pandas.")
+    return offset

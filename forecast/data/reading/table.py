@@ -12,7 +12,6 @@ from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest, nearest
 from forecast.text.terminal import label, listed
 
@@ -56,17 +55,13 @@ class Codebook:
 class TableSpec:
     """Which columns of a file to read, by their places in the header, and how.
 
-    times: those that make the time. numbers: None for all others that hold numbers. gaps: unless refuse, rows and
-    numbers may be missing. cut: whether rows at the ends are left out that lack a number. freq: the pandas alias that a
-    model was trained on, or None. codebook: which of them hold categories, and their words.
+    times: those that make the time. numbers: None for all others that hold numbers. codebook: which of them hold
+    categories, and their words.
     """
 
     header: Sequence[str]
     layout: Layout
     numbers: Sequence[int] | None = None
-    gaps: Gaps = "refuse"
-    cut: bool = False
-    freq: str | None = None
     codebook: Codebook = field(default_factory=Codebook)
 
     @classmethod
@@ -78,13 +73,11 @@ class TableSpec:
         *,
         columns: Choice | None = None,
         known: bool = False,
-        gaps: Gaps | None = None,
         codebook: Codebook | None = None,
     ) -> "TableSpec":
         """What a layout reads of a file with this header. UserError for a name that the header does not have.
 
-        columns: what chooses them, whatever the layout says. known: whether a training names them. gaps: None for the
-        layout's.
+        columns: what chooses them, whatever the layout says. known: whether a training names them.
         """
         chosen = layout.columns
         if columns is not None:
@@ -107,7 +100,7 @@ class TableSpec:
                 raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
         numbers = None if chosen is None else [places[name] for name in chosen]
         book = codebook or Codebook()
-        return cls(header=header, layout=layout, numbers=numbers, gaps=gaps or layout.gaps, codebook=book)
+        return cls(header=header, layout=layout, numbers=numbers, codebook=book)
 
     @property
     def times(self) -> list[int]:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +80,9 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        reason = label(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+        # zlib puts its own number before the reason
+        reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or type(error).__name__
+        reason = label(reason, _LONGEST_REASON)
         raise UserError(
             f"{path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and name that."
         ) from error
