@@ -62,10 +62,7 @@ def read_part(path: Path) -> ForecastPart | None:
 
 def is_unchanged(path: Path, part: ForecastPart) -> bool:
     """Whether a forecast is still what it was when its JSON was written."""
-    try:
-        return path.is_file() and path.stat().st_size >= part.head and file_md5(path) == part.md5
-    except (OSError, UserError):
-        return False
+    return path.is_file() and file_md5(path) == part.md5
 
 
 def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> FarSeries:
@@ -103,31 +100,22 @@ def write_groups(file: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table])
 
 def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:
     """Writes the rows of parts, in their order, to a path from `together`: however they were parted, of the same rows
-    come the same bytes. Raises UserError for a part that is no Parquet file, or one of other columns.
+    come the same bytes.
     """
     with path.open("wb") as file:
-        if ending == CSV:
-            for number, (part_path, part) in enumerate(parts):
-                with part_path.open("rb") as rows:
-                    rows.seek(part.head if number else 0)
-                    shutil.copyfileobj(rows, file, 1 << 20)
-        else:
-            try:
-                schema = pq.read_schema(parts[0][0])
-                write_groups(file, schema, tables_of([path for path, _ in parts], schema))
-            except pa.ArrowException as error:
-                raise UserError(
-                    f"{listed(str(path) for path, _ in parts)}: not all are Parquet files of one forecast: "
-                    f"{label(str(error).partition(chr(10))[0])}. Make them anew."
-                ) from error
+        if ending != CSV:
+            write_groups(file, pq.read_schema(parts[0][0]), tables_of(part_path for part_path, _ in parts))
+            return
+        for number, (part_path, part) in enumerate(parts):
+            with part_path.open("rb") as rows:
+                rows.seek(part.head if number else 0)
+                shutil.copyfileobj(rows, file, 1 << 20)
 
 
-def tables_of(paths: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of Parquet files of this schema, one after another."""
+def tables_of(paths: Iterable[Path]) -> Iterator[pa.Table]:
+    """The rows of Parquet files, one after another."""
     for path in paths:
         with pq.ParquetFile(path) as part:
-            if part.schema_arrow != schema:
-                raise pa.ArrowInvalid(f"{path} has other columns")
             for batch in part.iter_batches(batch_size=GROUP):
                 yield pa.Table.from_batches([batch])
 
@@ -156,51 +144,20 @@ def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, 
     """The parts of a forecast in its order; UserError unless they are all, each once, of one run."""
     first, first_part = parts[0]
     number = first_part.shard[1]
-    for path, part in parts[1:]:
-        for key in {**first_part.run, **part.run}:
-            expected, actual = first_part.run.get(key), part.run.get(key)
-            if expected != actual:
-                fix = "Name parts made from the same checkpoint, data and settings"
-                if key == "threads":
-                    threads = label(str(expected))
-                    fix = f"Make it anew with as many threads: OMP_NUM_THREADS={threads} forecast predict ..."
-                raise UserError(
-                    f"{path} is no part of the same forecast as {first}: its {label(_WORDS.get(key, key))} is "
-                    f"{label(str(actual))}, there {label(str(expected))}. {fix}"
-                )
-        if part.shard[1] != number:
-            raise UserError(
-                f"{path} is part {part.shard[0]} of {part.shard[1]}, and {first} is one of {number}. Name parts "
-                f"of one division: shard=1/{number} to shard={number}/{number}"
-            )
-    return _each_once(parts, number)
-
-
-def _each_once(parts: Sequence[tuple[Path, ForecastPart]], number: int) -> list[tuple[Path, ForecastPart]]:
-    by_shard: dict[int, Path] = {}
     for path, part in parts:
-        i = part.shard[0]
-        if i in by_shard:
-            raise UserError(f"{path} and {by_shard[i]} are both part {i} of {number}. Name each part once.")
-        by_shard[i] = path
-    missing = [str(i) for i in range(1, number + 1) if i not in by_shard]
-    if missing:
-        raise UserError(
-            f"{len(missing)} of {number} parts {'is' if len(missing) == 1 else 'are'} missing: "
-            f"{', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''} of {number}. Make it with "
-            f"forecast predict shard={missing[0]}/{number}, and name all parts."
-        )
-    ordered = sorted(parts, key=lambda pair: pair[1].shard[0])
-    for path, part in ordered:
+        for key, expected in first_part.run.items():
+            actual = part.run.get(key)
+            if expected != actual:
+                raise UserError(
+                    f"{path} is no part of the same forecast as {first}: its {key} is {label(str(actual))}, there "
+                    f"{label(str(expected))}. Name parts made from the same checkpoint, data and settings."
+                )
         if not is_unchanged(path, part):
             raise UserError(f"{path} is not what it was when {beside(path).name} was written. Make the part anew.")
+    ordered = sorted(parts, key=lambda pair: pair[1].shard)
+    if [part.shard for _, part in ordered] != [(i, number) for i in range(1, number + 1)]:
+        raise UserError(
+            f"These are the parts {listed('{}/{}'.format(*part.shard) for _, part in ordered)}. Name each of "
+            f"1/{number} to {number}/{number} once; forecast predict shard=i/{number} makes one that is missing."
+        )
     return ordered
-
-
-# Of what a run says, where a key alone would not tell.
-_WORDS = {
-    "threads": "number of threads",
-    "checkpoint": "checkpoint's checksum",
-    "data": "data's checksum",
-    "series": "number of series",
-}

@@ -99,9 +99,18 @@ CELLS = {
 }
 for cell, says in CELLS.items():
     FAULTS[f"a cell {cell[:9]!r}"] = (with_cell(cell), f"line 4, column 'b': {says}")
-NO_STAMPS = ("yesterday", "2016-13-01", "2016-02-30", "01/07/2016 02:00", "01-02-03", "1467331200", "now")
+NO_STAMPS = (
+    "yesterday",
+    "2016-13-01",
+    "2016-02-30",
+    "01/07/2016 02:00",
+    "01-02-03",
+    "1467331200",
+    "now",
+    "-2016-01-01",
+)
 # 9999-12-31 means "open": all days until then were listed, in each of a dozen frequencies
-OUT_OF_REACH = ("-2016-01-01", "0000-01-01", "0001-01-01", "1677-12-31", "2262-01-01", "9999-12-31")
+OUT_OF_REACH = ("0000-01-01", "0001-01-01", "1677-12-31", "2262-01-01", "9999-12-31")
 STAMPS = {
     "": "the timestamp is missing ... drop the line",
     **{stamp: f"{stamp!r} is no timestamp ... Correct it, or set data.time_format" for stamp in NO_STAMPS},

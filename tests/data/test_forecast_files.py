@@ -145,21 +145,13 @@ def other_run(pair):
 
 
 REFUSALS = {
-    r"2-2.csv is no part of the same forecast as .*: its checkpoint's checksum is c2, there c1": lambda one, two: [
+    r"2-2.csv is no part of the same forecast as .*: its checkpoint is c2, there c1": lambda one, two: [
         one[0],
         other_run(two[1]),
     ],
-    "threads is 4, there 1. Make it anew with as many threads: OMP_NUM_THREADS=1 forecast predict": lambda one, two: [
-        two[0],
-        (two[1][0], two[1][1].model_copy(update={"run": {**RUN, "threads": 4}})),
-    ],
-    "is part 1 of 3, and .* is one of 2. Name parts of one division: shard=1/2 to shard=2/2": lambda one, two: [
-        two[0],
-        one[0],
-    ],
-    "are both part 1 of 2. Name each part once": lambda one, two: [two[0], two[1], two[0]],
-    r"1 of 2 parts is missing: 2 of 2. Make it with forecast predict shard=2/2": lambda one, two: [two[0]],
-    r"2 of 3 parts are missing: 1, 3 of 3": lambda one, two: [one[1]],
+    "These are the parts 1/3, 2/2. Name each of 1/2 to 2/2 once": lambda one, two: [two[1], one[0]],
+    "These are the parts 1/2, 1/2, 2/2. Name each of 1/2 to 2/2 once": lambda one, two: [two[0], two[1], two[0]],
+    "These are the parts 2/3. Name each of 1/3 to 3/3 once": lambda one, two: [one[1]],
     "2-1.csv is not what it was when 2-1.csv.json was written": lambda one, two: [
         (two[0][0], two[0][1].model_copy(update={"md5": ""})),
         two[1],

@@ -14,34 +14,31 @@ from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, k
 from forecast.data.reading.time_formats import (
     CLOCK,
     ISO,
-    LESS_USUAL,
     UNIX,
     YEARS,
     ZONE_NAME,
     check_format,
-    has_year,
+    is_hour_24,
     is_year_and_number,
-    midnights_as_24,
     possible_formats,
     read_cells,
     spread,
 )
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.frequency import grid_frequency, infer_frequency, rows_missing
+from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
 _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
-_SIGNED = re.compile(r"([+-])(\d\d?):?(\d\d)?$", re.ASCII)
-_MOST_NEED = 5  # times the rows that another reading needs: it is none any more
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
+_SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
+_LOCAL_MIDNIGHT = re.compile(r"[T ]00?:?00(?::?00)?(?:[.,]0+)? ?[+-](?!00)", re.ASCII)
 _MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
-# Of zones whose clocks agree the one that most know.
+# What is proposed for midnights there.
 _USUAL_ZONES = (
     *("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver"),
     *("America/Los_Angeles", "Australia/Sydney"),
 )
-_A_YEAR = re.compile(r"(?<![\d:])(-?\d{4})(?!\d)|^(\d{4})(?=(?:\d\d){1,2}$)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -93,37 +90,34 @@ def read_timestamps(
     codes, written = row_texts(columns, parts, missing)
     texts = [text[:-3] + "Z" if text.endswith(("UTC", "GMT")) else text for text in written]
     how, settings = "", {}
-    if time_format is not None:
-        time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
-        stamps = _as_told(texts, codes, time_format)
-    elif parts is not None:
+    if parts is not None:
         time_format, how = format_of_parts(parts, texts), ", ".join(parts)
         stamps = read_cells(texts, time_format)
-    else:
+    elif time_format is None:
         time_format, stamps = _decided(texts, codes, is_day=all(map(is_day, columns)))
+    else:
+        time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
+        stamps = _in_format(texts, codes, time_format)
     if parts is None and time_format != ISO:
-        how, settings = _in_words(time_format), {"data.time_format": time_format}
+        how, settings = time_format, {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
-    late = midnights_as_24(texts, time_format)
-    of_day_before = np.zeros(len(texts), dtype=bool) if late is None else np.asarray(late == stamps)
+    late = [text for text in np.array(texts, dtype=object)[stamps.notna()] if is_hour_24(text)]
     stamps, notes = pd.DatetimeIndex(stamps.where(kinds == "")), _without_effect(time_zone)
     if instants:
         if time_zone is None:
             _check_midnights(texts, codes, stamps)
-        stamps, notes = _converted(stamps[codes], zone)
+        stamps, notes = _converted(stamps, zone)
         how = ", ".join(filter(None, (how, zone.key)))
         settings = settings | {"data.time_zone": zone.key}
-    else:
-        stamps = stamps[codes]
-    if of_day_before.any():
-        first = texts[codes[int(of_day_before[codes].argmax())]]
+    if late:
         notes = [
             *notes,
             "Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
-            f"{counted(int(of_day_before.sum()), 'time')}, the first {quoted(first)}.",
+            f"{counted(len(late), 'time')}, the first {quoted(late[0])}.",
         ]
     of_rows = kinds[codes]
-    return TimeReading(stamps, how, settings, {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}, notes)
+    faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
+    return TimeReading(stamps[codes], how, settings, faults, notes)
 
 
 def whole_numbers(words: Sequence[str], name: str = "") -> bool:
@@ -177,7 +171,7 @@ def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | Non
     return stamps
 
 
-def _as_told(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeIndex:
+def _in_format(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeIndex:
     """The texts (U,) read in a format that the user has set; UserError when it is none, or that of no text."""
     check_format(time_format)
     stamps = read_cells(texts, time_format)
@@ -193,18 +187,25 @@ def _as_told(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeInd
 
 
 def _decided(texts: list[str], codes: Codes, *, is_day: bool) -> tuple[str, pd.DatetimeIndex]:
-    """(format, timestamps (U,)) of the format that reads most rows, of several the one that gives a regular series.
+    """(format, timestamps (U,)) of the format that reads most texts, of several the one that gives a regular series.
 
     is_day: whether numbers may be the days of a spreadsheet.
     """
     different: dict[str, pd.DatetimeIndex] = {}
-    for known, stamps in _most_readable(texts, codes).items():
+    for known, stamps in _most_readable(texts).items():
         if not any(stamps.equals(other) for other in different.values()):
             different[known] = stamps
     regular = {known: stamps for known, stamps in different.items() if _is_regular(stamps)}
     held = np.array([text != "" for text in texts], dtype=bool)
-    if held.any() and not any(stamps[held].notna().all() for stamps in regular.values()):
-        _check_named(texts, codes, different, held, is_day=is_day)
+    whole = {known: stamps for known, stamps in different.items() if stamps[held].notna().all()}
+    if held.any() and not regular.keys() & whole.keys():
+        words = ["quarter", "year.month"] if whole else ["quarter", "week", "year.month"]
+        if is_day and all(map(_SERIAL.fullmatch, filter(None, texts))):
+            words.append("excel")
+        by_words = {word: read_cells(texts, word) for word in words}
+        by_words = {word: stamps for word, stamps in by_words.items() if stamps[held].notna().all()}
+        if by_words and not any(stamps.equals(other) for stamps in by_words.values() for other in whole.values()):
+            raise _ambiguous(texts, codes, by_words | whole)
     if len(different) > 1:
         different = regular or different
     if len(different) > 1:
@@ -217,69 +218,29 @@ def _is_regular(stamps: pd.DatetimeIndex) -> bool:
     return len(once) >= 3 and infer_frequency(once) is not None
 
 
-def _check_named(
-    texts: list[str],
-    codes: Codes,
-    usual: Mapping[str, pd.DatetimeIndex],
-    held: npt.NDArray[np.bool_],
-    *,
-    is_day: bool,
-) -> None:
-    """AmbiguousTime where a format that must be set reads all cells, and with by far fewer rows to be made up.
-
-    held (U,): which of the texts are none that is missing.
-    """
-    names = [name for name in sorted(LESS_USUAL) if name != "excel" or is_day]
-    named = {name: stamps for name in names if (stamps := read_cells(texts, name, guessed=True))[held].notna().all()}
-    if not named:
-        return
-    whole = {known: stamps for known, stamps in usual.items() if stamps[held].notna().all()}
-    lacking = {known: _rows_lacking(stamps) for known, stamps in (named | whole).items()}
-    fewest = _MOST_NEED * max(min(lacking[name] for name in named), 1)
-    if not any(lacking[known] <= fewest for known in whole):
-        likely = {name: stamps for name, stamps in named.items() if lacking[name] <= fewest}
-        raise _ambiguous(texts, codes, likely | whole)
-
-
-def _rows_lacking(stamps: pd.DatetimeIndex) -> int:
-    """How many rows a regular series lacks, and repeats; all where there is none."""
-    once = stamps.dropna().sort_values().unique()
-    freq = grid_frequency(once) if len(once) >= 3 else None
-    return len(stamps.dropna()) - len(once) + (rows_missing(once, freq) or 0 if freq else len(once))
-
-
-def _most_readable(texts: list[str], codes: Codes) -> dict[str, pd.DatetimeIndex]:
-    """{format: timestamps (U,)} of the formats that read most rows; ISO 8601 alone where none reads any."""
-    held = np.array([text != "" for text in texts], dtype=bool)
+def _most_readable(texts: list[str]) -> dict[str, pd.DatetimeIndex]:
+    """{format: timestamps (U,)} of the formats that read most texts; ISO 8601 alone where none reads any."""
     cells = [text for text in texts if text]
     sample = [cells[i] for i in spread(len(cells))]
-    formats = possible_formats(cells)
-    # What does not read some of the cells does not read all: most formats are done with after those.
-    likely = [known for known in formats if read_cells(sample, known, guessed=True).notna().all()]
-    readings = {known: read_cells(texts, known, guessed=True) for known in likely}
-    whole = {known: stamps for known, stamps in readings.items() if stamps[held].notna().all()}
-    if whole:
-        return whole
-    readings |= {known: read_cells(texts, known, guessed=True) for known in formats if known not in readings}
-    weights = np.bincount(codes, minlength=len(texts))
-    rows = {known: int(weights[stamps.notna()].sum()) for known, stamps in readings.items()}
-    most = max(rows.values())
-    return {known: readings[known] for known in formats if rows[known] == most and (most or known == ISO)}
+    in_sample = {known: int(read_cells(sample, known).notna().sum()) for known in possible_formats(cells)}
+    likely = [known for known, count in in_sample.items() if count == max(in_sample.values())]
+    readings = {known: read_cells(texts, known) for known in likely}
+    counts = {known: int(stamps.notna().sum()) for known, stamps in readings.items()}
+    most = max(counts.values())
+    return {known: readings[known] for known in likely if counts[known] == most and (most or known == ISO)}
 
 
-def _ambiguous(
-    texts: list[str], codes: Codes, readings: Mapping[str, pd.DatetimeIndex], key: str = "data.time_format"
-) -> AmbiguousTime:
+def _ambiguous(texts: list[str], codes: Codes, readings: Mapping[str, pd.DatetimeIndex]) -> AmbiguousTime:
     first, *others = readings.values()
     differ = [(other != first) & (first.notna() | other.notna()) for other in others] or [first.notna()]
     row = int(np.any(differ, axis=0)[codes].argmax())
-    settings = {known: typed(key, known) for known in readings}
+    settings = {known: typed("data.time_format", known) for known in readings}
     meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
     why = "no cell tells which" if others else "that is not guessed"
     return AmbiguousTime(
         f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and {why}. "
         f"Set {' or '.join(settings.values())}.",
-        [{key: known} for known in readings],
+        [{"data.time_format": known} for known in readings],
     )
 
 
@@ -300,25 +261,12 @@ def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tup
 
 def _fault(text: str, time_format: str) -> str:
     """Why a text is no timestamp of the format."""
+    year = re.search(r"(?<![\d:])\d{4}(?!\d{5})", text)
+    if year and time_format not in UNIX and int(year[0]) not in YEARS:
+        return "year"
     if text == "":
         return "no timestamp"
-    year = _A_YEAR.search(text)
-    if time_format not in UNIX and year and int(year[1] or year[2]) not in YEARS:
-        return "year"
     return "letters" if ZONE_NAME.search(text) else "zone" if _OFFSET.search(text) else "unreadable"
-
-
-def _in_words(time_format: str) -> str:
-    words = {"unix": "unix seconds", "unix_ms": "unix milliseconds", "unix_us": "unix microseconds"}
-    words |= {"unix_ns": "unix nanoseconds", "quarter": "quarters", "week": "ISO weeks"}
-    words |= {"year.month": "a year and its month, of which .1 is October", "excel": "days of a spreadsheet"}
-    if time_format in words or all(map(has_year, time_format.partition("|")[::2])):
-        return words.get(time_format, f"format {time_format}")
-    day, month = time_format.find("%d"), time_format.find("%m")
-    order = "" if min(day, month) < 0 else "day first" if day < month else "month first"
-    year_first = max(time_format.find("%Y"), time_format.find("%y")) < min(day, month)
-    century = "years 1969 to 2068" if "%y" in time_format else ""
-    return ", ".join(filter(None, ("" if year_first else order, century))) or f"format {time_format}"
 
 
 def _zone(name: str | None) -> ZoneInfo:
@@ -332,53 +280,22 @@ def _zone(name: str | None) -> ZoneInfo:
 
 
 def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -> None:
-    """AmbiguousTime for instants in UTC (U,) that are days of another zone, by their own offsets or without any.
-
-    These are all midnights there, or of one time of day though the offset changes.
-    """
-    held = np.flatnonzero(stamps.notna())
-    known = stamps[held]
-    if len(held) < 2 or len((known - known.normalize()).unique()) > _MOST_CLOCKS:
+    """AmbiguousTime for instants in UTC (U,), a day apart or more, that are midnights or one time of day elsewhere."""
+    known = stamps.dropna().sort_values().unique()
+    clocks = (known - known.normalize()).unique()
+    if len(known) < 2 or np.diff(known.to_numpy()).min() < np.timedelta64(23, "h") or len(clocks) > _MOST_CLOCKS:
         return
-    cells = [texts[i] for i in held.tolist()]
-    offsets = pd.to_timedelta(_minutes(cells), unit="min")
-    if not offsets.any():
-        # The offset that makes each a midnight, of those from -12 to 12 hours.
-        offsets = (known.normalize() + pd.Timedelta(days=1) - known) % pd.Timedelta(days=1)
-        offsets = offsets.where(offsets <= pd.Timedelta(hours=12), offsets - pd.Timedelta(days=1))
-        if len(offsets.unique()) == 1:  # any time of day
-            return
-    clocks = (known + offsets) - (known + offsets).normalize()
-    if len(clocks.unique()) > 1 or (clocks.any() and len(offsets.unique()) == 1):
+    if len(clocks) == 1 and not any(map(_LOCAL_MIDNIGHT.search, texts)):
         return
-    hours, rest = divmod(offsets[0], pd.Timedelta("1h"))
-    fixed = len(offsets.unique()) == 1 and not rest
-    zone = f"Etc/GMT{-hours:+d}" if fixed else _zone_with(known, offsets)
-    if zone is not None:
-        days = stamps.tz_localize("UTC").tz_convert(ZoneInfo(str(zone))).tz_localize(None)
-        raise _ambiguous(texts, codes, {str(zone): days, "UTC": stamps}, "data.time_zone")
-
-
-def _minutes(texts: Sequence[str]) -> list[int]:
-    """The offsets (U,) from UTC of texts (U,), in minutes; 0 for one without."""
-    signed = [_SIGNED.search(text) if _OFFSET.search(text) else None for text in texts]
-    return [int(f"{m[1]}1") * (60 * int(m[2]) + int(m[3] or 0)) if m else 0 for m in signed]
-
-
-def _zone_with(stamps: pd.DatetimeIndex, offsets: pd.TimedeltaIndex) -> str | None:
-    """A zone that has these offsets (N,) from UTC at these instants (N,), tried where they change before all."""
-    order = np.argsort(stamps.to_numpy(), kind="stable")
-    local = stamps + offsets
-    changes = np.flatnonzero(np.diff(offsets.to_numpy()[order]))
-    probes = order[np.unique([0, len(order) - 1, *changes, *(changes + 1)])]
-    names = available_timezones()
-    for name in (*(name for name in _USUAL_ZONES if name in names), *sorted(names)):
-        if all(
-            (stamps[rows].tz_localize("UTC").tz_convert(ZoneInfo(name)).tz_localize(None) == local[rows]).all()
-            for rows in (probes, slice(None))
-        ):
-            return name
-    return None
+    local = {zone: known.tz_localize("UTC").tz_convert(zone).tz_localize(None) for zone in _USUAL_ZONES}
+    days = [zone for zone, times in local.items() if (times == times.normalize()).all()]
+    likely = days[:1] if len(clocks) > 1 else []  # a winter is that of many zones
+    raise AmbiguousTime(
+        f"{quoted(texts[codes[0]])} in row 1 is, as the others, a time of a day that does not begin at midnight of "
+        f"UTC. Set {typed('data.time_zone', (likely or _USUAL_ZONES)[0])} or the zone of the data, or "
+        "data.time_zone=UTC.",
+        [{"data.time_zone": zone} for zone in (*likely, "UTC")],
+    )
 
 
 def _without_effect(time_zone: str | None) -> list[str]:
@@ -387,20 +304,13 @@ def _without_effect(time_zone: str | None) -> list[str]:
 
 
 def _converted(stamps: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, list[str]]:
-    """The clock's times of instants in UTC (N,), and a note when the clock was changed between them."""
+    """The clock's times of instants in UTC (U,), and a note when the clock was changed between their rows."""
     local: pd.DatetimeIndex = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
     order = stamps.dropna().argsort()
-    ordered = local.dropna()[order]
-    changes = np.diff((ordered - stamps.dropna()[order]).to_numpy())
-    zero = np.timedelta64(0)
-    texts = [
-        f"{counted(int(change.sum()), 'time')} {direction} (first at {ordered[int(change.argmax()) + 1]})"
-        for change, direction in ((changes > zero, "forward"), (changes < zero, "back"))
-        if change.any()
-    ]
-    if not texts:
+    changes = int((np.diff((local - stamps).dropna()[order].to_numpy()) != np.timedelta64(0)).sum())
+    if not changes:
         return local, []
     return local, [
-        f"In {zone.key} the clock is set {' and '.join(texts)}: those hours are skipped or stand twice. "
+        f"In {zone.key} the clock is set {counted(changes, 'time')}: those hours are skipped or stand twice. "
         "data.time_zone=UTC has no clock changes."
     ]

@@ -3,7 +3,7 @@
 Times a little beside a regular grid are taken for its own: a spreadsheet that adds up fractions of a day has such.
 """
 
-import math
+import warnings
 from collections import Counter
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
-from pandas.tseries.offsets import Day, Tick
+from pandas.tseries.offsets import Tick
 
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import counted
@@ -27,13 +27,10 @@ _UNITS = (  # nanoseconds and alias, the coarsest first
     (1_000, "us"),
     (1, "ns"),
 )
-_BLOCK = 1 << 15
 _STRETCH_ROWS = 12  # rows; two weekends of business days
 _NEAR = 100  # a time within this part of a step is on the grid
 _MOST = 0.9  # share of the times that must be so near: fewer are no grid
 _SAMPLE = 100_000  # distances that tell the step
-_RUN = 12  # of them that are looked at together
-_SIZES = (86_400_000_000_000, 3_600_000_000_000, 60_000_000_000, 1_000_000_000, 1_000_000, 1_000, 1)  # nanoseconds
 
 
 def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
@@ -51,10 +48,8 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
 def is_even(timestamps: pd.DatetimeIndex) -> bool:
     """Whether each of the timestamps (N,), N >= 2, comes after the one before it by the same time."""
-    times = timestamps.asi8
-    step = np.diff(times[:2])
-    blocks = range(0, len(times) - 1, _BLOCK)  # that stay in a processor's cache
-    return bool((step > 0).any()) and all((np.diff(times[b : b + _BLOCK + 1]) == step).all() for b in blocks)
+    steps = np.diff(timestamps.asi8)
+    return bool((steps > 0).all() and (steps == steps[:1]).all())
 
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
@@ -92,11 +87,10 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
         candidates.append(step)
     else:  # the likelier first: of two that lack as many the first is taken
-        first = timestamps[0]
-        day, month = first.day_name()[:3].upper(), first.month_name()[:3].upper()
+        day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
         anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
         candidates += [f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", step, "B"]
-    missing = {freq: rows_missing(timestamps, freq) for freq in dict.fromkeys(candidates)}
+    missing = {freq: rows_missing(timestamps, freq) for freq in candidates}
     counts = {freq: count for freq, count in missing.items() if count is not None}
     return min(counts, key=lambda freq: counts[freq], default=None)
 
@@ -109,18 +103,15 @@ def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) ->
     after missing rows follows as it should.
     """
     freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
-    offset = to_offset(freq)
-    assert offset is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.PerformanceWarning)  # months are added one by one
+        expected = timestamps[:-1] + to_offset(freq)
     row = int((~_on_grid(timestamps, freq)[0]).argmax()) if over_gaps else 0
-    if row == 0:  # the first row has nothing to follow
-        if isinstance(offset, (Tick, Day)):  # all at once; pandas adds the others one by one anyway, and warns of it
-            row = int((timestamps[:-1] + offset != timestamps[1:]).argmax()) + 1
-        else:
-            steps = range(1, len(timestamps))
-            row = next((row for row in steps if timestamps[row - 1] + offset != timestamps[row]), 0)
-            if row == 0:  # within a month or quarter: the first step from there leads to its end, as from any day of it
-                return 1, freq, f"{timestamps[1] - offset} before it"
-    return row, freq, str(timestamps[row - 1] + offset)
+    deviates = np.asarray(expected != timestamps[1:])
+    if row == 0 and not deviates.any():  # within a month: its first step leads to the end, as from any day of it
+        return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
+    row = row or int(deviates.argmax()) + 1  # the first row has nothing to follow
+    return row, freq, str(expected[row - 1])
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
@@ -154,17 +145,19 @@ def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
 def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bool_], int]:
     """(which of the timestamps (N,) are those of `freq` counted from the first, how many the whole grid has)."""
     offset = to_offset(freq)
-    assert offset is not None
     if isinstance(offset, Tick):  # counted, not listed: a wrong guess of nanoseconds would list years of them
-        stamps = timestamps.to_numpy()
-        unit = {alias: size for size, alias in _UNITS}[np.datetime_data(stamps.dtype)[0]]
-        since = stamps.astype(np.int64) - stamps[:1].astype(np.int64)  # whole numbers of `unit` nanoseconds
-        return since % (offset.nanos // math.gcd(offset.nanos, unit)) == 0, int(since[-1]) * unit // offset.nanos + 1
+        times = _nanoseconds(timestamps)
+        since = (times - times[0]).view(np.uint64)  # three centuries overflow an int64
+        return since % np.uint64(offset.nanos) == 0, int(since[-1]) // offset.nanos + 1
     try:
         grid = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
     except (pd.errors.OutOfBoundsDatetime, OverflowError):  # the last year of pandas has no further stamp of it
         return np.zeros(len(timestamps), bool), 0
     return np.asarray(timestamps.isin(grid)), len(grid)
+
+
+def _nanoseconds(timestamps: pd.DatetimeIndex) -> IntArray:
+    return timestamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
 
 
 def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
@@ -191,7 +184,7 @@ class Moved(NamedTuple):
 
 
 def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | None]:
-    """The times (N,), those near a step of the grid that most are near moved onto it; themselves where none is moved.
+    """The times (N,), moved onto the grid of round times, or of a usual one, where most are near it; else themselves.
 
     times, distances: in nanoseconds; the latter (M,) between times that follow one another in a series.
     """
@@ -199,45 +192,29 @@ def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | Non
     distances = distances[distances > 0]
     if not len(distances):
         return times, None
-    if any((times % step == times[0] % step).all() for step in (int(np.median(distances)), _unit(distances))):
+    median = int(np.median(distances))
+    whole = (round(median / size) * size for size, _ in _UNITS)  # of the coarsest unit that it is within 1 % of
+    step = next(near for near in whole if near and abs(median - near) * _NEAR <= near)
+    step = min(step, _UNITS[0][0])  # months differ, their days do not
+    if any((times % period == times[0] % period).all() for period in (median, step)):
         return times, None
-    runs = np.diff(np.concatenate([[0], np.cumsum(distances)])[::_RUN]) // _RUN  # steadier, but for gaps
-    for unit in dict.fromkeys(map(_unit, (distances, runs) if len(runs) else (distances,))):
-        phases = times % unit
-        kinds, counts = np.unique(phases, return_counts=True)
-        commonest = counts.argmax()
-        size = next(size for size in _SIZES[3:] if size * 60 <= unit or size == 1)
-        usual = round(int(kinds[commonest]) / size) * size % unit
-        # A grid of its own, as ten seconds past each hour, or times that drift from the round ones.
-        for anchor in (usual, 0) if counts[commonest] * 2 > len(times) else (0, usual):
-            beside = (phases - anchor + unit // 2) % unit - unit // 2
-            near = np.abs(beside) * _NEAR <= unit
-            if near.mean() < _MOST:
-                continue
-            moved = np.flatnonzero(near & (beside != 0))
-            if not len(moved):
-                return times, None
+    size = next(size for size, _ in _UNITS if size * 60 <= step or size == 1)
+    for anchor in (0, round(np.median(times % step) / size) * size):
+        beside = (times - anchor + step // 2) % step - step // 2
+        near = np.abs(beside) * _NEAR <= step
+        if near.mean() >= _MOST and beside[near].any():
             result = times - np.where(near, beside, 0)
-            return result, Moved(len(moved), int(times[moved[0]]), int(result[moved[0]]))
+            first = int((result != times).argmax())
+            return result, Moved(int((result != times).sum()), int(times[first]), int(result[first]))
     return times, None
-
-
-def _unit(distances: IntArray) -> int:
-    """The step, at most a day: months differ, their days do not."""
-    step = int(np.median(distances))
-    whole = (round(step / size) * size for size in _SIZES)  # of the coarsest unit that it is within 1 % of
-    return min(next(near for near in whole if near and abs(step - near) * _NEAR <= near), _SIZES[0])
 
 
 def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, Moved | None]:
     """The timestamps (N,) of one series, in any order, as `on_grid`; themselves where one is NaT."""
     if stamps.hasnans or is_even(stamps):
         return stamps, None
-    times = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
-    distances = np.diff(times)
-    if (distances < 0).any():
-        distances = np.diff(np.sort(times))
-    result, moved = on_grid(times, distances)
+    times = _nanoseconds(stamps)
+    result, moved = on_grid(times, np.diff(np.sort(times)))
     if moved is None:
         return stamps, None
     index: pd.DatetimeIndex = pd.DatetimeIndex(result.astype("datetime64[ns]")).as_unit(stamps.unit)
