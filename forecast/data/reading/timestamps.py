@@ -79,7 +79,7 @@ def read_timestamps(
     space. missing: cells that hold no timestamp. time_format: reads the cells, joined; one of `read_cells`, None to
     decide. time_zone: the IANA name of the zone to which instants are converted, None for UTC; cells without an offset
     stay as they are. AmbiguousTime when two formats fit, or one that must be set, and for midnights of another zone
-    than UTC; UserError for an unknown format or zone, or one that fits no cell.
+    than UTC; UserError for an unknown format or zone.
     """
     zone = _zone(time_zone)
     if time_format is None and len(columns) == 1:
@@ -97,7 +97,8 @@ def read_timestamps(
         time_format, stamps = _decided(texts, codes, is_day=all(map(is_day, columns)))
     else:
         time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
-        stamps = _in_format(texts, codes, time_format)
+        check_format(time_format)
+        stamps = read_cells(texts, time_format)
     if parts is None and time_format != ISO:
         how, settings = time_format, {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
@@ -168,21 +169,6 @@ def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | Non
         return None
     if not len(stamps) or {stamps.min().year, stamps.max().year} - set(YEARS):
         return None
-    return stamps
-
-
-def _in_format(texts: list[str], codes: Codes, time_format: str) -> pd.DatetimeIndex:
-    """The texts (U,) read in a format that the user has set; UserError when it is none, or that of no text."""
-    check_format(time_format)
-    stamps = read_cells(texts, time_format)
-    held = np.flatnonzero([text != "" for text in texts])
-    if held.size and stamps.isna().all():
-        row = int(np.isin(codes, held).argmax())
-        raise UserError(
-            f"data.time_format={time_format!r} fits no timestamp, not even {quoted(texts[codes[row]])} in row "
-            f"{row + 1}. Write the format as the file writes its timestamps, or remove data.time_format to let it be "
-            "found."
-        )
     return stamps
 
 
@@ -304,13 +290,8 @@ def _without_effect(time_zone: str | None) -> list[str]:
 
 
 def _converted(stamps: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, list[str]]:
-    """The clock's times of instants in UTC (U,), and a note when the clock was changed between their rows."""
+    """The clock's times of instants in UTC (U,), and a note where it shows some twice."""
     local: pd.DatetimeIndex = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
-    order = stamps.dropna().argsort()
-    changes = int((np.diff((local - stamps).dropna()[order].to_numpy()) != np.timedelta64(0)).sum())
-    if not changes:
-        return local, []
-    return local, [
-        f"In {zone.key} the clock is set {counted(changes, 'time')}: those hours are skipped or stand twice. "
-        "data.time_zone=UTC has no clock changes."
-    ]
+    repeats = stamps.nunique() - local.nunique()
+    note = f"In {zone.key} the clock is set back, and shows {counted(repeats, 'time')} twice; in UTC it is never set."
+    return local, [note] if repeats else []

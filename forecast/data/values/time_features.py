@@ -6,7 +6,6 @@ Differs: the alias table is our own, so that no pandas version changes its meani
 """
 
 import re
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,29 +48,21 @@ _FIXED = ("month", "day", "weekday", "hour")
 _FINER_THAN_HOUR = {"subsecond", "second", "minute"}
 
 
-class _Rule(NamedTuple):
-    """What pandas counts of a timestamp; its first and last number; or how many of it make one."""
-
-    attribute: str
-    first: int | None = None
-    last: int | None = None
-    every: int | None = None
-
-
-_RULES = {
-    "second_of_minute": _Rule("second", 0, 59),
-    "minute_of_hour": _Rule("minute", 0, 59),
-    "hour_of_day": _Rule("hour", 0, 23),
-    "day_of_week": _Rule("day_of_week", 0, 6),
-    "day_of_month": _Rule("day", 1, 31),
-    "day_of_year": _Rule("day_of_year", 1, 366),
-    "week_of_year": _Rule("week", 1, 53),
-    "month_of_year": _Rule("month", 1, 12),
-    "month": _Rule("month"),
-    "day": _Rule("day"),
-    "weekday": _Rule("day_of_week"),
-    "hour": _Rule("hour"),
-    "quarter_hour": _Rule("minute", every=15),
+# What pandas counts of a timestamp; its first and last number; or how many of it make one.
+_RULES: dict[str, dict[str, str | int]] = {
+    "second_of_minute": {"attribute": "second", "first": 0, "last": 59},
+    "minute_of_hour": {"attribute": "minute", "first": 0, "last": 59},
+    "hour_of_day": {"attribute": "hour", "first": 0, "last": 23},
+    "day_of_week": {"attribute": "day_of_week", "first": 0, "last": 6},
+    "day_of_month": {"attribute": "day", "first": 1, "last": 31},
+    "day_of_year": {"attribute": "day_of_year", "first": 1, "last": 366},
+    "week_of_year": {"attribute": "week", "first": 1, "last": 53},
+    "month_of_year": {"attribute": "month", "first": 1, "last": 12},
+    "month": {"attribute": "month"},
+    "day": {"attribute": "day"},
+    "weekday": {"attribute": "day_of_week"},
+    "hour": {"attribute": "hour"},
+    "quarter_hour": {"attribute": "minute", "every": 15},
 }
 
 
@@ -108,15 +99,14 @@ def time_features(
     0). fixed: whole numbers, rows of lookup tables: month 1-12, day 1-31, weekday 0-6 from Monday, hour 0-23
     and, for frequencies finer than an hour, the quarter of the hour 0-3.
     """
-    names = feature_names(freq, encoding)
-    features = np.empty((len(timestamps), len(names)))
-    for column, name in enumerate(names):
-        attribute, first, last, every = _RULES[name]
-        numbers = timestamps.isocalendar()["week"] if attribute == "week" else getattr(timestamps, attribute)
-        numbers = np.asarray(numbers, dtype=np.float64)
-        if first is not None and last is not None:
-            numbers = (numbers - first) / (last - first) - 0.5
-        features[:, column] = numbers if every is None else numbers // every
+    rules = feature_rules(freq, encoding)
+    features = np.empty((len(timestamps), len(rules)))
+    for column, rule in enumerate(rules):
+        calendar = timestamps.isocalendar() if rule["attribute"] == "week" else timestamps
+        numbers = np.asarray(getattr(calendar, str(rule["attribute"])), dtype=np.float64)
+        if "last" in rule:
+            numbers = (numbers - int(rule["first"])) / (int(rule["last"]) - int(rule["first"])) - 0.5
+        features[:, column] = numbers // int(rule["every"]) if "every" in rule else numbers
     return features
 
 
@@ -126,5 +116,4 @@ def feature_rules(freq: str, encoding: CalendarEncoding) -> list[dict[str, str |
     attribute: what pandas counts, `week` the ISO week. With first and last: (number - first) / (last - first) - 0.5;
     with every: number // every; else the number itself.
     """
-    rules = {name: _RULES[name]._asdict().items() for name in feature_names(freq, encoding)}
-    return [{"name": name, **{key: x for key, x in rule if x is not None}} for name, rule in rules.items()]
+    return [{"name": name, **_RULES[name]} for name in feature_names(freq, encoding)]
