@@ -329,9 +329,7 @@ def test_clock_changes_met_in_converting_are_told():
     hours = pd.date_range("2016-01-01", "2017-02-01", freq="h").strftime("%Y-%m-%dT%H:%MZ")
     assert read(list(hours)).notes == []
     reading = read(list(hours), time_zone="Europe/Berlin")
-    assert reading.notes == [
-        "In Europe/Berlin the clock is set back, and shows 1 time twice; in UTC it is never set."
-    ]
+    assert reading.notes == ["In Europe/Berlin the clock is set back, and shows 1 time twice; in UTC it is never set."]
     assert reading.stamps.duplicated().sum() == 1
 
 
