@@ -30,7 +30,6 @@ from forecast.apps.common.tables import (
 from forecast.config.allow_list import trusting
 from forecast.config.compose import run_folder
 from forecast.config.entry import call
-from forecast.data.sources import Source
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.report.verdict import verdict
@@ -191,11 +190,6 @@ class Forecaster:
         return metrics
 
     @in_python
-    def source(self) -> Source:
-        """Where the data trained on come from."""
-        return self._loaded.source()
-
-    @in_python
     def predict(
         self,
         /,
@@ -221,7 +215,7 @@ class Forecaster:
         from forecast.apps.common.inputs import check_horizon
         from forecast.data.writing import all_far
 
-        checkpoint, source = self.checkpoint, self.source()
+        checkpoint, source = self.checkpoint, self._loaded.source()
         check_horizon(checkpoint, pred_len)
         columns = checkpoint.read_columns
         with (
@@ -263,7 +257,7 @@ class Forecaster:
         """
         from forecast.apps.backtest.folds import backtest_table
 
-        with as_file(table, self.source(), self.checkpoint.read_columns) as (path, layout, kind):
+        with as_file(table, self._loaded.source(), self.checkpoint.read_columns) as (path, layout, kind):
             of_table = kind or self._kind
             rows = backtest_table(self._loaded, path, layout, folds=folds, step=step, zone=of_table.zone)
             return of_table.in_library(rows)
@@ -281,8 +275,7 @@ class Forecaster:
         from forecast.evaluation.evaluate import Protocol
 
         split = split or ("test" if table is None else WHOLE_FILE)
-        source = self.source()
-        with as_file(table, source, self.checkpoint.read_columns) as (path, layout, _):
+        with as_file(table, self._loaded.source(), self.checkpoint.read_columns) as (path, layout, _):
             metrics = stored_metrics(self.checkpoint, split=split, path=path)
             if metrics is None:
                 metrics = self._loaded.result(path, split=split, protocol=Protocol(), reading=layout).metrics

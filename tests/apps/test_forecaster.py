@@ -81,7 +81,7 @@ def test_a_loaded_forecaster_runs_where_it_is_told_and_reads_where_the_files_lie
     published = OmegaConf.to_container(composed("data=ETTh1", "data.root=/then"), resolve=True)
     content["forecast"]["config"]["data"] = published["data"]
     torch.save(content, of_etth1)
-    assert [Forecaster.load(of_etth1, root=root).source().root for root in (None, "/now")] == ["/then", "/now"]
+    assert [Forecaster.load(of_etth1, root=root)._loaded.source().root for root in (None, "/now")] == ["/then", "/now"]
 
 
 def test_the_forecast_is_that_of_the_command(fitted, tmp_path):

@@ -181,7 +181,7 @@ def test_a_history_ends_with_its_last_whole_row_for_each_command_and_a_table(run
         pd.testing.assert_frame_equal(after, forecaster.predict(tmp_path / "whole.csv"))
     table = write_csv(tmp_path / "table.csv", rows=101, start="2022-05-05").set_index("when")
     assert forecaster.predict(table.assign(wind=[*table["wind"][:-1], np.nan])).index[0] == table.index[-1]
-    data = evaluated_data(forecaster.checkpoint, forecaster.source(), tmp_path / "history.csv", split="all")
+    data = evaluated_data(forecaster.checkpoint, forecaster._loaded.source(), tmp_path / "history.csv", split="all")
     assert len(data.windows("all")) == 100 - 19 - 5 + 1
 
 
