@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from forecast.config.allow_list import resolve_target
-from forecast.config.build import json_schema, parameters
+from forecast.config.build import adapter, parameters, supported_type
 from forecast.config.check import PROVIDED
 from forecast.config.compose import CONF
 from forecast.config.hydra_errors import ADVICE, KEYS
@@ -272,6 +273,18 @@ def _annotation(settings: type, key: str) -> Any:
             return Any
         kind = found[part].annotation
     return kind
+
+
+class _JsonSchema(GenerateJsonSchema):
+    """A JSON schema in which what YAML cannot hold may be anything."""
+
+    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> JsonSchemaValue:
+        return {}
+
+
+def json_schema(annotation: object) -> JsonSchemaValue:
+    """The JSON schema of what a key may hold, as editors read it."""
+    return adapter(supported_type(annotation)).json_schema(schema_generator=_JsonSchema)
 
 
 def _row(key: Key, name: str, annotation: Any) -> Sequence[str]:

@@ -11,7 +11,6 @@ from functools import cache
 
 from omegaconf import DictConfig, OmegaConf
 from pydantic import TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails
 from typing_extensions import NotRequired, Required, Unpack, is_typeddict
 
@@ -150,7 +149,7 @@ def supported_type(annotation: object) -> object:
     if is_typeddict(annotation) and not has_keys(annotation):  # a slot of attention, whose nodes are checked apart
         return Mapping
     try:
-        _adapter(annotation).validate_json("null")
+        adapter(annotation).validate_json("null")
     except ValidationError:
         return annotation
     except Exception:  # whatever pydantic or an annotation of a stranger raises
@@ -159,7 +158,8 @@ def supported_type(annotation: object) -> object:
 
 
 @cache
-def _adapter(annotation: object) -> TypeAdapter[object]:
+def adapter(annotation: object) -> TypeAdapter[object]:
+    """What judges the values of an annotation."""
     return TypeAdapter(annotation, config=None if has_keys(annotation) else CONFIG)  # type: ignore[arg-type]
 
 
@@ -185,18 +185,6 @@ def _takes_digits(annotation: object) -> bool:
     return isinstance(annotation, Digits) or any(map(_takes_digits, typing.get_args(annotation)))
 
 
-class _JsonSchema(GenerateJsonSchema):
-    """A JSON schema in which what YAML cannot hold may be anything."""
-
-    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> JsonSchemaValue:
-        return {}
-
-
-def json_schema(annotation: object) -> JsonSchemaValue:
-    """The JSON schema of what a key may hold, as editors read it."""
-    return _adapter(supported_type(annotation)).json_schema(schema_generator=_JsonSchema)
-
-
 def valid_value(value: object, annotation: object, path: str = "") -> object:
     """The value at `path` as its annotation has it. Raises UserError with all that is wrong."""
     problems = Problems()
@@ -208,7 +196,7 @@ def valid_value(value: object, annotation: object, path: str = "") -> object:
 def check_value(value: object, annotation: object, path: str, problems: Problems) -> object:
     """The value at `path` as its annotation has it; None where it does not match, and the problems say why."""
     try:
-        return _adapter(annotation).validate_json(json.dumps(value, default=str))
+        return adapter(annotation).validate_json(json.dumps(value, default=str))
     except ValidationError as error:
         entries: dict[str, list[tuple[str, ErrorDetails]]] = {}
         for entry in error.errors(include_url=False):

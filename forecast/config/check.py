@@ -6,7 +6,6 @@ Among them an attention that cannot serve its slot of the model, and columns of 
 import glob
 import importlib
 import importlib.util
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
@@ -53,7 +52,6 @@ ROLES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 SLOTS = ("encoder_attention", "decoder_attention", "cross_attention")
-MOST_DEVICES = max(os.cpu_count() or 1, 8)  # processes of a training on this machine
 _NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
 
 # By path, for a number and each number of a list: what the signatures of torch and lightning do not say. Those of
@@ -203,11 +201,6 @@ RULES: tuple[Rule, ...] = (
         "it makes on the validation rows, key level",
     ),
     Rule(
-        ("trainer.devices",),
-        lambda devices: not str(devices).isdecimal() or int(str(devices)[:20]) <= MOST_DEVICES,
-        f"each is a process of its own, and here are {MOST_DEVICES} at most. Leave it out, or say fewer",
-    ),
-    Rule(
         ("networks", "model._target_"),
         lambda networks, model: networks == 1 or not _extends(model, _FITTED),
         "this model is fitted at once and draws nothing: every seed gives the same. Leave networks out",
@@ -322,9 +315,8 @@ def read_values(cfg: DictConfig) -> tuple[dict[str, object], Problems]:
     try:
         values = plain_values(cfg)
     except OmegaConfBaseException as error:
-        raise UserError(
-            f"{error.full_key}: {str(error).splitlines()[0]}. Give it a value of its own: {error.full_key}=VALUE"
-        ) from error
+        key = error.full_key
+        raise UserError(f"{key}: {str(error).splitlines()[0]}. Give it a value of its own: {key}=VALUE") from error
     parts = [(path, text) for path, text in walk(plain_values(cfg, resolve=False)) if isinstance(text, str)]
     # ${key}; a resolver, ${name:...}, makes a value of its own
     problems = Problems(path for path, text in parts if text.startswith("${") and ":" not in text)
@@ -361,17 +353,14 @@ def _check_groups(cfg: DictConfig) -> None:
     """Raise UserError for each group that train.yaml chooses and the command line has deleted."""
     lines, model = [], cfg.get("model") or {}
     without_slots = "_target_" in model and not any(str(key).endswith(SUFFIX) for key in model)
+    if without_slots and "attention" in cfg:
+        lines.append("attention: this model has none; leave attention= and attention.KEY= out")
     for group, option in chosen_groups("train").items():
-        node = cfg.get(group)
-        if group == "attention" and without_slots:
-            if node is not None:
-                lines.append("attention: this model has none; leave attention= and attention.KEY= out")
+        node = cfg.get(group) or {}
         # what an experiment says about the group's keys stays when the group is deleted
-        elif (
-            group != "logger" and option and not (node and ("_target_" in node or group in ("attention", "callbacks")))
-        ):
-            valid = ", ".join(options(group, but="inherit"))
-            lines.append(f"{group} is missing: say {group}=NAME, one of {valid}")
+        is_there = node and ("_target_" in node or group in ("attention", "callbacks"))
+        if option and not is_there and group != "logger" and not (group == "attention" and without_slots):
+            lines.append(f"{group} is missing: say {group}=NAME, one of {', '.join(options(group, but='inherit'))}")
     if lines:
         raise UserError("\n".join(lines))
 

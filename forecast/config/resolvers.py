@@ -70,18 +70,13 @@ def backtest_dir(ckpt_path: str | None, name: str) -> str:
 def tuning_dir(program: str, *, _root_: DictConfig) -> str:
     """tunings/NAME: the same command goes on there, with more minutes or trials too."""
     words = [word for word in _root_.hydra.overrides.task if not word.startswith("tune.")]
-    of = json.dumps([tuned_identity(_root_), plain_values(_root_.tune), sorted(typed_keys(words))])
+    of = json.dumps([identity(_root_=_root_), plain_values(_root_.tune)["space"], sorted(typed_keys(words))])
     return str(Path("tunings", f"{hashlib.sha256(of.encode()).hexdigest()[:12]}-{program}"))
 
 
 def typed_keys(words: Sequence[str]) -> list[str]:
     """The keys of a command line: what the space of a model leaves out."""
     return [word.lstrip("+~").partition("=")[0] for word in words]
-
-
-def tuned_identity(root: DictConfig) -> str:
-    """The identity of what a study trains, whatever is drawn and however long it goes on."""
-    return identity(_root_=OmegaConf.masked_copy(root, [str(key) for key in root if key not in ("tune", "hydra")]))
 
 
 def update_dir(ckpt_path: str) -> str:

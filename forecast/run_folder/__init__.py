@@ -41,6 +41,7 @@ RESULTS = (WINDOW_ERRORS, SERIES_ERRORS, FORECASTS, STEP_ERRORS, PICTURE, PAGE, 
 # What may differ between two runs that are one experiment: loggers, paths, the progress bar.
 NOT_IDENTITY = (
     "hydra",
+    "tune",
     "logger",
     "callbacks.progress",
     "ckpt_path",

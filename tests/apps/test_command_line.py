@@ -55,7 +55,7 @@ def test_its_help_names_the_command_and_imports_nothing_heavy(monkeypatch, capsy
 
 
 @pytest.mark.parametrize("name", ["attend", "export", "inspect-checkpoint"])
-def test_a_checkpoint_is_named_by_its_path_or_as_the_configured_commands_name_it(name, capsys):
+def test_a_checkpoint_is_named_by_its_path_or_as_the_configured_commands_name_it(name):
     parser, more = argparse.ArgumentParser(), ["out"] if name == "export" else []
     OPTIONS[name](parser)
     for typed, path in (
@@ -65,10 +65,6 @@ def test_a_checkpoint_is_named_by_its_path_or_as_the_configured_commands_name_it
         ("RUN/ckpt_path=3.ckpt", "RUN/ckpt_path=3.ckpt"),
     ):
         assert parser.parse_args([typed, *more]).checkpoint == Path(path)
-    for typed in ("ckpt_path=", "ckpt_path=a b=[", "ckpt_path=[a,b]"):
-        with pytest.raises(SystemExit):
-            parser.parse_args([typed, *more])
-        assert f"{typed}: cannot be read. Type the path alone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("begun_by", ["/usr/bin/forecast", "/packages/forecast/__main__.py"])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from config.composed import composed, refusal
 
-from forecast.config.check import MOST_DEVICES, check_config, read_settings
+from forecast.config.check import check_config, read_settings
 from forecast.config.compose import chosen_groups, options
 from forecast.config.settings import Checks, EvaluateSettings, PredictSettings, TrainSettings
 from forecast.errors import UserError
@@ -102,9 +102,7 @@ REFUSED = {
         for value in (0, 10**9)
     },
     "model=dlinear networks=1000000000": ": must be between 1 and 1000",
-    "trainer.devices=1000000000": f": each is a process of its own, and here are {MOST_DEVICES} at most.",
     "data.path=nope.csv": ": there is no such file. Check the path; a relative one starts at",
-    "trainer.devices='1000000000'": f"each is a process of its own, and here are {MOST_DEVICES} at most.",
     "data=csv": "data.path=null: which file? Say data.path=FILE.csv",
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",
     "data.split.val=0": "val (0) and test (2880) are numbers of rows: at least 1 each",

@@ -16,7 +16,7 @@ from forecast.checkpoint.model import is_fitted_at_once
 from forecast.config.allow_list import trusted
 from forecast.config.check import check_config, read_settings
 from forecast.config.compose import in_sweep, plain_values, run_folder, task_overrides, users_folders
-from forecast.config.resolvers import program, tuned_identity, typed_keys
+from forecast.config.resolvers import identity, program, typed_keys
 from forecast.config.run_config import RunConfig, TrainConfig, train_config
 from forecast.config.settings import TuneSettings, Tuning
 from forecast.documents import read_document
@@ -188,7 +188,7 @@ def typed_point(point: Point) -> list[str]:
 def begin(search: Search, cfg: DictConfig) -> None:
     """Marks a folder as that of this study. UserError where it holds another one, or a stranger's files."""
     folder, key = search.folder, f"hydra.run.dir={search.folder}"
-    now = {"config": tuned_identity(cfg), "program": program(trusted()), "space": rounded(dict(search.space))}
+    now = {"config": identity(_root_=cfg), "program": program(trusted()), "space": rounded(dict(search.space))}
     with FileLock(folder / LOCK):  # of two that begin at once the second finds what the first has written
         if before := read_document(folder / OF, dict[str, object]):
             names = {"config": "model, data or other settings", "program": "program", "space": "search space"}
