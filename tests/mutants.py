@@ -191,7 +191,7 @@ MODELS = [
     Mutant(
         "model-decoder-calendar-late",
         "A row of a step-by-step decoder holds the calendar of the step that it predicts.",
-        "forecast/models/autoregressive.py",
+        "forecast/models/decoders.py",
         "return torch.cat([past_known[:, 1:], future_known], dim=1)",
         "return torch.cat([past_known, future_known[:, :-1]], dim=1)",
         ("tests/models/test_decoding.py::test_a_cached_forecast_is_that_of_all_rows_again_at_each_step[gpt-fixed-1]",),
@@ -337,7 +337,7 @@ MODELS = [
     Mutant(
         "model-roll-out-with-a-late-calendar",
         "A forecast step sees its own calendar.",
-        "forecast/models/autoregressive.py",
+        "forecast/models/decoders.py",
         "known[:, row : row + 1]))",
         "known[:, row - 1 : row]))",
         ("tests/models/test_decoding.py::test_a_forecast_step_sees_its_own_calendar_and_none_after_it[gpt]",),

@@ -1,9 +1,10 @@
 """Which keys each query is measured against in ProbSparse attention, and its scores with them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
 from forecast.attention.base import SeededDraws
@@ -131,3 +132,39 @@ def _gathered_block(q: Tensor, sample: Tensor, keys: Tensor) -> Tensor:
     queries = _by_step(q)
     scores = [(queries * keys.index_select(0, numbers)).sum(-1) for numbers in sample.unbind(1)]
     return torch.stack(scores, dim=-1).permute(1, 2, 0, 3)
+
+
+KeySamplingName = Literal["per_query", "with_replacement", "per_head"]
+DivisorName = Literal["sampled", "all"]
+CausalMeasureName = Literal["past", "all"]
+InactiveName = Literal["mean", "sum"]
+
+# per_head draws one set for all queries of a head, the others one for each query
+KEY_DRAWS: Mapping[KeySamplingName, Draw] = {
+    "per_query": draw_without_replacement,
+    "with_replacement": draw_with_replacement,
+    "per_head": draw_by_order,
+}
+
+
+def mean_of_counted(
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... #Q U"] | None, n_keys: int
+) -> Float[Tensor, "B H Q"]:
+    """The mean over the counted keys, 0 without one. counted: None is all."""
+    del n_keys
+    if counted is None:
+        return scores.mean(-1)
+    return scores.masked_fill(~counted, 0.0).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def sum_by_all_keys(
+    scores: Float[Tensor, "B H Q U"], counted: Bool[Tensor, "... #Q U"] | None, n_keys: int
+) -> Float[Tensor, "B H Q"]:
+    """The sum over the counted keys, divided by the number of all keys, sampled or not. counted: None is all."""
+    return (scores if counted is None else scores.masked_fill(~counted, 0.0)).sum(-1) / n_keys
+
+
+AVERAGES: Mapping[DivisorName, Callable[[Tensor, Tensor | None, int], Tensor]] = {
+    "sampled": mean_of_counted,
+    "all": sum_by_all_keys,
+}

@@ -7,14 +7,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, Padding, check_self_lengths
-from forecast.attention.key_sampling import KeySampler, sampled_scores, scores_by_head
-from forecast.attention.prob_options import (
+from forecast.attention.key_sampling import (
     AVERAGES,
     KEY_DRAWS,
     CausalMeasureName,
     DivisorName,
     InactiveName,
+    KeySampler,
     KeySamplingName,
+    sampled_scores,
+    scores_by_head,
 )
 from forecast.bounds import Positive, Scale, Seed, Share
 from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from forecast.attention.base import Padding, check_self_lengths
+from forecast.attention.key_sampling import KeySamplingName
 from forecast.attention.prob import ProbAttention, n_active
-from forecast.attention.prob_options import KeySamplingName
 from forecast.bounds import Positive, Scale, Seed, Share
 
 BLOCK_ROWS = 256  # compared with each other at once

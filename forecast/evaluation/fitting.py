@@ -20,7 +20,7 @@ from forecast.data.split import TargetRows
 from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch
 from forecast.models.base import FittingRows, Gathered, WholeWindows
-from forecast.ops.run_sums import run_sums
+from forecast.ops.window_sums import run_sums
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -11,9 +11,37 @@ from typing_extensions import TypedDict
 from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
 from forecast.layers.cache import CrossedCache
-from forecast.layers.dropout import Dropout
-from forecast.layers.feed_forward import Activation, FeedForward
 from forecast.layers.heads import merge_heads
+from forecast.ops.dropout import Dropout, drop_alike
+from forecast.ops.recompute import recomputed
+
+Activation = Literal["gelu", "relu"]
+
+
+class FeedForward(nn.Module):
+    """Linear, activation, dropout, linear, dropout at each step by itself: (B, L, D) -> (B, L, D).
+
+    Vaswani et al. 2017, section 3.3. The authors of the Informer write the two maps as convolutions over one step.
+    """
+
+    def __init__(self, *, d_model: int, d_ff: int, dropout: float, activation: Activation) -> None:
+        super().__init__()
+        self.widen = nn.Linear(d_model, d_ff)
+        self.activation = nn.GELU() if activation == "gelu" else nn.ReLU()
+        self.narrow = nn.Linear(d_ff, d_model)
+        self.dropout = Dropout(dropout)
+        self.inplace = activation == "gelu"  # GELU's own backward pass does not need its result
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """(B, L, D) -> (B, L, D)."""
+        wide = self.widen(x)
+        # the same elements in both calls below: the backward pass makes `hidden` again
+        drop = drop_alike(wide, self.dropout.p, training=self.training, inplace=self.inplace)
+        hidden = drop(self.activation(wide))
+        with recomputed(hidden, lambda: drop(self.activation(wide.detach()))):
+            narrowed: Tensor = self.narrow(hidden)
+        dropped: Tensor = self.dropout(narrowed)
+        return dropped
 
 
 class BlockOptions(TypedDict):

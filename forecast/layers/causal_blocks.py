@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockSizes, CachedLayer, CachedStack
 from forecast.layers.cache import LayerCache
-from forecast.layers.dropout import Dropout
+from forecast.ops.dropout import Dropout
 
 
 class CausalLayer(CachedLayer):

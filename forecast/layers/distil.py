@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from forecast.layers.circular_conv import CircularConv
+from forecast.layers.embedding import CircularConv
 
 
 class Distil(nn.Module):

@@ -1,7 +1,13 @@
 """The one place where heads are split and merged."""
 
+from contextlib import nullcontext
+
+import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.compiler import is_compiling
+
+from forecast.ops.autocast import autocast, float32_products
 
 
 def split_heads(x: Float[Tensor, "B L D"], n_heads: int) -> Float[Tensor, "B H L E"]:
@@ -22,3 +28,16 @@ def mix_heads(x: Float[Tensor, "B H L E"]) -> Float[Tensor, "B L D"]:
     """
     n_heads, length = x.shape[1:3]
     return x.flatten(1).reshape(x.shape[0], length, n_heads * x.shape[-1])
+
+
+class OutputMap(nn.Linear):
+    """A linear map in the precision of its weights, (..., D) -> (..., M), in mixed precision and TF32 too.
+
+    What it gives is the forecast, and what best.ckpt is chosen by: bfloat16 would round it to three digits.
+    """
+
+    def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N M"]:
+        """(..., D) -> (..., M)."""
+        exact = float32_products("highest") if x.device.type == "cuda" and not is_compiling() else nullcontext()
+        with autocast(x.device, None), exact:
+            return F.linear(x.to(self.weight.dtype), self.weight, self.bias)

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from forecast.layers.dropout import Dropout
+from forecast.ops.dropout import Dropout
 
 
 class PreNorm(nn.Module):

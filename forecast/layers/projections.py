@@ -6,8 +6,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from forecast.bounds import Positive, Share
-from forecast.layers.dropout import Dropout
 from forecast.layers.heads import split_heads
+from forecast.ops.dropout import Dropout
 
 
 class Projection(nn.Module):

@@ -13,15 +13,15 @@ from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockOptions, BlockSizes
 from forecast.layers.causal_blocks import CausalLayer, CausalStack
 from forecast.layers.causal_embedding import PointDataEmbedding
-from forecast.layers.output_map import OutputMap
-from forecast.models.autoregressive import (
+from forecast.layers.heads import OutputMap
+from forecast.models.base import ForecastModel, WindowShape
+from forecast.models.decoders import (
     CausalDecoder,
     check_cacheable,
     instance_normed_rows,
     roll_out,
     target_calendar,
 )
-from forecast.models.base import ForecastModel, WindowShape
 
 
 class DecoderOnly(ForecastModel, CausalDecoder[CausalStack]):

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from forecast.bounds import between
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
 

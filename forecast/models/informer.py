@@ -13,9 +13,8 @@ from forecast.layers.blocks import BlockOptions, BlockSizes, EncoderLayer
 from forecast.layers.distil import Distil, pooled_mask
 from forecast.layers.embedding import DataEmbedding
 from forecast.layers.heads import merge_heads, mix_heads
-from forecast.models.autoregressive import instance_normed_rows
 from forecast.models.base import ForecastModel, WindowShape
-from forecast.models.decoders import AutoregressiveDecoder, Decoder, Memory, OneShotDecoder
+from forecast.models.decoders import AutoregressiveDecoder, Decoder, Memory, OneShotDecoder, instance_normed_rows
 from forecast.ops.columns import take_columns
 
 DecodeName = Literal["one_shot", "autoregressive"]

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.models.base import ForecastModel, WindowShape, by_step
 
 

@@ -9,11 +9,11 @@ from typing_extensions import Unpack
 from forecast.bounds import Layers, Positive
 from forecast.layers.attention_layer import AttentionFactories
 from forecast.layers.blocks import BlockOptions, BlockSizes, EncoderLayer
-from forecast.layers.dropout import Dropout
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.layers.patches import ColumnsBeside, count_patches, cut_patches
 from forecast.models.base import ForecastModel, WindowShape, by_step
 from forecast.ops.columns import take_columns
+from forecast.ops.dropout import Dropout
 
 # Learned positions start between minus this and this.
 POSITION_RANGE = 0.02

@@ -8,7 +8,7 @@ from forecast.bounds import CalendarEncoding, Layers, Positive
 from forecast.layers.attention_layer import AttentionFactories, SelfAttention
 from forecast.layers.blocks import BlockOptions, BlockSizes
 from forecast.layers.embedding import DataEmbedding
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.layers.pre_norm import PreNorm
 from forecast.layers.reversible import ReversibleLayer, ReversibleStack
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders

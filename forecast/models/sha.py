@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from forecast.bounds import CalendarEncoding, Layers, Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, SelfAttention
 from forecast.layers.causal_embedding import CausalDataEmbedding
-from forecast.layers.dropout import Dropout
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.layers.pre_norm import PreNorm
 from forecast.models.base import ForecastModel, WindowShape, with_placeholders
+from forecast.ops.dropout import Dropout
 
 
 class Sha(ForecastModel):

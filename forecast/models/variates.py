@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from forecast.layers.blocks import BlockSizes
-from forecast.layers.dropout import Dropout
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.models.base import WindowShape, by_step
 from forecast.models.informer import DistillingEncoder, InformerOptions
 from forecast.ops.columns import take_columns
+from forecast.ops.dropout import Dropout
 
 
 class Variates(nn.Module):

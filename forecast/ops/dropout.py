@@ -7,11 +7,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from forecast.ops.context import Context
-from forecast.ops.eager import eager_on_cpu
+from forecast.ops.recompute import eager_on_cpu
 
 
 def drop(x: Float[Tensor, "..."], p: float, *, training: bool, inplace: bool = False) -> Float[Tensor, "..."]:
@@ -94,3 +94,11 @@ def scaled_and_dropped(x: Tensor, places: Tensor, scale: float) -> Tensor:
     scaled = (x * scale).contiguous()
     scaled.view(-1).index_fill_(0, places, 0.0)
     return scaled
+
+
+class Dropout(nn.Dropout):
+    """torch's layer, by `forecast.ops.dropout.drop`: p is the share of elements that is dropped in training."""
+
+    def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Any shape -> the same shape."""
+        return drop(x, self.p, training=self.training, inplace=self.inplace)

@@ -7,7 +7,11 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from forecast.ops.eager import eager_on_cpu
+
+def eager_on_cpu(x: Tensor) -> bool:
+    """Whether x lies on a CPU and nothing is being compiled: GPUs and compilers have better forms of their own."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
 
 # Tensors up to this size are stored anyway: computing them again would cost a hundredth of a step and save little.
 MOST_STORED = 2**22

@@ -8,8 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from forecast.ops.dropout import drop_alike
-from forecast.ops.eager import eager_on_cpu
-from forecast.ops.recompute import recomputed
+from forecast.ops.recompute import eager_on_cpu, recomputed
 
 # On a CPU in bfloat16 torch's fused form is slower than three products up to about so many scores a head; beyond, these
 # take more memory than they save time (docs/experiments.md, "Speed").

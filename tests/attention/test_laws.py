@@ -14,7 +14,7 @@ from forecast.attention.base import Mechanism, NotCacheable, Padding, SelfMechan
 
 K = 13
 # mechanism files that hold what several attentions share
-SHARED: set[str] = {"pattern", "prob_options", "factorized"}
+SHARED: set[str] = {"pattern", "factorized"}
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)

@@ -10,10 +10,17 @@ import torch
 from attention import common, oracles
 from attention.common import BOTH, B, ChosenKeys, H, LargestTensor
 
-from forecast.attention.key_sampling import KeySampler, draw_by_order, draw_with_replacement
+from forecast.attention.key_sampling import (
+    AVERAGES,
+    KEY_DRAWS,
+    CausalMeasureName,
+    InactiveName,
+    KeySampler,
+    draw_by_order,
+    draw_with_replacement,
+)
 from forecast.attention.prob import ProbAttention, n_active
 from forecast.attention.prob_informer2020 import Informer2020ProbAttention
-from forecast.attention.prob_options import AVERAGES, KEY_DRAWS, CausalMeasureName, InactiveName
 
 L = 29
 U = 4  # n_active(29, 1)

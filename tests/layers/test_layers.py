@@ -3,11 +3,16 @@
 import pytest
 import torch
 
+from forecast.layers.blocks import FeedForward
 from forecast.layers.causal_embedding import CausalDataEmbedding, CausalTokenEmbedding, PointDataEmbedding
-from forecast.layers.circular_conv import CircularConv
 from forecast.layers.distil import Distil, pooled
-from forecast.layers.embedding import DataEmbedding, FixedCalendarEmbedding, TokenEmbedding, sinusoid_table
-from forecast.layers.feed_forward import FeedForward
+from forecast.layers.embedding import (
+    CircularConv,
+    DataEmbedding,
+    FixedCalendarEmbedding,
+    TokenEmbedding,
+    sinusoid_table,
+)
 from forecast.layers.projections import StandardProjection
 
 B, L, C, F, D = 2, 11, 3, 4, 14

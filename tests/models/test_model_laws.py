@@ -13,7 +13,7 @@ from tables import stacked, windows_of
 from forecast.attention.base import Mechanism
 from forecast.config.build import build
 from forecast.config.compose import options
-from forecast.layers.output_map import OutputMap
+from forecast.layers.heads import OutputMap
 from forecast.models.base import ForecastModel
 
 # Without gradients: test_fitted.py, test_boosted_trees.py, test_statistical.py, ../commands/test_weighted_ensemble.py.

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from forecast.layers.feed_forward import FeedForward
+from forecast.layers.blocks import FeedForward
 from forecast.ops import recompute as module
 from forecast.ops.dropout import drop_alike
 from forecast.ops.recompute import recomputed

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.ops import run_sums as module
-from forecast.ops.run_sums import run_sums
-from forecast.ops.window_sums import window_sums
+from forecast.ops import window_sums as module
+from forecast.ops.window_sums import run_sums, window_sums
 
 
 def drawn(rows, columns=2):
