@@ -1527,7 +1527,7 @@ TRUST = [
     Mutant(
         "trust-unpickles",
         "A hostile checkpoint executes nothing.",
-        "forecast/checkpoint/archive.py",
+        "forecast/checkpoint/load.py",
         'return torch.load(path, map_location="cpu", weights_only=True)',
         'return torch.load(path, map_location="cpu", weights_only=False)',
         ("tests/checkpoint/test_hostile_checkpoints.py::test_a_payload_is_not_executed[zip-os.system]",),
@@ -1535,7 +1535,7 @@ TRUST = [
     Mutant(
         "trust-checksums-unread",
         "Each part of a checkpoint is compared with its checksum.",
-        "forecast/checkpoint/archive.py",
+        "forecast/checkpoint/load.py",
         "part = archive.testzip()",
         "part = None",
         ("tests/checkpoint/test_damaged_checkpoints.py::test_a_flipped_bit_of_a_weight_is_named",),

@@ -17,8 +17,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor, nn
 
-from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import load_checkpoint
+from forecast.checkpoint.load import load_checkpoint, read_plain
 from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import RECORD
 from forecast.data.prepare import Prepared

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from forecast.bounds import Positive
-from forecast.checkpoint.archive import Entries
+from forecast.checkpoint.load import Entries
 from forecast.config.allow_list import trust_words
 from forecast.errors import UserError
 from forecast.files import replacing

@@ -17,8 +17,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from forecast.checkpoint.archive import read_plain
-from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.checkpoint.load import Checkpoint, load_checkpoint, read_plain
 from forecast.checkpoint.record import Record
 from forecast.config.compose import in_sweep
 from forecast.config.resolvers import rank

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, ReduceLROnPlateau
 
-from forecast.checkpoint.archive import Entries
+from forecast.checkpoint.load import Entries
 from forecast.checkpoint.record import RECORD, Record
 from forecast.config.build import parameters
 from forecast.data.windows import Batch

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from forecast.checkpoint.archive import Entries
+from forecast.checkpoint.load import Entries
 from forecast.errors import UserError
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from forecast.apps.common.training_data import read_data
 from forecast.apps.import_informer2020.options import overrides
-from forecast.checkpoint.archive import read_torch_file
+from forecast.checkpoint.load import read_torch_file
 from forecast.checkpoint.model import build_model
 from forecast.checkpoint.record import Record
 from forecast.config import resolvers
