@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar, cast
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -23,10 +23,6 @@ from forecast.config.compose import CONF, chosen_groups, options, plain_values, 
 from forecast.config.settings import TrainSettings
 from forecast.errors import UserError, closest_file
 from forecast.text.overrides import install
-
-if TYPE_CHECKING:
-    from forecast.attention.base import Mechanism
-    from forecast.layers.projections import Projection
 
 # What the program hands in when it builds these, so that YAML need not and must not.
 PROVIDED: Mapping[str, tuple[str, ...]] = {
@@ -366,10 +362,7 @@ def _check_groups(cfg: DictConfig) -> None:
 
 
 def read_settings(cfg: DictConfig, schema: type[S]) -> S:
-    """The plain keys of evaluate.yaml or predict.yaml as `schema`; groups are left out.
-
-    Raises one UserError with all missing, unknown and wrongly typed keys.
-    """
+    """The plain keys of evaluate.yaml or predict.yaml as `schema`. UserError with all that is wrong in the config."""
     values, problems = read_values(cfg)
     settings = check_keys(values, schema, problems)
     problems.report()
@@ -414,23 +407,32 @@ def _keywords(target: Target, path: str, provided: tuple[str, ...], built: froze
     return schema
 
 
+class SlotPart(Protocol):
+    """What is asked of the classes in a slot: of a mechanism, and of a projection."""
+
+    def refusal(self, *, cross: bool, cached: bool, causal: bool) -> str:
+        """Why a mechanism cannot serve there; empty where it can."""
+
+    def splits(self) -> bool:
+        """Whether each head of a projection gets an equal part of the width."""
+
+
 def check_slots(model: Mapping[str, object], problems: Problems) -> None:
     """Adds a problem for each slot whose attention cannot serve it, and for heads that cannot share the width."""
     kind: object = resolve_target(model.get("_target_"))
     cached = kind.cached_slots(model) if hasattr(kind, "cached_slots") else ()
     d_model, n_heads = model.get("d_model"), model.get("n_heads")
+    uneven = isinstance(d_model, int) and isinstance(n_heads, int) and n_heads > 0 and d_model % n_heads
     for key in model:
         if not key.endswith(SUFFIX):
             continue
         parts = [section(section(model, key), part).get("_target_") for part in ("mechanism", "projection")]
-        mechanism, projection = cast("tuple[type[Mechanism], type[Projection]]", tuple(map(resolve_target, parts)))
+        mechanism, projection = cast(list[SlotPart], [resolve_target(part) for part in parts])
         causal, cross = key.startswith("decoder"), key.startswith("cross")
         if reason := mechanism.refusal(cross=cross, cached=key in cached, causal=causal):
-            text = f"{mechanism.__name__} cannot serve model.{key}: {reason}. Say attention@model.{key}=full"
-            problems.lines.setdefault(f"model.{key}", text)
-        if not (isinstance(d_model, int) and isinstance(n_heads, int) and min(d_model, n_heads) > 0):
-            continue
-        if projection.splits() and d_model % n_heads:
+            text = f"cannot serve model.{key}: {reason}. Say attention@model.{key}=full"
+            problems.lines.setdefault(f"model.{key}", f"{str(parts[0]).rpartition('.')[2]} {text}")
+        if uneven and projection.splits():
             text = f"must be a multiple of model.n_heads ({n_heads}): each head gets an equal part"
             problems.add("model.d_model", d_model, text)
 
