@@ -562,7 +562,7 @@ DATA = [
     Mutant(
         "data-categories-numbered-anew",
         "A category of another file has the number of the training.",
-        "forecast/data/categories.py",
+        "forecast/data/roles.py",
         "np.where(held, numbers[known], np.nan)",
         "np.where(held, known, np.nan)",
         ("tests/data/test_roles.py::test_a_category_of_another_file_has_the_number_of_the_training",),
@@ -1814,7 +1814,7 @@ LEAKS = [
     Mutant(
         "leak-categories-of-all-rows",
         "A word that only later rows hold is no category of the training.",
-        "forecast/data/categories.py",
+        "forecast/data/roles.py",
         "train, learnt = np.cumsum(edges[:-1]) > 0, dict",
         "train, learnt = np.cumsum(edges[:-1]) >= 0, dict",
         ("tests/data/test_roles.py::test_every_reader_gives_the_same_categories_of_one_series",),

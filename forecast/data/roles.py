@@ -1,10 +1,25 @@
-"""What the columns of a file are to a forecast: targets, known in advance, observed, facts of a series."""
+"""What the columns of a file are to a forecast: targets, known in advance, observed, facts of a series.
 
+Categories are numbers of words, from 1 on; 0 stands for any that a training did not see. The public holidays of a
+country are a column that is known in advance.
+"""
+
+import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from forecast.bounds import Text
+from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
+from forecast.data.reading.table import Codebook
+from forecast.data.split import TargetRows
+from forecast.data.values.cells import FloatArray
 from forecast.errors import UserError, closest
+from forecast.text.overrides import install
 from forecast.text.terminal import listed
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
@@ -134,3 +149,147 @@ def _absent(where: str, name: str, key: str, columns: Sequence[str]) -> UserErro
         f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} Name "
         "columns as line 1 does."
     )
+
+
+log = logging.getLogger(__name__)
+_NAMED = 5  # words that are listed
+_WHOLE = re.compile(r"\d+")
+
+
+def in_order(words: Collection[str]) -> tuple[str, ...]:
+    """Words sorted; whole numbers by their size, before the others."""
+    return tuple(sorted(words, key=lambda word: (0, int(word), word) if _WHOLE.fullmatch(word) else (1, 0, word)))
+
+
+def recoded(
+    codes: FloatArray, words: Sequence[str], wanted: Sequence[str], *, name: str, where: str, noun: str = "rows"
+) -> FloatArray:
+    """The numbers among `wanted` of the words whose numbers among `words` these are (n,); 0 for any other; NaN stays.
+
+    Others, which the training did not have, are named: in so many rows, or whatever `noun` is, of a column.
+    """
+    places = {word: number for number, word in enumerate(wanted, start=1)}
+    numbers = np.array([0, *(places.get(word, 0) for word in words)])
+    held = ~np.isnan(codes)
+    known = np.where(held, codes, 0).astype(int)
+    unseen = known[(known > 0) & (numbers[known] == 0)]
+    if len(unseen):
+        others = in_order([words[code - 1] for code in np.unique(unseen).tolist()])
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        log.warning(
+            "%s: column '%s' has in %d %s categories that the training did not have, %s%s: the model takes them for "
+            "unknown.",
+            *(where, name, len(unseen), noun, listed(others[:_NAMED]), more),
+        )
+    return np.where(held, numbers[known], np.nan)
+
+
+def with_categories(frame: PanelFrame, categories: Mapping[str, Sequence[str]]) -> PanelFrame:
+    """The same with the numbers that these words have: 0 for any other, which is said, and for a missing cell.
+
+    A cell that was filled in counts as known to be unknown: between two categories is none.
+    """
+    if not frame.categories:
+        return frame
+    values, measured = np.array(frame.values), None if frame.measured is None else frame.measured.copy()
+    for name, words in frame.categories.items():
+        column = frame.columns.index(name)
+        codes = np.where(_held(frame, name), frame.values[:, column], 0)
+        values[:, column] = recoded(codes, words, categories[name], name=name, where=frame.name)
+        if measured is not None:
+            measured[:, column] = True
+    known = {name: tuple(categories[name]) for name in frame.categories}
+    return replace(frame, values=values, categories=known, measured=measured)
+
+
+def with_train_categories(frame: PanelFrame, rows: TargetRows) -> PanelFrame:
+    """The same with the numbers of the words that the train rows, or series that have such rows, hold."""
+    if not frame.categories and frame.facts is None:
+        return frame
+    edges = np.zeros(len(frame.values) + 1, dtype=np.int64)
+    np.add.at(edges, rows.first, 1)
+    np.add.at(edges, rows.stop, -1)
+    train, learnt = np.cumsum(edges[:-1]) > 0, dict[str, tuple[str, ...]]()
+    for name, words in frame.categories.items():
+        codes = frame.values[train & _held(frame, name), frame.columns.index(name)]
+        learnt[name] = _used(codes, words)
+    frame = with_categories(frame, learnt)
+    if frame.facts is None:
+        return frame
+    facts, trained = frame.facts, rows.stop > rows.first
+    kept = {name: _used(facts.column(name)[trained], words) for name, words in facts.categories.items()}
+    return replace(frame, facts=told_facts(facts, kept, frame.name))
+
+
+def told_facts(facts: Facts, categories: Mapping[str, Sequence[str]], where: str) -> Facts:
+    """The facts of a panel with the numbers that these words have; 0 for any other, which is said."""
+    values = facts.values.copy()
+    for name, words in facts.categories.items():
+        codes = recoded(facts.column(name), words, categories[name], name=name, where=where, noun="series")
+        values[:, facts.names.index(name)] = codes
+    return replace(facts, values=values, categories={name: tuple(categories[name]) for name in facts.categories})
+
+
+def in_numbers_of(
+    categories: Mapping[str, Sequence[str]], values: FloatArray, columns: Sequence[str], book: Codebook, where: str
+) -> FloatArray:
+    """Values (..., K) that were read with a book, with the numbers that these words have; NaN stays."""
+    for name, words in book.words(columns).items():
+        codes = values[..., columns.index(name)]
+        values[..., columns.index(name)] = recoded(codes, words, categories[name], name=name, where=where)
+    return values
+
+
+def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
+    """The words whose numbers are among these."""
+    return in_order([words[code - 1] for code in np.unique(codes).astype(int).tolist() if code > 0])
+
+
+def _held(frame: PanelFrame, name: str) -> npt.NDArray[np.bool_]:
+    """The rows (N,) in which a file had a cell of the column."""
+    column = frame.columns.index(name)
+    return np.ones(len(frame.values), dtype=np.bool_) if frame.measured is None else frame.measured[:, column]
+
+
+def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.float64]:
+    """1 for each timestamp (N,) that lies in a public holiday of a country, else 0.
+
+    UserError for a country that the package holidays does not know, and where that is not installed.
+    """
+    try:
+        import holidays
+    except ImportError as error:
+        raise UserError(f"data.holidays={country} needs the package holidays: {install('holidays')}") from error
+    known = list(holidays.list_supported_countries())
+    if country not in known:
+        raise UserError(
+            f"data.holidays={country}: the package holidays knows no such country.{closest(country.upper(), known)} "
+            "Write its two letters, as data.holidays=DE."
+        )
+    years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
+    days = pd.DatetimeIndex(sorted(holidays.country_holidays(country, years=years)))
+    return timestamps.normalize().isin(days).astype(np.float64)
+
+
+def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
+    """The same with a last column `holiday`, of the country whose holidays are asked for; UserError as above.
+
+    UserError for rows that no calendar counts, and where the file has a column of that name.
+    """
+    if country is None:
+        return frame
+    if frame.freq == STEP_FREQ:
+        raise UserError(
+            f"{frame.name}: data.holidays={country}: the rows are steps that no calendar counts, which have no "
+            "holidays. Leave it out, or name a column of dates: data.time_column=NAME"
+        )
+    if HOLIDAY in frame.columns:
+        raise UserError(
+            f"{frame.name}: there is a column '{HOLIDAY}' already, which data.holidays={country} would make. Leave "
+            f"data.holidays out and name it as data.known=[{HOLIDAY}], or leave it out: data.drop=[{HOLIDAY}]"
+        )
+    columns = (*frame.columns, HOLIDAY)
+    steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
+    flags = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
+    measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
+    return replace(frame, values=np.concatenate([frame.values, flags], axis=1), columns=columns, measured=measured)

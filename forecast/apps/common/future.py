@@ -8,10 +8,8 @@ import numpy as np
 from forecast.apps.common.inputs import read_source
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.assembling.future import StepsAfter, read_future
-from forecast.data.categories import in_numbers_of
-from forecast.data.holidays import holiday_flags
 from forecast.data.panel import PanelFrame
-from forecast.data.roles import HOLIDAY
+from forecast.data.roles import HOLIDAY, holiday_flags, in_numbers_of
 from forecast.data.sources import CsvSource, Source
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError

@@ -15,11 +15,10 @@ from forecast.apps.common.seen_rows import NEW_ROWS, WHOLE_FILE, check_later, gr
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import DataRecipe, Plain
 from forecast.data.assembling.read import read_panel
-from forecast.data.categories import told_facts, with_categories
-from forecast.data.holidays import with_holidays
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.roles import told_facts, with_categories, with_holidays
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, MadeUpSource, SavedCatalogSource, Source
 from forecast.data.split import TargetRows, panel_cuts
 from forecast.data.values.cells import Flags

@@ -15,10 +15,10 @@ from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
 from forecast.data.assembling.rows import PanelRows, checksum_of, joined, ordered
 from forecast.data.catalog import file_md5, is_there
-from forecast.data.holidays import with_holidays
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import within
 from forecast.data.reading.table import Choice, Codebook
+from forecast.data.roles import with_holidays
 from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
 from forecast.errors import UserError
 
