@@ -81,10 +81,10 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
         raise
     except Exception as error:
         # zlib puts its own number before the reason
-        reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or type(error).__name__
-        reason = label(reason, _LONGEST_REASON)
+        reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
         raise UserError(
-            f"{path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and name that."
+            f"{path} is {kind}, and cannot be read: {label(reason, _LONGEST_REASON)}. Copy it again, or save its content "
+            "as CSV, and name that."
         ) from error
 
 
