@@ -83,8 +83,8 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
         # zlib puts its own number before the reason
         reason = re.sub(r"^Error -?\d+ while \w+ing data: ", "", str(error)) or "its end is missing"
         raise UserError(
-            f"{path} is {kind}, and cannot be read: {label(reason, _LONGEST_REASON)}. Copy it again, or save its content "
-            "as CSV, and name that."
+            f"{path} is {kind}, and cannot be read: {label(reason, _LONGEST_REASON)}. Copy it again, or save its "
+            "content as CSV, and name that."
         ) from error
 
 
