@@ -117,8 +117,7 @@ def gather_scores(
 ) -> Float[Tensor, "B H Q U"]:
     """As `sampled_scores`, for a GPU, which waits for its launches: by two operations and a (B, H, Q, U, E) tensor."""
     keys = k.index_select(2, sample.flatten()).reshape(*k.shape[:2], *sample.shape, k.shape[-1])
-    scores: Tensor = (keys @ q.unsqueeze(-1)).squeeze(-1)
-    return scores
+    return (keys @ q.unsqueeze(-1)).squeeze(-1)
 
 
 def _by_step(k: Tensor) -> Tensor:

@@ -15,8 +15,7 @@ def softmax(scores: Array) -> Array:
     # for a row of nothing but -inf: -inf less -inf would be NaN
     exp = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
     total = exp.sum(-1, keepdims=True)
-    weights: Array = np.divide(exp, total, out=np.zeros_like(exp), where=total > 0)
-    return weights
+    return np.divide(exp, total, out=np.zeros_like(exp), where=total > 0)
 
 
 def attention_weights(q: Array, k: Array, allowed: Mask | None = None, *, scale: float | None = None) -> Array:
@@ -55,15 +54,13 @@ def multi_head_attention(
     """
 
     def split(y: Array) -> Array:
-        heads: Array = y.reshape(*y.shape[:2], n_heads, -1).swapaxes(1, 2)  # (B, H, L, E)
-        return heads
+        return y.reshape(*y.shape[:2], n_heads, -1).swapaxes(1, 2)  # (B, H, L, E)
 
     inputs = (x, memory, memory)
     q, k, v = (split(y @ w.T + b) for y, w, b in zip(inputs, weights[:3], biases[:3], strict=True))
     heads = attention(q, k, v, allowed)
     merged = heads.swapaxes(1, 2).reshape(x.shape)
-    result: Array = merged @ weights[3].T + biases[3]
-    return result
+    return merged @ weights[3].T + biases[3]
 
 
 def finite_difference(function: Callable[[Array], float], at: Array, *, step: float = 1e-6) -> Array:

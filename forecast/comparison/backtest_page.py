@@ -316,8 +316,7 @@ def _chosen_rows(tables: Iterable[pd.DataFrame], scales: pd.DataFrame, chosen: S
         place = scale_places(part, scales)
         kept = np.isin(place, chosen)
         parts.append(part[kept].assign(place=place[kept]))
-    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return whole
+    return pd.concat(parts, ignore_index=True)
 
 
 def _truth(rows: pd.DataFrame) -> "pd.Series[float]":
@@ -336,5 +335,4 @@ def ranked_places(scales: pd.DataFrame, errors: Mapping[str, Floats], first: str
         return sorted(range(len(scales)), key=lambda i: scales["target"].iloc[i] != first)
     known = np.flatnonzero(np.isfinite(errors["mse"]))
     mase = np.where(np.isfinite(errors["mase"][known]), errors["mase"][known], -1.0)
-    order: list[int] = known[np.argsort(-mase, kind="stable")].tolist()
-    return order
+    return known[np.argsort(-mase, kind="stable")].tolist()

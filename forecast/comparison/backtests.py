@@ -257,10 +257,8 @@ class FoldSums:
         return float((sums * self.scales["std"].to_numpy()[of]).sum() / counts.sum()) if counts.sum() else float("nan")
 
     def _mean(self, name: str, metric: str) -> list[float]:
-        means: list[float] = _divided(self._steps[name, metric]).tolist()
-        return means
+        return _divided(self._steps[name, metric]).tolist()
 
 
 def _divided(sums: Floats) -> Floats:
-    means: Floats = np.divide(sums[0], sums[1], out=np.full(sums.shape[1], np.nan), where=sums[1] > 0)
-    return means
+    return np.divide(sums[0], sums[1], out=np.full(sums.shape[1], np.nan), where=sums[1] > 0)

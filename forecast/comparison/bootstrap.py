@@ -100,5 +100,4 @@ def _block_variance(values: np.ndarray, *, block: int, seed: int) -> float:
 def _circular_sums(values: np.ndarray, length: int) -> np.ndarray:
     """Sums (N,) of `length` values from each one on, past the end from the beginning again."""
     around = np.concatenate([[0.0], values, values[: length - 1]]).cumsum()
-    sums: np.ndarray = around[length:] - around[:-length]
-    return sums
+    return around[length:] - around[:-length]

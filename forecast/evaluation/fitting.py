@@ -106,8 +106,7 @@ def train_mean(data: Prepared) -> Float[Tensor, "T"]:
 
 def held(values: npt.NDArray[np.float64], since: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
     """Values (N, T) with the last measured one in each gap. since (N, T): how many rows before a cell that one is."""
-    last: npt.NDArray[np.float64] = np.take_along_axis(values, np.arange(len(values))[:, None] - since, axis=0)
-    return last
+    return np.take_along_axis(values, np.arange(len(values))[:, None] - since, axis=0)
 
 
 def whole_windows(data: Prepared) -> Callable[[str, int], WholeWindows]:

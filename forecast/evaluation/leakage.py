@@ -272,8 +272,7 @@ def later_rows(data: Prepared, dataset: Windows, window: int) -> IntArray:
         others = series[:: max(1, -(-int((stop - first).sum()) // most))]
         stop = np.where(np.isin(np.arange(len(frame)), [*others, s]), stop, first)
     counts = stop - first
-    rows: IntArray = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return rows
+    return np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
 
 
 def check_scale(

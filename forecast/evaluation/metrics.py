@@ -125,8 +125,7 @@ class ErrorSums:
     def total(self, name: str) -> FloatArray:
         """One of SUMMED by series and target (S, T)."""
         self._move(CPU)
-        sums: FloatArray = self.sums[SUMMED.index(name)].numpy()
-        return sums
+        return self.sums[SUMMED.index(name)].numpy()
 
     @property
     def n_windows(self) -> int:
@@ -142,8 +141,7 @@ class ErrorSums:
         cells, evaluated = self.total("cells"), self.evaluated()
         columns = cells.any(0)
         parts = self.total("squared")[evaluated][:, columns] / cells[evaluated][:, columns].mean(0)
-        means: FloatArray = parts.mean(1)
-        return means
+        return parts.mean(1)
 
     def steps(self) -> tuple[FloatArray, FloatArray]:
         """Mean squared and mean absolute error (P,) each, scaled units, means over the columns; NaN without a cell."""
@@ -253,8 +251,7 @@ def variance(x: Float[Tensor, "B P T"], measured: Bool[Tensor, "B P T"] | None =
         return (x - x.mean(1, keepdim=True)).square_().mean(1)
     count = measured.sum(1, keepdim=True).clamp_min(1)
     mean = (x * measured).sum(1, keepdim=True) / count
-    squares: Tensor = ((x - mean).square() * measured).sum(1) / count.squeeze(1)
-    return squares
+    return ((x - mean).square() * measured).sum(1) / count.squeeze(1)
 
 
 def quotient(values: FloatArray, by: FloatArray) -> FloatArray:

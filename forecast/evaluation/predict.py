@@ -206,8 +206,7 @@ class Continuation:
         if self.scale.how != "series":
             return np.zeros(len(series), dtype=np.bool_)
         mean, std = (part[series] for part in self._tensors)
-        flags: Flags = is_far(past, mean / std).numpy()
-        return flags
+        return is_far(past, mean / std).numpy()
 
     def _original(self, scaled: FloatArray, series: IntArray) -> FloatArray:
         """Values (B, P, N) in original units, with as many digits as float32 has of standard deviations."""

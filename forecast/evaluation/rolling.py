@@ -144,8 +144,7 @@ def long_table(
 
     def column(values: np.ndarray) -> np.ndarray:
         """(W, P, T) -> a value a row, window after window, target after target."""
-        flat: np.ndarray = values.transpose(0, 2, 1).reshape(-1)
-        return flat
+        return values.transpose(0, 2, 1).reshape(-1)
 
     shape = truth.shape
     table: dict[str, object] = {
@@ -159,8 +158,7 @@ def long_table(
     table["y"] = column(truth)
     for name in columns:
         table[name] = column(data.original(scaled[name], series))
-    long: pd.DataFrame = pd.DataFrame(table)
-    return long
+    return pd.DataFrame(table)
 
 
 def error_scales(data: Prepared, naive: SeasonalDifferences) -> dict[str, np.ndarray]:

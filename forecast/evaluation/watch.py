@@ -116,15 +116,13 @@ class Expected:
         at_time = np.bincount(times)
 
         def of_series(values: FloatArray) -> FloatArray:
-            means: FloatArray = summed(values, series, n_series) / np.maximum(windows, 1)[:, None]
-            return means
+            return summed(values, series, n_series) / np.maximum(windows, 1)[:, None]
 
         def spread(values: FloatArray, mean: FloatArray) -> FloatArray:
             """Of the mean over all series, and of each."""
             apart = values - mean[series]
             all_series = summed(apart, times, len(at_time)) / at_time[:, None]
-            spreads: FloatArray = np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
-            return spreads
+            return np.sqrt(np.concatenate([(all_series**2).mean(0)[None], of_series(apart**2)]))
 
         ours, theirs, shares = (np.cumsum(values, -1) / steps for values in (errors, of_baseline, inside))
         logs, worse = np.log(np.maximum(ours, SMALLEST)), ours - theirs
@@ -202,8 +200,7 @@ class Expected:
 def summed(values: FloatArray, groups: IntArray, count: int) -> FloatArray:
     """The sums (count, P) of values (W, P) of each group (W,)."""
     where = csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(count, len(groups)))
-    sums: FloatArray = where @ values
-    return sums
+    return where @ values
 
 
 def normal_score(standardized: npt.ArrayLike, count: npt.ArrayLike) -> FloatArray:
@@ -215,8 +212,7 @@ def normal_score(standardized: npt.ArrayLike, count: npt.ArrayLike) -> FloatArra
     tail = ndtri(
         stdtr(np.maximum(1, np.asarray(count) - 1), -np.abs(t))
     )  # of the small side: the large one rounds to 1
-    scores: FloatArray = -np.copysign(tail, -t)
-    return scores
+    return -np.copysign(tail, -t)
 
 
 def watched(totals: FloatArray, scores: FloatArray) -> FloatArray:

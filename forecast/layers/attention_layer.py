@@ -60,8 +60,7 @@ class AttentionLayer(nn.Module):
 
     def _mixed(self, q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None, queries: Tensor | None = None) -> Tensor:
         padding = () if keys is None or not self.mechanism.masks_padding else (Padding(keys, queries),)
-        attended: Tensor = self.output(self.merge(self.mechanism(q, k, v, *padding)))
-        return attended
+        return self.output(self.merge(self.mechanism(q, k, v, *padding)))
 
     @property
     def independent_rows(self) -> bool:
@@ -87,8 +86,7 @@ class AttentionLayer(nn.Module):
         q, k, v = (part[:, :, -x.shape[1] :] for part in self.projection(rows, rows))
         k, v = cache.append(k, v)
         # a pattern is sized by the whole sequence: by the steps so far it would be another at each step
-        attended: Tensor = self.output(self.merge(self.mechanism.last_rows(q, k, v, length=cache.capacity)))
-        return attended
+        return self.output(self.merge(self.mechanism.last_rows(q, k, v, length=cache.capacity)))
 
     def new_memory_cache(self) -> MemoryCache:
         """The empty cache of a cross-attention, for `recall`."""
@@ -118,5 +116,4 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        attended: Tensor = self.attention(x, x)
-        return attended
+        return self.attention(x, x)

@@ -105,8 +105,7 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D); key_padding_mask (B, L): the steps that no other sees."""
         x = self.norm1(x + self.dropout(self.attention(x, x, key_padding_mask)))
-        normed: Tensor = self.norm2(x + self.feed_forward(x))
-        return normed
+        return self.norm2(x + self.feed_forward(x))
 
 
 class CachedLayer(nn.Module):
@@ -196,8 +195,7 @@ class DecoderLayer(CachedLayer):
         # the attention still reads all rows: the last ones attend to those before
         x = self.norm1(x[:, first:] + self.dropout(attend(x)[:, first:]))
         x = self.norm2(x + self.dropout(cross(x)))
-        normed: Tensor = self.norm3(x + self.feed_forward(x))
-        return normed
+        return self.norm3(x + self.feed_forward(x))
 
 
 class CachedStack(nn.ModuleList, Generic[L]):
@@ -239,5 +237,4 @@ class DecoderStack(CachedStack[DecoderLayer]):
         *before, final = self
         for layer in before:
             x = layer(x, encoded, key_padding_mask)
-        rows: Tensor = final(x, encoded, key_padding_mask, last=last)
-        return rows
+        return final(x, encoded, key_padding_mask, last=last)

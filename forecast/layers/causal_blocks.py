@@ -51,8 +51,7 @@ class PostNormLayer(CausalLayer):
 
     def _with_attention(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         x = self.norm1(x + self.dropout(attend(x)))
-        normed: Tensor = self.norm2(x + self.feed_forward(x))
-        return normed
+        return self.norm2(x + self.feed_forward(x))
 
     @classmethod
     def last_norm(cls, d_model: int) -> nn.Module:
@@ -66,8 +65,7 @@ class PreNormLayer(CausalLayer):
 
     def _with_attention(self, x: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
         x = x + self.dropout(attend(self.norm1(x)))
-        added: Tensor = x + self.feed_forward(self.norm2(x))
-        return added
+        return x + self.feed_forward(self.norm2(x))
 
     @classmethod
     def last_norm(cls, d_model: int) -> nn.Module:

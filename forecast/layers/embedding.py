@@ -73,8 +73,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L D"]:
         """(B, L, C) in scaled units -> (B, L, D)."""
-        embedded: Tensor = self.conv(x)
-        return embedded
+        return self.conv(x)
 
 
 class FixedCalendarEmbedding(nn.Module):
@@ -167,5 +166,4 @@ class DataEmbedding(nn.Module):
             embedded = embedded + self.calendar(known[..., : self.n_calendar])
         if self.covariates is not None:
             embedded = embedded + self.covariates(known[..., self.n_calendar :])
-        dropped: Tensor = self.dropout(embedded)
-        return dropped
+        return self.dropout(embedded)

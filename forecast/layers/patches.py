@@ -78,14 +78,12 @@ class ColumnsBeside(nn.Module):
         if self.observed is not None:
             parts.append(self.observed(self.cut(past)))
         if self.known is None or self.future is None:
-            window: Tensor = parts[0]
-            return window
+            return parts[0]
         parts.append(self.known(self.cut(self.steps(past_known))))
         ahead = self.steps(future_known).transpose(1, 2)
         ahead = F.pad(ahead, (0, self.future_rows - ahead.shape[2]), mode="replicate")
         patches = ahead.unfold(2, self.patch_len, self.future_stride).transpose(1, 2).flatten(2)
-        tokens: Tensor = torch.cat([torch.stack(parts).sum(0), self.future(patches)], dim=1)
-        return tokens
+        return torch.cat([torch.stack(parts).sum(0), self.future(patches)], dim=1)
 
     def cut(self, columns: Float[Tensor, "B L O"]) -> Float[Tensor, "B N OW"]:
         """The patches of all columns side by side: (B, L, O) -> (B, N, O W)."""

@@ -20,5 +20,4 @@ class PreNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        addend: Tensor = self.dropout(self.inner(self.norm(x)))
-        return addend
+        return self.dropout(self.inner(self.norm(x)))

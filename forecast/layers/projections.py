@@ -215,5 +215,4 @@ class _Gates(nn.Module):
     def of_values(self) -> Float[Tensor, " D"]:
         """What values are multiplied by: (D,). A vector through a matrix, which is easier to train."""
         content, forget = self.value_map(self.value.sigmoid()).chunk(2, dim=-1)
-        gate: Tensor = forget.sigmoid() * content.tanh()
-        return gate
+        return forget.sigmoid() * content.tanh()

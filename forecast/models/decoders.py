@@ -224,8 +224,7 @@ class Decoder(nn.Module):
     ) -> Float[Tensor, "B P M"]:
         """The last P rows (B, P, T) that it makes of R: values (B, R, C), known (B, R, F)."""
         x = self.layers(self.embedding(values, known), *memory, last=self.pred_len)
-        rows: Tensor = self.head(self.norm(x))
-        return rows
+        return self.head(self.norm(x))
 
 
 class OneShotDecoder(Decoder):

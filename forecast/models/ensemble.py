@@ -71,8 +71,7 @@ class Ensemble(ForecastModel):
         self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"], future_known: Float[Tensor, "B P F"]
     ) -> Float[Tensor, "B P T *O"]:
         """The mean of what its members say."""
-        mean: Tensor = torch.stack([member.predicted(past, past_known, future_known) for member in self.each]).mean(0)
-        return mean
+        return torch.stack([member.predicted(past, past_known, future_known) for member in self.each]).mean(0)
 
     def training_outputs(
         self,

@@ -132,8 +132,7 @@ class Informer(ForecastModel):
 
     def encode(self, past: Float[Tensor, "B L C"], past_known: Float[Tensor, "B L F"]) -> Memory:
         """What the encoder makes of the window: past (B, L, C), past_known (B, L, F)."""
-        memory: Memory = self.encoder(self.encoder_embedding(past, past_known), self.padded(past_known))
-        return memory
+        return self.encoder(self.encoder_embedding(past, past_known), self.padded(past_known))
 
     def supports_horizon_offset(self) -> bool:
         """When all steps are made in one pass, each from its own calendar."""

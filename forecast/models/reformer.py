@@ -70,8 +70,7 @@ class Reformer(ForecastModel):
         x = self.embedding(*with_placeholders(past, past_known, future_known))
         y1, y2 = self.layers(x, x)
         rows = (y1 + y2)[:, past.shape[1] :] / 2
-        forecast: Tensor = self.head(self.norm(rows))
-        return forecast
+        return self.head(self.norm(rows))
 
 
 def reversible_layer(sizes: BlockSizes, attention: AttentionFactories, *, layer: int, chunks: int) -> ReversibleLayer:

@@ -65,8 +65,7 @@ class Sha(ForecastModel):
     ) -> Float[Tensor, "B P M"]:
         """Past (B, L, C), past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T)."""
         x = self.blocks(self.embedding(*with_placeholders(past, past_known, future_known)))
-        forecast: Tensor = self.head(self.norm(x[:, past.shape[1] :]))
-        return forecast
+        return self.head(self.norm(x[:, past.shape[1] :]))
 
 
 class ShaBlock(nn.Module):
@@ -96,8 +95,7 @@ class Lstm(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         """(B, L, D) -> (B, L, D)."""
-        states: Tensor = self.lstm(x)[0]
-        return states
+        return self.lstm(x)[0]
 
 
 class Boom(nn.Module):

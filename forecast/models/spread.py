@@ -214,8 +214,7 @@ class Normal(Located):
 
     def standard_quantiles(self, shares: Sequence[float]) -> npt.NDArray[np.float64]:
         """Of all targets: (K,)."""
-        quantiles: npt.NDArray[np.float64] = special.ndtri(np.asarray(shares, dtype=np.float64))
-        return quantiles
+        return special.ndtri(np.asarray(shares, dtype=np.float64))
 
     def log_density(self, z: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """Of each cell at mean 0 and deviation 1: (B, R, N)."""
@@ -253,8 +252,7 @@ class StudentT(Located):
     def standard_quantiles(self, shares: Sequence[float]) -> npt.NDArray[np.float64]:
         """Of each target: (T, K)."""
         freedom = self.target_freedom.detach().double().cpu().numpy()
-        quantiles: npt.NDArray[np.float64] = special.stdtrit(freedom[:, None], np.asarray(shares, dtype=np.float64))
-        return quantiles
+        return special.stdtrit(freedom[:, None], np.asarray(shares, dtype=np.float64))
 
     def log_density(self, z: Float[Tensor, "B R N"]) -> Float[Tensor, "B R N"]:
         """Of each cell at location 0 and scale 1: (B, R, N)."""

@@ -121,8 +121,7 @@ class Theta(Statistical):
         """AutoTheta."""
         from statsforecast.models import AutoTheta
 
-        model: StatisticalModel = AutoTheta(season_length=self.period, decomposition_type="additive")
-        return model
+        return AutoTheta(season_length=self.period, decomposition_type="additive")
 
 
 class ETS(Statistical):

@@ -88,8 +88,7 @@ class WeightedEnsemble(FittedModel):
         # a compiled program has the same parts whatever the weights are
         used = [i for i in range(len(self.each)) if torch.compiler.is_compiling() or bool(weights[..., i].any())]
         forecasts = self.forecasts(past, past_known, future_known, numbers=used)
-        mean: Tensor = sum(forecast * weights[..., i, None] for i, forecast in zip(used, forecasts, strict=True))  # type: ignore[assignment]
-        return mean
+        return sum(forecast * weights[..., i, None] for i, forecast in zip(used, forecasts, strict=True))  # type: ignore[return-value]
 
     def forecasts(
         self,

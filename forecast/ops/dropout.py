@@ -39,8 +39,7 @@ def drop_alike(
 
     def alike(x: Tensor) -> Tensor:
         # in place only where memory has the order in which the places are counted
-        dropped: Tensor = DropPlaces.apply(x, places, scale, inplace and x.is_contiguous())  # type: ignore[no-untyped-call]
-        return dropped
+        return DropPlaces.apply(x, places, scale, inplace and x.is_contiguous())  # type: ignore[no-untyped-call]
 
     return alike
 

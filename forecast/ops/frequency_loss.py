@@ -29,5 +29,4 @@ class FrequencyLoss(nn.Module):
         difference = forecast - truth
         # float32, because torch has no Fourier transform of bfloat16
         coefficients = torch.fft.rfft(difference.float(), dim=1, norm="ortho").abs().mean()
-        loss: Tensor = self.share * coefficients + (1 - self.share) * difference.square().mean()
-        return loss
+        return self.share * coefficients + (1 - self.share) * difference.square().mean()

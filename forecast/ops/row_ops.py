@@ -32,8 +32,7 @@ def put_rows_beside(
 
     A head names a row once.
     """
-    result: Tensor = PutRowsBeside.apply(rest, rows, values.to(rest.dtype), length)  # type: ignore[no-untyped-call]
-    return result
+    return PutRowsBeside.apply(rest, rows, values.to(rest.dtype), length)  # type: ignore[no-untyped-call]
 
 
 def places(rows: Int[Tensor, "B H U"]) -> tuple[Tensor, Tensor, Tensor]:

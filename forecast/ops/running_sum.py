@@ -20,8 +20,7 @@ def running_sum(x: Float[Tensor, "B H L V"], *, mean: bool = False) -> Float[Ten
     # float32 at least: a running sum loses digits, and overflows in float16
     exact = x.to(torch.promote_types(x.dtype, torch.float32))
     counts = torch.arange(1, x.shape[2] + 1, device=x.device, dtype=exact.dtype).unsqueeze(-1) if mean else None
-    total: Tensor = RunningSum.apply(exact, counts)  # type: ignore[no-untyped-call]
-    return total
+    return RunningSum.apply(exact, counts)  # type: ignore[no-untyped-call]
 
 
 class RunningSum(torch.autograd.Function):

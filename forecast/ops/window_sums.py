@@ -73,8 +73,7 @@ def running_total(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[
     """The sum of n = `count` consecutive windows: (n + D - 1, T) -> (D,)."""
     # over all windows the row at place d is the run of `count` rows from d on: a difference of two sums
     before = torch.cat([rows.new_zeros(1), running_sum(rows.sum(1).reshape(1, 1, -1, 1)).flatten()])
-    total: Tensor = before[count:] - before[:length]
-    return total
+    return before[count:] - before[:length]
 
 
 def running_gram(rows: Float[Tensor, "N T"], count: int, length: int) -> Float[Tensor, "D D"]:

@@ -120,8 +120,7 @@ class TrainBatches:
     def step_windows(self, step: int | None = None) -> list[int]:
         """The numbers of the windows that all processes together took in a step of this epoch, None: the last."""
         taken = self._step_range(self.position["batches"] - 1 if step is None else step)
-        windows: list[int] = self.sampler.permutation()[taken.start : taken.stop].tolist()
-        return windows
+        return self.sampler.permutation()[taken.start : taken.stop].tolist()
 
     def _step_range(self, step: int) -> range:
         """The piece of the order that a step of all processes takes."""

@@ -76,8 +76,7 @@ def finished_wandb_run() -> Iterator[None]:
 
 def _wandb_run() -> WandbRun | None:
     """The one run that a process can have; None without one."""
-    run: WandbRun | None = getattr(sys.modules.get("wandb"), "run", None)
-    return run
+    return getattr(sys.modules.get("wandb"), "run", None)
 
 
 @rank_zero_only

@@ -85,8 +85,7 @@ class ForecastModule(pl.LightningModule):
 
     def forward(self, past: Tensor, past_known: Tensor, future_known: Tensor) -> Tensor:
         """Past (B, L, C) scaled, past_known (B, L, F), future_known (B, P, F) -> forecast (B, P, T) scaled."""
-        forecast: Tensor = self.model(past, past_known, future_known)
-        return forecast
+        return self.model(past, past_known, future_known)
 
     @cached_property
     def training_outputs(self) -> Outputs:

@@ -178,8 +178,7 @@ def column_names(names: Sequence[str]) -> Chart:
 def milliseconds(times: pd.DatetimeIndex, counted: bool) -> list[int]:
     """Times as a browser counts them, from 1970 on; of rows without a clock (`counted`) their numbers, from 1."""
     since = times.tz_localize(None).to_numpy().astype("datetime64[ms]").astype(np.int64)
-    numbers: list[int] = (since + counted).tolist()
-    return numbers
+    return (since + counted).tolist()
 
 
 def rounded(parts: Sequence[Floats]) -> list[list[float | None]]:
