@@ -21,7 +21,7 @@ from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS, format_with_zone_name
 from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, whole_numbers
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import Findings, counted, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
@@ -159,20 +159,12 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
         else:
             values[:, number] = read_numbers(column, spec.style).values
     stamps, written, faults = _timestamps(columns, rows, spec, findings)
-    if not np.isfinite(values).all():
-        faults += _cell_faults(values, places)
+    for number, place in enumerate(places):
+        if (bad := np.isinf(values[:, number])).any():
+            faults.append((int(bad.argmax()), place, "number", int(np.count_nonzero(bad))))
     table = Table(text, tuple(spec.header[place] for place in places), places, stamps, values, origin, **written)
     _report(faults, table, spec, findings)
     return table
-
-
-def _cell_faults(values: FloatArray, places: Sequence[int]) -> list[Fault]:
-    """The first cell of each column (N, C) that is no number."""
-    return [
-        (int(wrong.argmax()), place, "number", int(np.count_nonzero(wrong)))
-        for place, wrong in zip(places, np.isinf(values).T, strict=True)
-        if wrong.any()
-    ]
 
 
 def _report(faults: Sequence[Fault], table: Table, spec: TableSpec, findings: Findings) -> None:
@@ -191,7 +183,7 @@ def _report(faults: Sequence[Fault], table: Table, spec: TableSpec, findings: Fi
 
 
 def _words(kind: str, cell: str) -> tuple[str, str]:
-    """What is wrong with a cell that is missing, or no time, and the fix."""
+    """What is wrong with a cell that is no time, and the fix."""
     if kind == "letters":
         time_format = format_with_zone_name([cell]) or "%Y-%m-%d %H:%M CET"
         digits = "Write all offsets from UTC in digits, as in 2016-07-01 00:00+01:00"
