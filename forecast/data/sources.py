@@ -289,7 +289,7 @@ class CsvSource(Roles, FileSource):
     id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
     window. recent: so many of the last train rows of each series alone are trained on, None: all; scale and baselines
     are those of all. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each
-    series. cache: a folder into which a panel is converted once, to be read from there as an array on disk; None: it is
+    series. cache: a folder into which Parquet is converted once, to be read from there as an array on disk; None: it is
     held in memory. id_as_fact: whether its id is a fact of each series of a panel, a category, after all others.
     """
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from forecast.data.assembling.ids import check_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, frame_of, regular, taken_series, times_are_counted
 from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
 from forecast.data.gaps import Repair
-from forecast.data.panel import Facts, PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
@@ -68,12 +69,8 @@ class Unfinished:
         if all(self._all_measured):
             (self.folder / _MEASURED).unlink()
         with (self.folder / _ARRAYS).open("wb") as file:
-            facts = {} if frame.facts is None else {"facts": frame.facts.values}
-            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids, **facts)  # type: ignore[arg-type]
+            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids)
         plain = {name: getattr(frame, name) for name in _PLAIN}
-        if frame.facts is not None:
-            plain["facts"] = {"names": frame.facts.names, "categories": frame.facts.categories}
-            plain["facts"] |= {"columns": frame.facts.columns}
         meta = {"first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
         write_text(self.folder / _META, json.dumps(meta))
         for path in self.folder.iterdir():
@@ -81,10 +78,8 @@ class Unfinished:
         sync(self.folder)
 
 
-def cached_panel(
-    source: CsvSource, files: Sequence[Path], freq: str | None, convert: Callable[[Unfinished], None]
-) -> PanelFrame:
-    """The panel of a source from its folder `data.cache`, where `convert` writes it when it is not there yet.
+def cached_panel(source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook) -> PanelFrame:
+    """The panel of a source from its folder `data.cache`, where it is written when it is not there yet.
 
     Of two processes that convert the same one waits for the other. UserError for a folder that cannot be written.
     """
@@ -98,11 +93,11 @@ def cached_panel(
             if home.exists():
                 _log.info("%s: read from %s, into which it was converted before.", source.path, home)
                 return _opened(home, str(source.path))
-            _write(home, convert)
+            _write(home, partial(convert_columnar, source, files, freq, book))
             frame = _opened(home, str(source.path))
             size = sum(path.stat().st_size for path in home.iterdir()) / 1e9
             _log.info("%s: converted into %s, %.3g GB, from which it is read from now on.", source.path, home, size)
-            if freq is None and not frame.categories and frame.facts is None:  # whose numbers are those of one training
+            if freq is None and not frame.categories:  # whose numbers are those of one training
                 # a forecast names the columns and the frequency that its training has found
                 write_text(folder / f".{_name(source, files, frame.freq, frame.columns)}.same", home.name)
             return frame
@@ -130,9 +125,7 @@ def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
 def _opened(home: Path, name: str) -> PanelFrame:
     """The panel in a folder, its rows mapped into memory."""
     meta = read_document(home / _META, Document) or {}
-    arrays, facts = read_arrays(home / _ARRAYS), meta.get("facts")
-    if facts is not None:
-        facts = Facts(tuple(facts["names"]), arrays["facts"], facts["categories"], tuple(facts["columns"]))
+    arrays = read_arrays(home / _ARRAYS)
     shape, measured = (int(arrays["offsets"][-1]), len(meta["columns"])), home / _MEASURED
     return PanelFrame(
         values=np.memmap(home / _VALUES, dtype=np.dtype("<f8"), mode="r", shape=shape),
@@ -143,7 +136,6 @@ def _opened(home: Path, name: str) -> PanelFrame:
         repair=Repair(**meta["repair"]),
         columns=tuple(meta["columns"]),
         numbers=(meta["numbers"][0], meta["numbers"][1]),
-        facts=facts,
         **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},
     )
 
@@ -153,8 +145,7 @@ def _name(source: CsvSource, files: Sequence[Path], freq: str | None, columns: S
     keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
     read = {key: repr(getattr(source, key)) for key in keys if key != "drop" or columns is None}
     read |= {"columns": repr(columns and [*columns]), **{key: repr(value) for key, value in source.named.items()}}
-    others = [] if source.static_path is None else [Path(source.static_path)]
-    known = [_VERSION, freq, read, [_of_file(path) for path in [*files, *others]]]
+    known = [_VERSION, freq, read, [_of_file(path) for path in files]]
     return "panel-" + hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()[:20]
 
 
@@ -184,16 +175,19 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
     """Whether all files hold typed columns and rows of a long panel with times of one type; the parts of others do not
     tell what they mean alone.
     """
-    if source.panel_form != "long" or source.has_facts or source.where or source.time_format is not None:
-        return False
-    if any(key is not None for key in (source.since, source.until, source.resample)) or source.time_column is None:
+    keys = (source.where, source.since, source.until, source.resample, source.time_format)
+    convertible = source.panel_form == "long" and source.time_column is not None and not source.has_facts
+    if not convertible or any(keys) or any(columnar_kind(path) is None for path in files):
+        _log.info(
+            "%s: held in memory: data.cache is for long panels in Parquet or Feather files, all their rows.",
+            source.path,
+        )
         return False
     for path in files:
-        if columnar_kind(path) is None:
-            return False
         with _columnar(path) as file:
             names = known_time(layout_of(source), list(file.kinds)).time_columns
             if len(names) != 1 or not is_time(file.kinds.get(names[0], pa.null())):
+                _log.info("%s: held in memory: data.cache needs one column of times that are no text.", path)
                 return False
     return True
 
@@ -207,7 +201,7 @@ def _columnar(path: Path) -> Iterator[ColumnarFile]:
 
 
 def convert_columnar(
-    source: CsvSource, files: Sequence[Path], freq: str | None, home: Unfinished, book: Codebook
+    source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook, home: Unfinished
 ) -> None:
     """Writes the panel of files: rows are read once, put beside those of their series, sorted, made regular.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.cache import Unfinished, cached_panel, can_be_converted, convert_columnar
+from forecast.data.assembling.cache import cached_panel, can_be_converted
 from forecast.data.assembling.csv_rows import line_rows, long_rows, wide_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
@@ -39,23 +39,14 @@ def read_panel(
     UserError, naming file, line, column, value and fix, for a file that is no such panel.
     """
     files, book = panel_files(source), book or source.codebook()
-    if leave_out or source.cache is None or not all(path.is_file() for path in files):  # refused with a reason
-        frame = _read(source, freq, book, columns, leave_out=leave_out)
+    if source.cache is not None and not leave_out and can_be_converted(source, files):
+        frame = cached_panel(source, files, freq, book)
     else:
-        frame = cached_panel(source, files, freq, lambda home: _convert(source, files, freq, home, book))
+        frame = _read(source, freq, book, columns, leave_out=leave_out)
     if not source.id_as_fact:
         return frame
     facts = frame.facts or Facts((), np.zeros((len(frame), 0)))
     return replace(frame, facts=facts.and_ids(f"{frame.id_column}", frame.ids))
-
-
-def _convert(source: CsvSource, files: list[Path], freq: str | None, home: Unfinished, book: Codebook) -> None:
-    if can_be_converted(source, files):
-        convert_columnar(source, files, freq, home, book)
-        return
-    frame = _read(source, freq, book)
-    home.add(frame.values, frame.measured)
-    home.finish(frame)
 
 
 def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = None, known: bool = False) -> PanelRows:

@@ -33,7 +33,7 @@ def small_parts(monkeypatch):
 def written(folder, kind="parquet", shuffle=4):
     path = folder / f"my.{kind}"
     table = long_table(*gappy(), shuffle=shuffle).reset_index(drop=True)
-    table.to_csv(path, index=False) if kind == "csv" else getattr(table, f"to_{kind}")(path)
+    getattr(table, f"to_{kind}")(path)
     return path
 
 
@@ -46,7 +46,7 @@ def assert_equal(one, other):
         assert getattr(one, name) == getattr(other, name), name
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
 @pytest.mark.parametrize("shuffle", [None, 4])
 def test_the_cache_holds_the_panel_of_the_file_and_is_read_again(tmp_path, kind, shuffle, small_parts, caplog):
     caplog.set_level(logging.INFO)
@@ -142,10 +142,11 @@ def test_what_is_wrong_in_late_rows_is_refused_without_a_cache_and_with_one(tmp_
 
 
 def test_a_file_that_changed_is_converted_anew(tmp_path):
-    path = written(tmp_path, "csv")
+    path = written(tmp_path)
     keys = {"cache": str(tmp_path / "cache"), **KEYS}
     before = read(path, **keys)
-    path.write_text(path.read_text().replace("s0,", "s_0,"))
+    table = pd.read_parquet(path)
+    table.replace({"unique_id": {"s0": "s_0"}}).to_parquet(path)
     assert read(path, **keys).ids.tolist() != before.ids.tolist()
     assert read(path, **{**keys, "gaps": "mask"}).repair.policy == "mask"
 
@@ -207,6 +208,14 @@ def test_a_conversion_that_fails_leaves_nothing(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
-    path = written(tmp_path, "csv")
+    path = written(tmp_path)
     (tmp_path / "file").write_text("")
     assert "data.cache=" in refusal(path, cache=str(tmp_path / "file"), **KEYS)
+
+
+def test_what_is_no_parquet_file_is_held_in_memory_and_that_is_said(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "my.csv"
+    long_table(*gappy()).to_csv(path, index=False)
+    assert_equal(read(path, cache=str(tmp_path / "cache"), **KEYS), read(path, **KEYS))
+    assert "held in memory: data.cache is for long panels in Parquet or Feather files" in caplog.text
