@@ -60,7 +60,6 @@ _BY_NAME: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
     )
 }
 WORDS = frozenset({ISO, *_BY_NAME, "excel", *UNIX})  # formats that are no directives of strptime
-_PLAIN_MONTH = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
 
 # Hour 24 of a day: 2016-07-01 24:00, 1.7.2016 24, 20160701 2400, 2016070124; but neither 2016 01 24 nor 5 Jan 24.
 _HOUR_24 = re.compile(
@@ -157,11 +156,6 @@ def _name_format(name: str | None, directive: str) -> str:
 def is_hour_24(cell: str) -> bool:
     """Whether a cell is midnight of the next day, as 2016-07-01 24:00."""
     return "24" in cell and _HOUR_24.search(cell) is not None
-
-
-def is_year_and_number(cell: str) -> bool:
-    """Whether a cell is a year and the number of a part of it, which ISO 8601 takes for a month."""
-    return _PLAIN_MONTH.fullmatch(cell) is not None
 
 
 def _tail_format(tail: str) -> str | None:

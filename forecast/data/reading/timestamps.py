@@ -19,7 +19,6 @@ from forecast.data.reading.time_formats import (
     ZONE_NAME,
     check_format,
     is_hour_24,
-    is_year_and_number,
     possible_formats,
     read_cells,
     spread,
@@ -33,6 +32,7 @@ _OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.I
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
 _LOCAL_MIDNIGHT = re.compile(r"[T ]00?:?00(?::?00)?(?:[.,]0+)? ?[+-](?!00)", re.ASCII)
+_YEAR_AND_NUMBER = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
 _MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
 # What is proposed for midnights there.
 _USUAL_ZONES = (
@@ -157,7 +157,7 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
 def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
     texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
-    if len(texts) and is_year_and_number(str(texts.iloc[0])):  # perhaps a quarter, or October as .1
+    if len(texts) and _YEAR_AND_NUMBER.fullmatch(str(texts.iloc[0])):  # perhaps a quarter, or October as .1
         return None
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
@@ -177,24 +177,24 @@ def _decided(texts: list[str], codes: Codes, *, is_day: bool) -> tuple[str, pd.D
 
     is_day: whether numbers may be the days of a spreadsheet.
     """
-    different: dict[str, pd.DatetimeIndex] = {}
-    for known, stamps in _most_readable(texts).items():
-        if not any(stamps.equals(other) for other in different.values()):
-            different[known] = stamps
-    regular = {known: stamps for known, stamps in different.items() if _is_regular(stamps)}
+    readings = _most_readable(texts)
+    regular = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
+    likely = regular or readings
     held = np.array([text != "" for text in texts], dtype=bool)
-    whole = {known: stamps for known, stamps in different.items() if stamps[held].notna().all()}
-    if held.any() and not regular.keys() & whole.keys():
-        words = ["quarter", "year.month"] if whole else ["quarter", "week", "year.month"]
+    are_read = next(iter(readings.values()))[held].notna().all()  # by each of them as many
+    if held.any() and not (regular and are_read):
+        words = ["quarter", "year.month"] if are_read else ["quarter", "week", "year.month"]
         if is_day and all(map(_SERIAL.fullmatch, filter(None, texts))):
             words.append("excel")
         by_words = {word: read_cells(texts, word) for word in words}
         by_words = {word: stamps for word, stamps in by_words.items() if stamps[held].notna().all()}
-        if by_words and not any(stamps.equals(other) for stamps in by_words.values() for other in whole.values()):
-            raise _ambiguous(texts, codes, by_words | whole)
-    if len(different) > 1:
-        different = regular or different
-    if len(different) > 1:
+        if by_words:
+            likely = (readings if are_read else {}) | by_words
+    different: dict[str, pd.DatetimeIndex] = {}
+    for known, stamps in likely.items():
+        if not any(stamps.equals(other) for other in different.values()):
+            different[known] = stamps
+    if len(different) > 1 or not different.keys() <= readings.keys():
         raise _ambiguous(texts, codes, different)
     return next(iter(different.items()))
 
@@ -208,10 +208,10 @@ def _most_readable(texts: list[str]) -> dict[str, pd.DatetimeIndex]:
     """{format: timestamps (U,)} of the formats that read most texts; ISO 8601 alone where none reads any."""
     cells = [text for text in texts if text]
     sample = [cells[i] for i in spread(len(cells))]
-    in_sample = {known: int(read_cells(sample, known).notna().sum()) for known in possible_formats(cells)}
+    in_sample = {known: int(np.count_nonzero(read_cells(sample, known).notna())) for known in possible_formats(cells)}
     likely = [known for known, count in in_sample.items() if count == max(in_sample.values())]
     readings = {known: read_cells(texts, known) for known in likely}
-    counts = {known: int(stamps.notna().sum()) for known, stamps in readings.items()}
+    counts = {known: int(np.count_nonzero(stamps.notna())) for known, stamps in readings.items()}
     most = max(counts.values())
     return {known: readings[known] for known in likely if counts[known] == most and (most or known == ISO)}
 

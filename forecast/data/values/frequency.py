@@ -214,7 +214,7 @@ def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, Moved | 
     if stamps.hasnans or is_even(stamps):
         return stamps, None
     times = _nanoseconds(stamps)
-    result, moved = on_grid(times, np.diff(np.sort(times)))
+    result, moved = on_grid(times, np.diff(np.sort(times)).astype(np.int64))
     if moved is None:
         return stamps, None
     index: pd.DatetimeIndex = pd.DatetimeIndex(result.astype("datetime64[ns]")).as_unit(stamps.unit)
