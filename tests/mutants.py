@@ -521,8 +521,8 @@ DATA = [
         "data-future-begins-late",
         "A forecast is of the steps right after the last row.",
         "forecast/data/values/frequency.py",
-        "future: pd.DatetimeIndex = steps[1:]",
-        "future: pd.DatetimeIndex = steps[:-1]",
+        "return steps[1:]",
+        "return steps[:-1]",
         ("tests/apps/test_predict.py::test_the_forecast_is_wide_has_the_next_timestamps_and_original_units",),
     ),
     Mutant(

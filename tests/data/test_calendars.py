@@ -131,14 +131,6 @@ def test_months_stay_months(cells, stamps):
     assert (read_timestamps({"when": cells}, missing=()).stamps == stamps).all()
 
 
-def test_numbers_of_five_digits_are_no_days_but_by_their_name(tmp_path):
-    table = pd.DataFrame({"flow": np.arange(41_000, 41_200), "y": np.random.default_rng(3).normal(size=200)})
-    table.to_csv(tmp_path / "series.csv", index=False)
-    check = check_file(str(tmp_path / "series.csv"))
-    assert check.command is None
-    assert "steps that no calendar counts" in check.findings.texts("error")[0]
-
-
 def test_days_far_from_our_century_are_steps_and_no_days_of_a_spreadsheet(tmp_path):
     pd.DataFrame({"day": np.arange(10_000, 10_200), "y": np.random.default_rng(3).normal(size=200)}).to_csv(
         tmp_path / "series.csv", index=False

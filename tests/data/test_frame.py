@@ -162,13 +162,6 @@ def test_every_message_about_a_line_names_a_line_that_exists(tmp_path):
     assert path.read_text().split("\n")[line - 1].startswith("2016-07-01 05:00:00")
 
 
-@pytest.mark.parametrize("freq", ["0h", "-1h", "0ME", "banana", "", "nan", "9999999999999999h", "99999999999YS", "bh"])
-def test_a_frequency_that_is_none_is_refused_as_the_checkpoint_that_names_it(tmp_path, freq):
-    path = write(tmp_path, table(hours(7)))
-    with pytest.raises(UserError, match=rf"my.csv.*the model was trained on the frequency '{freq}'"):
-        read_frame(path, freq=freq)
-
-
 def test_steps_that_resampling_leaves_without_a_value_are_refused_or_filled(tmp_path):
     stamps = [stamp for stamp in hours(11) if "05:" not in stamp]
     path = write(tmp_path, table(stamps))

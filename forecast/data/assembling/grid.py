@@ -14,7 +14,7 @@ from forecast.data.assembling.rows import SortedRows, time_words
 from forecast.data.panel import STEP_FREQ
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, is_exact, is_frequency
+from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, is_exact
 from forecast.errors import UserError
 
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     rows off the grid, series of different frequencies, and rows of which too few are inside one series.
     """
     counts_steps = trained_on == STEP_FREQ and (stepped or rows.ids[0] != "")  # one series may be of milliseconds
-    if trained_on is not None and (stepped != counts_steps or not is_frequency(trained_on)):
+    if trained_on is not None and stepped != counts_steps:
         raise UserError(
             f"{rows.name} has {'steps without a calendar' if stepped else 'dates'}; the model was trained on the "
             f"frequency {quoted(trained_on)}. Forecast from rows of that frequency, or train on this file."

@@ -8,8 +8,6 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from forecast.errors import UserError
-
 ISO = "ISO8601"
 UNIX_SIZES = {"unix": 10**9, "unix_ms": 10**6, "unix_us": 10**3, "unix_ns": 1}  # nanoseconds of one
 UNIX = frozenset(UNIX_SIZES)
@@ -59,7 +57,6 @@ _BY_NAME: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
         ),
     )
 }
-WORDS = frozenset({ISO, *_BY_NAME, "excel", *UNIX})  # formats that are no directives of strptime
 
 # Hour 24 of a day: 2016-07-01 24:00, 1.7.2016 24, 20160701 2400, 2016070124; but neither 2016 01 24 nor 5 Jan 24.
 _HOUR_24 = re.compile(
@@ -181,7 +178,7 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     Hour 24 is midnight of the next day.
     time_format: strptime directives as pandas knows them, ISO8601, quarter, week, year.month, excel (its days), unix,
     unix_ms, unix_us or unix_ns; two with | between them: the first that reads a cell. ValueError for an unknown
-    directive.
+    directive, and for a format without a year.
     """
     if time_format in UNIX or time_format == "excel":
         return _read_numbers(cells, time_format)
@@ -193,6 +190,8 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     if has_year(first) and has_year(other):
         by_first = read_cells(cells, first)
         return pd.DatetimeIndex(by_first.where(by_first.notna(), read_cells(cells, other)))
+    if time_format != ISO and not has_year(time_format):
+        raise ValueError("it has no year (%Y or %y)")
     layout, texts = _layout(time_format), np.array(cells, dtype=object)
     if layout is not None:
         texts[[layout.fullmatch(cell) is None for cell in cells]] = ""
@@ -210,23 +209,6 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
 def has_year(time_format: str) -> bool:
     """Whether a format tells the year."""
     return any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G"))
-
-
-def check_format(time_format: str) -> None:
-    """UserError for a format that `read_cells` does not know, or that has no year."""
-    if time_format in WORDS:
-        return
-    reason = "it has no year (%Y or %y)"
-    if has_year(time_format):
-        try:
-            read_cells(["2000"], time_format)
-            return
-        except (ValueError, re.error) as error:
-            reason = str(error).split(" in format")[0]
-    raise UserError(
-        f"data.time_format={time_format!r} cannot be used: {reason}. Write it as data.time_format='%d/%m/%Y %H:%M', "
-        "with the directives of strptime, or as unix or unix_ms."
-    )
 
 
 def _read_numbers(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:

@@ -17,7 +17,6 @@ from forecast.data.reading.time_formats import (
     UNIX,
     YEARS,
     ZONE_NAME,
-    check_format,
     is_hour_24,
     possible_formats,
     read_cells,
@@ -97,8 +96,13 @@ def read_timestamps(
         time_format, stamps = _decided(texts, codes, is_day=all(map(is_day, columns)))
     else:
         time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
-        check_format(time_format)
-        stamps = read_cells(texts, time_format)
+        try:
+            stamps = read_cells(texts, time_format)
+        except (ValueError, re.error) as error:
+            raise UserError(
+                f"data.time_format={time_format!r} cannot be used: {str(error).split(' in format')[0]}. Write it as "
+                "data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
+            ) from error
     if parts is None and time_format != ISO:
         how, settings = time_format, {"data.time_format": time_format}
     kinds, instants = _faults(texts, stamps, time_format)
