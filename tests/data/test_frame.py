@@ -8,7 +8,6 @@ import pytest
 from data.csv_files import FREQUENCIES, assert_says, hours, read_frame, refusal, table, write
 
 from forecast.data.values.frequency import future_timestamps
-from forecast.errors import UserError
 
 CANONICAL = ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC", "100ms"]
 
