@@ -13,13 +13,13 @@ from forecast.text.terminal import say
 def main(arguments: argparse.Namespace) -> Answer:
     """Checks that the parts are all of one forecast, and writes their rows into one file."""
     output: Path = checked_output(arguments.output, key="--output ")
-    told = [(path, read_part(path)) for path in arguments.parts]
-    if lacking := next((path for path, part in told if part is None), None):
+    documents = [(path, read_part(path)) for path in arguments.parts]
+    if lacking := next((path for path, part in documents if part is None), None):
         raise UserError(
             f"{lacking} is no part of a forecast: {beside(lacking)}, which `forecast predict shard=i/n` writes with "
             "it, is not there or not readable. Name the parts, each with its .json beside it."
         )
-    parts = check_parts([(path, part) for path, part in told if part is not None])
+    parts = check_parts([(path, part) for path, part in documents if part is not None])
     ending = parts[0][1].run["ending"]
     if output.suffix != ending:
         raise UserError(

@@ -278,8 +278,8 @@ def next_line(time: str, checkpoint: Checkpoint, before: State, continued: Conti
     line: Line = {"time": time, "rows": count, **since.line(levels), "day": None}
     totals = before.totals
     length = np.minimum(end - rows, steps)
-    one, other = pd.date_range("2000-01-03", periods=2, freq=whole.freq)
-    met = length >= min(max(1, int(pd.Timedelta(days=1) / (other - one))), steps)  # a day's rows, at least one
+    first, second = pd.date_range("2000-01-03", periods=2, freq=whole.freq)
+    met = length >= min(max(1, int(pd.Timedelta(days=1) / (second - first))), steps)  # a day's rows, at least one
     awaited = issued.watched & continued.taken[issued.series]
     over = bool(awaited.any()) and 2 * int((met & awaited).sum()) >= int(awaited.sum())
     if over:
