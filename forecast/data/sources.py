@@ -18,7 +18,6 @@ from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Gaps
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -139,11 +138,6 @@ class Source(ABC):
         return self.time_column
 
     @property
-    def gaps(self) -> Gaps:
-        """What becomes of missing rows and cells."""
-        return "refuse"
-
-    @property
     def pad(self) -> bool:
         """Whether a window may begin before its series, whose first row is then repeated."""
         return False
@@ -154,10 +148,6 @@ class Source(ABC):
 
     def with_file(self, path: Path | str, **reading: object) -> "CsvSource":
         """Another file, written and used as this one is. reading: keys of a layout that differ there."""
-        known = [field.name for field in fields(Layout)]
-        for key in reading:
-            if key not in known:
-                raise UserError(f"reading: a file has no '{key}'.{closest(key, known)} Name one of {', '.join(known)}.")
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
