@@ -42,7 +42,6 @@ def test_a_forecast_is_its_rows_with_all_digits_and_iso_times(capfd, best, tmp_p
     table, rows = read_forecast(output), pd.DataFrame(document["rows"])
     assert rows.columns.tolist() == table.columns.tolist() == ["when", "load", "wind"]
     assert rows["when"].tolist() == table["when"].tolist()
-    # the file trained on has three digits behind the comma, its forecast at most five
     np.testing.assert_allclose(rows[["load", "wind"]], table[["load", "wind"]], rtol=0, atol=0.5e-3)
     assert (document["output"], document["frequency"]) == (str(output), "15min")
     assert document["verdict"][0].startswith("Forecasts of ")

@@ -261,7 +261,7 @@ def test_without_this_package_the_folder_forecasts_as_predict_does(tmp_path, cha
     assert done.returncode == 0, done.stderr
     (tmp_path / "snippet.csv").write_text(done.stdout)
     ours, theirs = read_forecast(tmp_path / "forecast.csv"), pd.read_csv(tmp_path / "snippet.csv")
-    pd.testing.assert_frame_equal(ours, theirs, atol=6e-4)  # a forecast has three decimals, as its file
+    pd.testing.assert_frame_equal(ours, theirs, atol=6e-4)
 
 
 @pytest.mark.parametrize("encoding", ["timeF", "fixed"])
