@@ -222,9 +222,9 @@ def test_planned_columns_are_no_targets_and_the_words_that_tell_of_them_can_be_t
     (note,) = [text for text in texts(check, "note") if text.startswith("Not used: ")]
     assert note == (
         "Not used: promo, state, price, open. Known in advance? data.target=load "
-        'data.known="[promo, state, price, open]" future=FILE, data.holidays=DE'
+        'data.known="[promo,state,price,open]" future=FILE, data.holidays=DE'
     )
-    words = [word for word in shlex.split(note.replace(",", " ,").replace(" ,", ",")) if word.startswith("data.")]
+    words = [word for word in shlex.split(note) if word.startswith("data.")]
     typed = typed_settings([word.rstrip(",") for word in words], "data", known_keys())
     told = check_file(str(path), typed)
     assert not [text for text in texts(told, "note") if text.startswith("Not used: ")] and not texts(told, "error")

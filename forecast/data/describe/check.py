@@ -30,7 +30,7 @@ from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError
-from forecast.text.overrides import train_words, typed
+from forecast.text.overrides import hydra_value, train_words, typed_word
 from forecast.text.terminal import listed, quiet_output
 
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
@@ -141,11 +141,11 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
 def _note(check: FileCheck, fit: Suggestion, frame: PanelFrame, targets: list[str]) -> None:
     """Says which columns are not used and which are counts, and finds the drift of a series."""
     if check.planned:
-        keys = {"known": check.planned} if len(targets) > 1 else {"target": targets[0], "known": check.planned}
-        words = " ".join(typed(f"data.{key}", value) for key, value in keys.items())
-        check.findings.add(
-            "note", f"Not used: {listed(check.planned)}. {PROPOSAL} {words} future=FILE, data.holidays=DE"
-        )
+        # without blanks, at which a terminal would break a line
+        words = [f"data.target={hydra_value(targets[0])}"] if len(targets) == 1 else []
+        words.append(f"data.known=[{','.join(map(hydra_value, check.planned))}]")
+        text = f"Not used: {listed(check.planned)}. {PROPOSAL} {' '.join(map(typed_word, words))} future=FILE, "
+        check.findings.add("note", f"{text}data.holidays=DE")
     columns = frame.of(targets)
     for note in zero_notes(dict(zip(targets, columns.values.T, strict=True))):
         check.findings.add("note", note)
