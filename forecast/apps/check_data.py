@@ -16,7 +16,7 @@ from forecast.files import rounded
 from forecast.text.overrides import typed_word
 from forecast.text.terminal import label, say
 
-MAX_COLUMNS, MAX_FINDINGS = 12, 30
+MAX_COLUMNS = 12
 WIDTH = 110
 HEADINGS: dict[Severity, str] = {"error": "Mend this first:", "mend": "Gaps:", "note": "Worth a look:"}
 
@@ -89,10 +89,8 @@ def findings(check: FileCheck) -> list[str]:
     lines = []
     for heading, sentences in texts.items():
         lines += ["", heading] if sentences else []
-        for sentence in sentences[:MAX_FINDINGS]:
+        for sentence in sentences:
             lines += wrapper.wrap(sentence)
-        if len(sentences) > MAX_FINDINGS:
-            lines.append(f"  ... and {len(sentences) - MAX_FINDINGS} more of this kind")
     return lines
 
 

@@ -467,7 +467,7 @@ def test_several_readings_are_refused_with_the_keys_that_choose(path, kind):
 
 def test_equal_rows_count_once(path):
     lines = lines_of(table())
-    lines[20:20] = lines[20:27]
+    lines[20:20] = lines[20:21]
     check = checked(path, lines)
     assert rows_by(check).lengths.tolist() == [ROWS]
 

@@ -119,13 +119,12 @@ def test_keys_are_used_instead_of_guesses(tmp_path, check):
     check(tmp_path / "tab.csv", "data.separator='\\t'")
 
 
-def test_many_columns_and_findings_are_cut_short(tmp_path, check):
+def test_many_columns_are_cut_short(tmp_path, check):
     data = hours(rows=211, columns=tuple(f"c{i}" for i in range(212)))
-    data.loc[3, [f"c{i}" for i in range(100)]] = np.nan
     data.to_csv(tmp_path / "wide.csv", index=False)
     output = check(tmp_path / "wide.csv")
     assert len(output.splitlines()) < 75
-    assert "... and 200 columns more" in output and "... and 70 more of this kind" in output
+    assert "... and 200 columns more" in output
 
 
 def test_keys_of_the_data_group_and_a_target_are_taken(tmp_path, check):
