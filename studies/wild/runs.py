@@ -18,7 +18,7 @@ from studies.documents.run import ROOT, made_by
 # What is typed where check-data names several readings.
 TYPED = {
     "ff_asos_raw.csv": ["data.resample=h", "data.aggregate=mean"],
-    "ff_avocado.csv": ["data.where={type: conventional, region: Albany}"],
+    "ff_avocado.csv": ["data.where={type: conventional, region: Albany}", "data.sort=true"],
     "hourly_parking.csv": [
         *("data.where={SystemCodeNumber: BHMBCCMKT01}", "data.duplicates=mean"),
         *("data.resample=4h", "data.aggregate=mean"),

@@ -368,6 +368,11 @@ def series(count, **columns):
     return pd.concat(parts)
 
 
+def exchanged(stamp):
+    """The day for the month from June on, where it can be one."""
+    return stamp.replace(month=stamp.day, day=stamp.month) if stamp.month > 5 and stamp.day <= 12 else stamp
+
+
 def ambiguous_comma(data):
     return data.assign(load=[f"{1 + i % 9},{i:03}" for i in range(len(data))], temp=range(100, 100 + len(data)))
 
@@ -430,6 +435,13 @@ CHOICES = {  # a file, what is seen, and the keys that choose
         lambda: series(3),
         "and no column tells them apart.",
         ["data.duplicates=last", "data.duplicates=mean", "data.duplicates=sum"],
+    ),
+    "days exchanged": (
+        lambda: table(rows=365, freq="D", start="2023-01-01").assign(
+            date=lambda data: [exchanged(stamp) for stamp in data["date"]]
+        ),
+        "and as many times are missing: day and month may be exchanged, see data.time_format.",
+        [],
     ),
     "revised rows": (
         lambda: pd.concat([table(), table(seed=1)[100:140]]),

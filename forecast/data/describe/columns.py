@@ -20,6 +20,7 @@ from forecast.data.reading.time_columns import part_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import counted, quoted
+from forecast.data.values.frequency import grid_frequency, rows_missing
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 
@@ -181,6 +182,9 @@ def check_series(columns: Sequence[RawColumn], table: Table, where: Mapping[str,
         )
     if repeats and not equal:
         why = ", as several series below one another do, and no column tells them apart" if most else ""
+        freq = grid_frequency(table.ordered()) if len(table.ordered()) >= 3 else None
+        if freq is not None and rows_missing(table.ordered(), freq) == repeats:
+            why = ", and as many times are missing: day and month may be exchanged, see data.time_format"
         raise UserError(
             f"{some} with other values{why}. Set data.duplicates=last where later rows correct earlier ones, mean or "
             "sum, or add a column with the name of the series."
