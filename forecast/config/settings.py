@@ -94,7 +94,6 @@ class CheckpointSettings(Settings):
     """The keys of every command that takes a checkpoint."""
 
     ckpt_path: str
-    level: Sequence[Level] | None
     device: str
     data: OtherFile
 
@@ -103,6 +102,7 @@ class CheckpointSettings(Settings):
 class EvaluateSettings(CheckpointSettings):
     """The keys of evaluate.yaml that belong to no group."""
 
+    level: Sequence[Level] | None
     pred_len: Positive | None
     split: str
     calibration: CalibrationName | None
@@ -153,6 +153,7 @@ class PredictSettings(CheckpointSettings):
     output_safe: bool
     overwrite: bool
     future: str | None
+    level: Sequence[Level] | None
     shard: str | None
     unseen: Literal["scale", "refuse"]
 
