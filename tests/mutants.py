@@ -1605,8 +1605,8 @@ UPDATES = [
         "update-state-after-its-files",
         "A killed update goes on to the same bytes: its state takes its place first.",
         "forecast/apps/update/state.py",
-        '        save_arrays(beside(STATE), arrays_of(state))\n        beside(LATEST).write_text(text, encoding="utf-8")\n',
-        '        beside(LATEST).write_text(text, encoding="utf-8")\n        save_arrays(beside(STATE), arrays_of(state))\n',
+        '        save_arrays(beside(STATE), arrays_of(state))\n        beside(LATEST).write_text(state.latest, encoding="utf-8")\n',
+        '        beside(LATEST).write_text(state.latest, encoding="utf-8")\n        save_arrays(beside(STATE), arrays_of(state))\n',
         (
             "tests/apps/test_update.py::test_stopped_at_any_write_the_state_is_whole_and_the_same_command_goes_on_to_the_same_bytes[moment2]",
         ),
