@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeGuard
 
-from forecast.config.compose import walk
 from forecast.errors import UserError
 from forecast.run_folder import sha256
 from forecast.run_folder.commit import short_hash
@@ -94,6 +93,8 @@ def extends(target: object, *bases: str) -> bool:
 
 def target_nodes(node: object, path: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
     """Each mapping with a `_target_` in plain containers, outermost first, with its dotted path."""
+    from forecast.config.compose import walk  # which loads Hydra
+
     yield from ((place, part) for place, part in walk(node, path) if isinstance(part, Mapping) and "_target_" in part)
 
 

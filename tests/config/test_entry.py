@@ -112,7 +112,7 @@ def test_questions_are_answered_fast_and_write_nothing(tmp_path, script, questio
 
 @pytest.mark.parametrize(
     ("program", "commands"),
-    [("train", 7), ("evaluate", 7), ("backtest", 6), ("tune", 5), ("predict", 11), ("update", 5)],
+    [("train", 7), ("evaluate", 7), ("backtest", 6), ("tune", 5), ("predict", 10), ("update", 5)],
 )
 def test_help_shows_commands_that_name_the_program(program, commands, capsys):
     call(program, "--help")

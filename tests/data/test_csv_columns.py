@@ -77,7 +77,6 @@ NO_CSV = {
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
     "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged, or no text in UTF-8"),
     "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "byte 0x00 in line 1"),
-    "folder": (lambda path: path.mkdir(), "is a folder. Name the files in it by a pattern"),
     "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or no text in UTF-8"),
     "nothing there": (lambda path: None, "does not exist"),
     "broken link": (lambda path: path.symlink_to("nowhere"), "does not exist"),
