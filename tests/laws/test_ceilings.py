@@ -12,30 +12,30 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 5236,
-    "checkpoint, run_folder": 496,
-    "config": 1625,
-    "data": 6999,
-    "evaluation": 2079,
-    "jobs, text, forecast/*.py": 821,
-    "models, attention, layers, ops": 4101,
-    "report, comparison": 2034,
-    "training": 1995,
-    "tests": 30941,
-    "other Python": 4203,
+    "apps": 4469,
+    "checkpoint, run_folder": 516,
+    "config": 1160,
+    "data": 5477,
+    "evaluation": 2058,
+    "jobs, text, forecast/*.py": 835,
+    "models, attention, layers, ops": 4027,
+    "report, comparison": 2028,
+    "training": 1992,
+    "tests": 29910,
+    "other Python": 4206,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
 # Files that a reader walks through: those in which the whole quickstart calls a function.
-ENTERED = {"train": 127, "predict": 76}
+ENTERED = {"train": 109, "predict": 66}
 LONGEST_FILE = 450
 # Lines of the files that are longer than that.
 LONG_FILES = {
-    "forecast/evaluation/leakage.py": 483,
-    "tests/data/test_check_file.py": 602,
-    "tests/data/test_timestamps.py": 578,
+    "forecast/evaluation/leakage.py": 482,
+    "tests/data/test_check_file.py": 524,
+    "tests/data/test_timestamps.py": 522,
     "tests/evaluation/test_leakage.py": 530,
-    "tests/mutants.py": 1877,
+    "tests/mutants.py": 1843,
 }
 
 
