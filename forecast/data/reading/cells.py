@@ -40,7 +40,6 @@ class Read(TypedDict, total=False):
 
     time_format: str | None
     time_zone: str | None
-    numbers: tuple[int, int] | None
 
 
 def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
@@ -269,13 +268,13 @@ def _timestamps(
     """(N,), NaT for an unreadable one; how they were read, as a `Table` has it; the first that cannot be read."""
     layout = spec.layout
     if not spec.times:
-        return counted_stamps(layout, rows), {"numbers": (1, 1)} if layout.freq == STEPS else {}, []
+        return counted_stamps(layout, rows), {}, []
     path, column = findings.path, columns[spec.times[0]]
     steps = steps_in(columns, spec, path)
     if steps is not None:
         unit = int(np.gcd.reduce(np.diff(np.unique(steps)), initial=0)) or 1
         first = int(steps[0]) % unit if np.abs(steps).max() < _MOST_STEPS else int(steps.min())
-        return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {"numbers": (first, unit)}, []
+        return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {}, []
     with _named(path):
         if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
             read = column.reading(layout.time_zone)

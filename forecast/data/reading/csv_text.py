@@ -111,7 +111,7 @@ class CsvText:
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has.
 
-        sheet: which one of a workbook to read; SeveralSheets where that must be said.
+        sheet: which one of a workbook to read; UserError where that must be said.
         """
         try:
             content = unpacked(self.path, sheet, findings)

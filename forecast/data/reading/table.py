@@ -143,8 +143,7 @@ class Table:
     is missing. Only where an error was found NaT stands for an unreadable timestamp, inf for a cell that is no number.
     origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in which the
     timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
-    have an offset from UTC; None where they have none, or no zone has these. numbers: of rows that no calendar counts,
-    each a millisecond after the one before, the number of 1970-01-01 and what is added a millisecond.
+    have an offset from UTC; None where they have none, or no zone has these.
     """
 
     text: CsvText
@@ -155,7 +154,6 @@ class Table:
     origin: npt.NDArray[np.intp] | None = None
     time_format: str | None = None
     time_zone: str | None = None
-    numbers: tuple[int, int] | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
         """The readable timestamps, increasing, each once."""
@@ -164,12 +162,6 @@ class Table:
             return stamps
         once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
         return once
-
-    def words(self, stamp: pd.Timestamp) -> str:
-        """One of its times in words."""
-        if self.numbers is None:
-            return str(stamp)
-        return f"step {self.numbers[0] + self.numbers[1] * int((stamp - pd.Timestamp(0)) // pd.Timedelta(1, 'ms'))}"
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":
         """Some rows alone."""

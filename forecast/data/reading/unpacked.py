@@ -38,7 +38,7 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> FileContent:
     """The content of a gzip or zip file, a table that is no text, or any other file as it is.
 
     sheet: of a workbook, None for the only one with data. OSError for a file that cannot be read; UserError for one
-    that is damaged or encrypted, an archive of several files, a package that is not installed; SeveralSheets.
+    that is damaged or encrypted, an archive of several files, a package that is not installed.
     """
     stored = path.read_bytes()
     checksum = hashlib.md5(stored, usedforsecurity=False).hexdigest()

@@ -27,19 +27,11 @@ Row = Sequence[object]
 Sheet = Any  # of openpyxl, as it reads one row after the other
 
 
-class SeveralSheets(UserError):
-    """A workbook with data on several sheets. sheets: their names."""
-
-    def __init__(self, message: str, sheets: Sequence[str]) -> None:
-        super().__init__(message)
-        self.sheets = sheets
-
-
 def sheet_table(file: IO[bytes], sheet: str | None, findings: Findings) -> TypedTable:
     """The cells of a sheet, by its name, or of the only one that holds data.
 
-    Dates are ISO 8601; of a formula its last value is taken. SeveralSheets; UserError for no such sheet, none with
-    data. Whatever openpyxl raises for a damaged file.
+    Dates are ISO 8601; of a formula its last value is taken. UserError for no such sheet, for none with data, and
+    for several. Whatever openpyxl raises for a damaged file.
     """
     import openpyxl
 
@@ -62,9 +54,7 @@ def _chosen(sheets: Sequence[Sheet], name: str | None, findings: Findings) -> Sh
     with_data = [sheet for sheet in visible if _holds_data(sheet)]
     if len(with_data) > 1:
         titles = [sheet.title for sheet in with_data]
-        raise SeveralSheets(
-            f"{findings.path}: {len(titles)} sheets hold data: {listed(titles)}. Set data.sheet=NAME.", titles
-        )
+        raise UserError(f"{findings.path}: {len(titles)} sheets hold data: {listed(titles)}. Set data.sheet=NAME.")
     if not (with_data or visible):
         raise UserError(f"{findings.path}: no sheet of this workbook can be read. Save the data as CSV, and name that.")
     chosen = (with_data or visible)[0]
