@@ -1215,7 +1215,7 @@ TRAINING = [
     Mutant(
         "resume-other-data",
         "A continued run keeps its model and its data.",
-        "forecast/config/run_config.py",
+        "forecast/apps/common/resumed.py",
         "if room in FREE_GROUPS or key in FREE_KEYS:",
         'if room in (*FREE_GROUPS, "data") or key in FREE_KEYS:',
         ("tests/config/test_resume.py::test_what_would_change_the_model_or_the_data_is_refused",),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.apps.common.command import Answer
-from forecast.config.settings import typed_settings
+from forecast.apps.common.tables import typed_settings
 from forecast.data.describe.check import FileCheck, check_file, known_keys
 from forecast.data.describe.guess import settings_of
 from forecast.data.seasonality import CLEAR, Season

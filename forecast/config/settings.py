@@ -1,19 +1,13 @@
-"""The plain keys at the top of conf/train.yaml and those of the other commands, with their types.
-
-`typed_settings` reads such keys for a command that is no config, in the same grammar.
-"""
+"""The plain keys at the top of conf/train.yaml and those of the other commands, with their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Literal
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
-
 from forecast.bounds import ABOVE_0, SHARE_ABOVE_0, Level, Networks, Positive, Seed, at_least
-from forecast.config.build import CONFIG, valid_value
+from forecast.config.build import CONFIG
 from forecast.data.reading.layout import Layout
-from forecast.errors import UserError, closest
+from forecast.errors import UserError
 
 AS_TRAINED = "as_trained"
 CalibrationName = Literal["static", "adaptive", "none"]
@@ -163,41 +157,3 @@ class UpdateSettings(CheckpointSettings):
     """The keys of update.yaml."""
 
     future: str | None
-
-
-def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, object]:
-    """{KEY: VALUE} of words GROUP.KEY=VALUE in Hydra's grammar. UserError for others.
-
-    known: {KEY: annotation of its values}.
-    """
-    settings = {}
-    for word in words:
-        place = word.partition("=")[0]
-        key = place.removeprefix(f"{group}.")
-        if key not in known or key == place:
-            near = closest(place, [f"{group}.{name}" for name in known])
-            raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
-        settings[key] = valid_value(typed_value(word), known[key], place)
-    return settings
-
-
-def typed_value(word: str) -> object:
-    """The VALUE of a word KEY=VALUE in Hydra's grammar. Raises UserError where it has none."""
-    key, _, text = word.partition("=")
-    try:
-        override = OverridesParser.create().parse_override(word)
-    except HydraException as error:
-        quotes = f" Put quotes around the value, and around all: \"{key}='{text}'\"." if text else ""
-        raise UserError(f"{word!r} cannot be read as KEY=VALUE.{quotes}") from error
-    if override.is_sweep_override():
-        raise UserError(f"{word!r} has several values, as a sweep has; a list is written {key}=[{text}].")
-    return _plain(override.value())
-
-
-def _plain(value: object) -> object:
-    """A value of Hydra's grammar without its quotes."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
-    return getattr(value, "text", value)

@@ -4,7 +4,7 @@ import pytest
 from config.composed import composed
 from omegaconf import OmegaConf
 
-from forecast.config.run_config import resumed_config
+from forecast.apps.common.resumed import resumed_config
 from forecast.errors import UserError
 
 LAST = "RUN/checkpoints/last.ckpt"

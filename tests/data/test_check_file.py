@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
+from forecast.apps.common.tables import typed_settings
 from forecast.config.run_config import composed
-from forecast.config.settings import typed_settings
 from forecast.data.assembling.read import source_rows
 from forecast.data.describe.check import check_file, known_keys
 from forecast.data.sources import Source

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from forecast.apps.common.tables import typed_settings
 from forecast.config.compose import options
 from forecast.config.run_config import composed
-from forecast.config.settings import typed_settings
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.describe.advice import mostly_zero

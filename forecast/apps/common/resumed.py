@@ -1,18 +1,22 @@
 """The plan of a training that goes on from a checkpoint: its config, with the command's overrides laid over it."""
 
 import logging
+import re
+from collections.abc import Mapping
 from functools import partial
 
-from omegaconf import DictConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.inputs import rows_of, saved_source
 from forecast.apps.common.parts import build_parts
 from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
+from forecast.config.build import as_typed
 from forecast.config.check import check_config
-from forecast.config.compose import choices, is_typed, plain_values, run_folder, section, task_overrides
+from forecast.config.compose import choices, groups, is_typed, plain_values, run_folder, section, task_overrides
 from forecast.config.resolvers import continued_run
-from forecast.config.run_config import FREE_GROUPS, RunConfig, resumed_config
+from forecast.config.run_config import Choices, RunConfig
 from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.text.overrides import typed
@@ -20,6 +24,10 @@ from forecast.training.fit import Plan
 from forecast.training.record import versions
 
 log = logging.getLogger(__name__)
+
+# How long and under whose eyes a run trains, and where its file lies: the model and the data stay.
+FREE_GROUPS = ("trainer", "callbacks", "logger")
+FREE_KEYS = ("data.root", "data.path", "ckpt_path", "checks.leakage", "compile", "refit", "process_timeout", "tags")
 
 
 def resumed_plan(cfg: DictConfig) -> Plan:
@@ -84,3 +92,55 @@ def warn_of_other_bits(start: Checkpoint) -> None:
             "bits that it would have had. For these: OMP_NUM_THREADS=%s",
             *(start.path, threads, now["threads"], threads),
         )
+
+
+def resumed_config(
+    saved: Mapping[str, object], saved_choices: Choices, composed: DictConfig, overrides: list[str], choices: Choices
+) -> DictConfig:
+    """The config that a continued run has.
+
+    saved, saved_choices: the resolved config and the chosen options in the checkpoint. composed, overrides, choices:
+    what this command asks for. Repeating what is already so is fine, numbers compared by value.
+
+    Raises one UserError that lists all overrides which would change the model or the data.
+    """
+    config, names, lines = OmegaConf.create({**saved}), groups(), []
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them
+        key = override.key_or_group
+        room = re.split("[./]", key)[0]
+        if room == "hydra":
+            continue
+        if room in FREE_GROUPS or key in FREE_KEYS:
+            parent, _, name = key.rpartition(".")
+            if override.is_delete():
+                OmegaConf.select(config, parent, default=config).pop(name, None)
+            else:
+                OmegaConf.update(config, key, _value(composed, key), merge=False, force_add=True)
+            continue
+        if key in names:
+            key = f"{key}@{override.package}" if override.package else key
+            pair: tuple[object, object] = (_choice(saved_choices, key), _choice(choices, key))
+        else:
+            pair = _value(config, key), _value(composed, key)
+        before, now = pair
+        if before != now:
+            lines.append(f"{override.input_line}: the saved run has {key}={as_typed(before)}")
+    if lines:
+        raise UserError(
+            "\n".join(lines) + "\nA continued run keeps its model and data. Start a new run without ckpt_path, or "
+            f"change only {', '.join(f'{name}.*' for name in FREE_GROUPS)}, {', '.join(FREE_KEYS)}"
+        )
+    config.ckpt_path = composed.ckpt_path
+    return config
+
+
+def _choice(options: Choices, name: str) -> str | None:
+    """Hydra names a group inside a group by its place too: data/split@data.split for data/split."""
+    inner = next((option for key, option in options.items() if key.partition("@")[0] == name), None)
+    return options.get(name, inner)
+
+
+def _value(config: DictConfig, key: str) -> object:
+    value = OmegaConf.select(config, key)
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value

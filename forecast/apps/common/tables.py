@@ -10,14 +10,15 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow.parquet as pq
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.comparison.rows import at
-from forecast.config.build import parameters
-from forecast.config.settings import typed_settings
+from forecast.config.build import parameters, valid_value
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.errors import UserError
+from forecast.errors import UserError, closest
 from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
 from forecast.run_folder.shapes import Metrics
@@ -31,6 +32,29 @@ def data_keys(words: Sequence[str]) -> dict[str, object]:
     known = {key: parameters(CsvSource)[key].annotation for key in LAID_OUT}
     own = [word for word in words if word.partition("=")[0] in {f"data.{key}" for key in LAID_OUT}]
     return typed_settings(own, "data", known)
+
+
+def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]) -> dict[str, object]:
+    """{KEY: VALUE} of words GROUP.KEY=VALUE in Hydra's grammar. UserError for others.
+
+    known: {KEY: annotation of its values}.
+    """
+    settings = {}
+    for word in words:
+        place, _, text = word.partition("=")
+        key = place.removeprefix(f"{group}.")
+        if key not in known or key == place:
+            near = closest(place, [f"{group}.{name}" for name in known])
+            raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
+        try:
+            override = OverridesParser.create().parse_override(word)
+        except HydraException as error:
+            quotes = f" Put quotes around the value, and around all: \"{place}='{text}'\"." if text else ""
+            raise UserError(f"{word!r} cannot be read as KEY=VALUE.{quotes}") from error
+        if override.is_sweep_override():
+            raise UserError(f"{word!r} has several values, as a sweep has; a list is written {place}=[{text}].")
+        settings[key] = valid_value(override.value(), known[key], place)
+    return settings
 
 
 def data_keywords(settings: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from forecast.config.settings import typed_settings
+from forecast.apps.common.tables import typed_settings
 from forecast.errors import UserError
 
 KNOWN = {"drop": Sequence[str], "where": Mapping[str, str | float], "gaps": str | None, "rows": int}
