@@ -13,7 +13,7 @@ from forecast.apps.common.results import LoadedModel, write_results
 from forecast.apps.common.seen_rows import NEW_ROWS, stored_metrics
 from forecast.config.build import build
 from forecast.config.check import read_settings
-from forecast.config.compose import chosen, run_folder
+from forecast.config.compose import choices, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.memory import PeakMemory
@@ -45,7 +45,7 @@ def evaluate(cfg: DictConfig) -> Answer:
         split=settings.split,
         reading=settings.data.reading(),
         protocol=protocol,
-        protocol_name=chosen("protocol"),
+        protocol_name=choices().get("protocol"),
         batch_size=settings.data.batch_size,
         calibration=settings.calibration,
         level=settings.level,

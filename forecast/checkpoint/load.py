@@ -20,7 +20,7 @@ from forecast.bounds import CalendarEncoding
 from forecast.checkpoint.model import TRAINING_ONLY, build_model
 from forecast.checkpoint.record import RECORD, Record, RefitRecord, check_format
 from forecast.config.allow_list import resolve_target, target_nodes
-from forecast.config.compose import check_is_plain, walk
+from forecast.config.compose import walk
 from forecast.config.run_config import RunConfig
 from forecast.data.catalog import is_there
 from forecast.data.panel import PanelFrame
@@ -223,8 +223,8 @@ def check_config_is_plain(config: object) -> None:
         if not fits:
             raise UserError(f"{where}._target_={target}: not allowed here: what trains is no part of a {where}")
     for where, part in walk(config):
-        if isinstance(part, str):
-            check_is_plain(part, where)
+        if isinstance(part, str) and "${" in part:
+            raise UserError(f"{where}={part}: a saved config holds plain values, no interpolation")
 
 
 Entries = dict[str, Any]  # of a file from anywhere

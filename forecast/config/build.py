@@ -16,7 +16,7 @@ from typing_extensions import NotRequired, Required, Unpack, is_typeddict
 
 from forecast.bounds import Digits
 from forecast.config.allow_list import SPECIAL, resolve_target
-from forecast.config.compose import PACKAGE, check_is_plain, walk
+from forecast.config.compose import PACKAGE, walk
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
@@ -32,13 +32,10 @@ def build(node: Mapping[str, object] | DictConfig, **provided: object) -> object
     Every target is checked against the allow list before any is called. Mappings and lists without a `_target_` stay
     what they are, with their contents built.
 
-    Raises UserError for a target that is not allowed, for an interpolation in a plain mapping, and for what a
-    constructor refuses.
+    Raises UserError for a target that is not allowed and for what a constructor refuses.
     """
     plain = OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
     for path, part in walk(plain):
-        if isinstance(part, str):
-            check_is_plain(part, path)
         if isinstance(part, Mapping) and "_target_" in part:
             resolve_target(part["_target_"], path)
     return _build_part(plain, "", provided)

@@ -1,20 +1,34 @@
 """A config of conf/ as Hydra composes it, and what Hydra knows of a run that it has started: options, folder, sweep."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.errors import UserError
+
+
+def parsed(words: Iterable[str]) -> Iterator[Override]:
+    """Words KEY=VALUE, as Hydra's grammar has them. Raises UserError for one that is none."""
+    for word in words:
+        try:
+            yield OverridesParser.create().parse_override(word)
+        except HydraException as error:
+            key, _, text = word.partition("=")
+            quotes = f" Put quotes around the value, and around all: \"{key}='{text}'\"." if text else ""
+            raise UserError(f"{word!r} cannot be read as KEY=VALUE.{quotes}") from error
 
 
 def compose_config(config_name: str, overrides: list[str], *, hydra: bool = False) -> DictConfig:
@@ -46,11 +60,6 @@ def groups() -> dict[str, list[str]]:
 def choices() -> dict[str, str | None]:
     """The chosen option of every group of ours: {"model": "informer", ...}."""
     return own_choices(HydraConfig.get().runtime.choices)
-
-
-def chosen(name: str) -> str | None:
-    """The chosen option of one group; None when nothing, or no such group, was chosen."""
-    return choices().get(name)
 
 
 def in_sweep() -> bool:
@@ -130,17 +139,12 @@ def register_rows(arguments: Sequence[str]) -> None:
 def _store(table: str) -> None:
     """Each row as the YAML of an experiment would say it: `defaults` that override groups, then nested keys."""
     for row in published_tables()[table]["rows"]:
-        choices: list[dict[str, object]] = []
-        node: dict[str, object] = {"defaults": choices}
+        node = OmegaConf.create({"defaults": []})
         for key, value in recipe(table, row).items():
             if (CONF / key).is_dir():
-                choices.append({f"override /{key}": value})
-                continue
-            *parents, last = key.split(".")
-            inner = node
-            for parent in parents:
-                inner = cast(dict[str, object], inner.setdefault(parent, {}))
-            inner[last] = value
+                node.defaults.append({f"override /{key}": value})
+            else:
+                OmegaConf.update(node, key, value)
         ConfigStore.instance().store(name=row, node=node, group=f"experiment/{table}", package="_global_")
 
 
@@ -170,12 +174,6 @@ def walk(node: object, path: str = "") -> Iterator[tuple[str, object]]:
     elif isinstance(node, Sequence) and not isinstance(node, str):
         for index, value in enumerate(node):
             yield from walk(value, f"{path}[{index}]")
-
-
-def check_is_plain(text: str, path: str) -> None:
-    """Raises UserError for an interpolation in a saved config, which would be resolved wherever it stands."""
-    if "${" in text:
-        raise UserError(f"{path}={text}: a saved config holds plain values, no interpolation")
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
-from forecast.config.compose import CONF, Begun, chosen, groups, in_sweep, natural, register_rows, run_folder
+from forecast.config.compose import CONF, Begun, choices, groups, in_sweep, natural, register_rows, run_folder
 from forecast.errors import UsageError, UserError, closest
 from forecast.run_folder import read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
@@ -167,7 +167,7 @@ def _task(main: Main, config_name: str) -> Main:
             varied = getattr(HydraConfig.get().sweeper, "params", None)
             if varied and not in_sweep():
                 names = ", ".join(map(str, varied))
-                raise UserError(f"experiment={chosen('experiment')} is a sweep over {names}: add -m to run it")
+                raise UserError(f"experiment={choices().get('experiment')} is a sweep over {names}: add -m to run it")
             if in_sweep() and not cfg.get("ckpt_path") and read_run(folder).state == "finished":
                 return "finished before"
             with trusting(modules):

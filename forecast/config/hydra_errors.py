@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import yaml
 from hydra.errors import HydraException, MissingConfigException
@@ -78,7 +78,11 @@ def _no_key(text: str, config_name: str, overrides: Sequence[str]) -> str:
     parent, _, last = key.rpartition(".")  # the shared beginning says nothing about a wrong last part
     siblings = [name.rpartition(".")[2] for name in keys if parent and name.rpartition(".")[0] == parent]
     near = closest(last, siblings).replace("mean '", f"mean '{parent}.") if siblings else closest(key, keys)
-    answer = answer_to(key, keys) or f".{near}".rstrip(".")
+    answer = f".{near}".rstrip(".")
+    if KEYS.get(key) in keys:
+        answer = f". Did you mean '{KEYS[key]}'?"
+    elif key in ADVICE and "trainer.devices" in keys:
+        answer = f": {ADVICE[key]}"
     # in a sweep another of its jobs may have the key
     return f"'{key}' is no key of the config{answer}" if answer and key not in keys else ""
 
@@ -126,10 +130,3 @@ ADVICE = {
     "min_delta": "say +callbacks.early_stopping.min_delta=0.001, with the plus",
     "is_training": "forecast train trains, forecast evaluate evaluates",
 }
-
-
-def answer_to(word: str, known: Collection[str]) -> str:
-    """What follows "is no key of the config" for a word; empty for one of nobody, and where our key is not `known`."""
-    if KEYS.get(word) in known:
-        return f". Did you mean '{KEYS[word]}'?"
-    return f": {ADVICE[word]}" if word in ADVICE and "trainer.devices" in known else ""

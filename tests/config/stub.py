@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from forecast.__main__ import exit_status
-from forecast.config.compose import choices, chosen, run_folder, task_overrides
+from forecast.config.compose import choices, run_folder, task_overrides
 from forecast.config.entry import run
 from forecast.config.resolvers import CUBLAS_WORKSPACE, LARGE_PAGES
 
@@ -40,12 +40,12 @@ def main(cfg):
         "folder": str(run_folder()),
         "overrides": task_overrides(),
         "seed": cfg.seed,
-        "model": chosen("model"),
+        "model": choices().get("model"),
         "large pages": os.environ[LARGE_PAGES],
         "workspace": os.environ[CUBLAS_WORKSPACE],
     }
-    assert chosen("nothing") is None
-    assert choices()["attention"] == chosen("attention")
+    assert choices().get("nothing") is None
+    assert choices()["attention"] == choices().get("attention")
     print("RAN " + json.dumps(report))
 
 

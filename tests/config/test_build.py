@@ -97,11 +97,6 @@ def test_a_mapping_without_target_is_built_inside():
     assert type(built["n"]) is list
 
 
-def test_an_interpolation_in_a_saved_config_is_refused():
-    with pytest.raises(UserError, match=r"a\.b=\$\{oc\.env:HOME\}"):
-        build({"a": {"_target_": "torch.nn.Identity", "b": "${oc.env:HOME}"}})
-
-
 TORCH, TRAINER = "torch.nn", {"_target_": "lightning.pytorch.Trainer", "accelerator": "nonsense"}
 
 

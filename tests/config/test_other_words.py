@@ -5,7 +5,7 @@ from config.composed import composed
 from program import refusal
 
 from forecast.config.compose import groups, plain_values, walk
-from forecast.config.hydra_errors import ADVICE, KEYS, answer_to
+from forecast.config.hydra_errors import ADVICE, KEYS
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,5 @@ def test_they_are_answered_on_the_command_line(capsys, words, text):
 
 
 def test_what_this_config_lacks_is_not_offered(capsys):
-    assert answer_to("e_layers", ["model.d_model"]) == ""
     text = refusal(capsys, "predict", "gpus=1")  # which has no trainer
     assert "'gpus' is no key of the config" in text and "trainer" not in text

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.apps.common.inputs import rows_of, saved_source
@@ -14,7 +13,7 @@ from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.build import as_typed
 from forecast.config.check import check_config
-from forecast.config.compose import choices, groups, is_typed, plain_values, run_folder, section, task_overrides
+from forecast.config.compose import choices, groups, is_typed, parsed, plain_values, run_folder, section, task_overrides
 from forecast.config.resolvers import continued_run
 from forecast.config.run_config import Choices, RunConfig
 from forecast.data.sources import Source
@@ -105,8 +104,9 @@ def resumed_config(
     Raises one UserError that lists all overrides which would change the model or the data.
     """
     config, names, lines = OmegaConf.create({**saved}), groups(), []
-    parsed = OverridesParser.create().parse_overrides(overrides)
-    for override in sorted(parsed, key=lambda o: o.key_or_group not in names):  # groups first: keys lie over them
+    for override in sorted(
+        parsed(overrides), key=lambda o: o.key_or_group not in names
+    ):  # groups first: keys lie over them
         key = override.key_or_group
         room = re.split("[./]", key)[0]
         if room == "hydra":

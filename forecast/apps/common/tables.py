@@ -10,12 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow.parquet as pq
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 
 from forecast.apps.common.frame_kinds import KIND, NAME, Frame, Kind, Table, arrow_table, frame_of, names_of
 from forecast.comparison.rows import at
 from forecast.config.build import parameters, valid_value
+from forecast.config.compose import parsed
 from forecast.data.reading.layout import USUAL, Layout
 from forecast.data.sources import CsvSource, FileSource, Source
 from forecast.errors import UserError, closest
@@ -46,11 +45,7 @@ def typed_settings(words: Sequence[str], group: str, known: Mapping[str, object]
         if key not in known or key == place:
             near = closest(place, [f"{group}.{name}" for name in known])
             raise UserError(f"{word}: this command does not take it.{near} Set one of {group}.{{{', '.join(known)}}}.")
-        try:
-            override = OverridesParser.create().parse_override(word)
-        except HydraException as error:
-            quotes = f" Put quotes around the value, and around all: \"{place}='{text}'\"." if text else ""
-            raise UserError(f"{word!r} cannot be read as KEY=VALUE.{quotes}") from error
+        (override,) = parsed([word])
         if override.is_sweep_override():
             raise UserError(f"{word!r} has several values, as a sweep has; a list is written {place}=[{text}].")
         settings[key] = valid_value(override.value(), known[key], place)
