@@ -19,14 +19,13 @@ from forecast.config.compose import plain_values, select
 from forecast.errors import UserError
 from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
 from forecast.run_folder.commit import program_hash, short_hash
-from forecast.run_folder.lock import hold
+from forecast.run_folder.lock import in_use
 
 # Read by torch when it is imported: "1" puts large tensors on a CPU into large pages, where Linux has them ("madvise",
 # "always"). Without, a tenth of a training step goes into asking for memory (docs/experiments.md, "Speed").
 LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"
 # Read once, before the first product on a GPU: with it, and not without, these give the same bits each time.
 CUBLAS_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-LONGEST_WORDS = 100  # characters of a folder's name
 # Words that leave the jobs what they are. Another data.path is mostly another file, and then another sweep.
 UNNAMED = tuple(path for path in NOT_IDENTITY if path != "data.path")
 
@@ -90,19 +89,13 @@ def update_dir(ckpt_path: str) -> str:
 def hydra_dir(ckpt_path: str | None, *, _root_: DictConfig) -> str | None:
     """Where Hydra keeps the config: nowhere when a run goes on, so that its first .hydra stays.
 
-    Of several processes the first one writes it. Hydra asks for this right before it writes: here the run folder is
-    locked, and where another process holds it nothing is written. `forecast.config.entry` refuses the run then.
+    Of several processes the first one writes it. Hydra asks for this right before it writes: where another process
+    holds the run folder nothing is written. `forecast.config.entry` refuses the run then.
     """
     if continued_run(ckpt_path) or rank():
         return None
-    folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
-    try:
-        with contextlib.suppress(OSError):  # Hydra meets it too, and the error comes from there
-            if folder is not None:  # None: the config is only looked at
-                hold(Path(folder))
-    except UserError:
-        return None
-    return ".hydra"
+    folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")  # None: the config is only looked at
+    return ".hydra" if folder is None or not in_use(Path(folder)) else None
 
 
 def evaluation_dir(*, _root_: DictConfig) -> str | None:
@@ -235,7 +228,7 @@ def job_dir(keys: Collection[str], code: str, *, _root_: DictConfig) -> str:
     folders = sorted(Path(str(_root_.hydra.sweep.dir)).glob(f"*{code}"))
     words = sorted(word.lstrip("+") for word in _root_.hydra.overrides.task if word.partition("=")[0] in keys)
     shown = "".join(f"{re.sub(r'[^A-Za-z0-9_.]+', '-', word)}+" for word in words)
-    return folders[0].name if folders else shown[-LONGEST_WORDS:] + code
+    return folders[0].name if folders else shown[-100:] + code  # no file system takes names without end
 
 
 def words_hash(overrides: Sequence[str], others: Sequence[str] = ()) -> str:
