@@ -36,8 +36,8 @@ ARROWS = {
 # outside library: the rooms that may import it
 ALLOWED = {
     "lightning": {"training", "apps"},
-    "hydra": {"config"},
-    "omegaconf": {"config", "apps", DOOR},
+    "hydra": {"config", "jobs"},
+    "omegaconf": {"config", "jobs", "apps", DOOR},
     "jinja2": {"report"},
     "pandas": {"data", "checkpoint", "evaluation", "report", "comparison", "training", "apps"},
     "torch": set(ARROWS) - {"config", "report", "run_folder", "comparison"},
