@@ -47,7 +47,7 @@ class SweepLines(Callback):
         folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
         words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)
         parts = [f"{config.hydra.job.num + 1}/{self.count}", label(words)]
-        scores = read_run(folder).metrics.get(config.get("split", "test"), {})
+        scores = read_run(folder).metrics.get(OmegaConf.select(config, "split") or "test", {})
         if not isinstance(ended, Exception) and "scaled" in scores:
             parts.append(f"mse {scores['scaled']['mse']:.4f}")
         if isinstance(ended, Exception):
