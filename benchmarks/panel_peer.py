@@ -12,7 +12,7 @@ from benchmarks.panel_files import LENGTHS, ROWS, apart, overrides, sizes_of, wr
 from benchmarks.panel_training import panel_training
 from benchmarks.setting import Figures, Setting, print_now
 from forecast.errors import UserError
-from forecast.evaluation.memory import PeakMemory
+from forecast.training.throughput import PeakMemory
 
 PEER = "neuralforecast"
 ROUNDS = 3

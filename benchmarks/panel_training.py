@@ -13,9 +13,9 @@ from forecast.apps.common.training_data import make_plan, read_data
 from forecast.checkpoint.model import build_model
 from forecast.config import entry
 from forecast.evaluation.baselines import fit_baselines
-from forecast.evaluation.memory import PeakMemory
 from forecast.training.fit import fit
 from forecast.training.record import make_record
+from forecast.training.throughput import PeakMemory
 
 
 def panel_training(setting: Setting, *, command: Sequence[str]) -> Figures:

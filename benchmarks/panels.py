@@ -18,7 +18,7 @@ from benchmarks.panel_files import LENGTHS, ROWS, apart, overrides, sizes_of, wr
 from benchmarks.panel_training import panel_training
 from benchmarks.setting import Figures, Setting, Sizes, print_now
 from forecast.errors import UserError
-from forecast.evaluation.memory import PeakMemory
+from forecast.training.throughput import PeakMemory
 
 PREDICTED_ROWS = 200
 PREDICTED_LENGTHS = {"seq_len": 96, "label_len": 48, "pred_len": 24}

@@ -25,7 +25,7 @@ import torch
 
 from benchmarks.setting import TF32, Figures, Setting
 from forecast.config.resolvers import LARGE_PAGES
-from forecast.evaluation.memory import PeakMemory
+from forecast.training.throughput import PeakMemory
 
 ROOT = Path(__file__).parents[1]
 Seconds = dict[str, list[float]]

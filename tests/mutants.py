@@ -98,7 +98,7 @@ ATTENTION = [
     Mutant(
         "attention-inactive-sum",
         "An inactive causal row is the mean of its past.",
-        "forecast/ops/running_sum.py",
+        "forecast/ops/window_sums.py",
         "counts = torch.arange(1, x.shape[2] + 1,",
         "counts = torch.arange(0, x.shape[2],",
         (LAWS + "test_it_equals_the_papers_rule_in_numpy",),
@@ -690,7 +690,7 @@ EVALUATION = [
     Mutant(
         "metrics-mase-of-all-rows",
         "MASE is scaled by the train rows alone.",
-        "forecast/evaluation/naive_errors.py",
+        "forecast/evaluation/metrics.py",
         "np.where(trained, train.stop, stop)",
         "np.where(trained, data.frame.offsets[1:], stop)",
         ("tests/evaluation/test_metrics.py::test_mase_is_scaled_by_the_season_of_the_train_rows_alone",),
@@ -706,7 +706,7 @@ EVALUATION = [
     Mutant(
         "metrics-scaled-before-each-window",
         "With mase_scale=window a window is scaled by the rows before its forecast, not by those of it.",
-        "forecast/evaluation/naive_errors.py",
+        "forecast/evaluation/metrics.py",
         "self._sums[:, origins[here] - 1 - first]",
         "self._sums[:, origins[here] - first]",
         ("tests/evaluation/test_evaluation.py::test_each_window_is_scaled_by_all_rows_before_it",),
@@ -758,7 +758,7 @@ EVALUATION = [
     Mutant(
         "evaluation-naive-errors-of-another-series",
         "Where each window has a scale of its own it is that of its series.",
-        "forecast/evaluation/naive_errors.py",
+        "forecast/evaluation/metrics.py",
         "zip(borders[:-1], borders[1:], std, strict=True)",
         "zip(borders[:-1], borders[1:], std[::-1], strict=True)",
         ("tests/evaluation/test_panel_evaluation.py::test_each_window_is_scaled_by_the_rows_of_its_series_before_it",),
@@ -1205,7 +1205,7 @@ TRAINING = [
     Mutant(
         "resume-forgets-a-generator",
         "A run resumed from any last.ckpt ends with the same bits.",
-        "forecast/training/random_states.py",
+        "forecast/training/checkpoint.py",
         "            set_states(self.resumed)\n            self.resumed = None",
         "            self.resumed = None",
         (

@@ -212,7 +212,7 @@ def test_golden_model_forecast_in_evaluation(case):
 # The same numbers by whatever way the machine and the sizes choose: what is patched to choose it here.
 MODES = {
     "as chosen": {},
-    "activations made again": {"forecast.ops.recompute.MOST_STORED": 0},
+    "activations made again": {"forecast.ops.dropout.MOST_STORED": 0},
     "attention in three products": {"forecast.ops.softmax.in_three_products": lambda *_: True},
     "attention by torch's fused form": {"forecast.ops.softmax.in_three_products": lambda *_: False},
     "keys gathered": {"forecast.attention.key_sampling.DENSE_KEYS": 0},

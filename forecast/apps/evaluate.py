@@ -16,9 +16,9 @@ from forecast.config.check import read_settings
 from forecast.config.compose import choices, run_folder
 from forecast.config.settings import EvaluateSettings
 from forecast.evaluation.evaluate import Protocol
-from forecast.evaluation.memory import PeakMemory
 from forecast.files import rounded
 from forecast.report.verdict import print_report
+from forecast.training.throughput import PeakMemory
 
 log = logging.getLogger(__name__)
 

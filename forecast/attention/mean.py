@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from forecast.attention.base import Mechanism, check_self_lengths
-from forecast.ops.running_sum import running_sum
+from forecast.ops.window_sums import running_sum
 
 
 class MeanAttention(Mechanism):

@@ -20,8 +20,8 @@ from forecast.attention.key_sampling import (
 )
 from forecast.bounds import Positive, Scale, Seed, Share
 from forecast.ops.row_ops import put_rows, put_rows_beside, take_rows
-from forecast.ops.running_sum import running_sum
 from forecast.ops.softmax import attend
+from forecast.ops.window_sums import running_sum
 
 
 def n_active(length: int, factor: int) -> int:

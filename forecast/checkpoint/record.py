@@ -13,8 +13,7 @@ from typing_extensions import NotRequired, TypedDict
 
 import forecast
 from forecast.config.run_config import Plain, RunConfig
-from forecast.data.recorded_rows import RecordedRows
-from forecast.data.saved_scale import SavedScale, State
+from forecast.data.saved_scale import RecordedRows, SavedScale, State
 from forecast.errors import UserError
 from forecast.run_folder.shapes import Block, DataRecord, Scale
 

@@ -17,8 +17,7 @@ from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.evaluate import MODEL, Evaluation, Protocol, score, window_pass
-from forecast.evaluation.metrics import UNIT_FREE, ErrorSums
-from forecast.evaluation.naive_errors import BeforeEachWindow
+from forecast.evaluation.metrics import UNIT_FREE, BeforeEachWindow, ErrorSums
 from forecast.evaluation.scored_intervals import interval_metrics
 from forecast.models.base import ForecastModel
 

@@ -17,8 +17,7 @@ from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
-from forecast.evaluation.metrics import ErrorSums, row_means
-from forecast.evaluation.naive_errors import BeforeEachWindow, MaseScale, naive_errors
+from forecast.evaluation.metrics import BeforeEachWindow, ErrorSums, MaseScale, naive_errors, row_means
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
 from forecast.ops.autocast import float32_products

@@ -12,8 +12,7 @@ from forecast.bounds import Positive, Share
 from forecast.layers.attention_layer import AttentionFactories, AttentionLayer, HeadMerge
 from forecast.layers.cache import CrossedCache
 from forecast.layers.heads import merge_heads
-from forecast.ops.dropout import Dropout, drop_alike
-from forecast.ops.recompute import recomputed
+from forecast.ops.dropout import Dropout, drop_alike, recomputed
 
 Activation = Literal["gelu", "relu"]
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from forecast.bounds import CalendarEncoding
 from forecast.ops.autocast import autocast_dtype
 from forecast.ops.columns import take_columns
-from forecast.ops.dropout import Dropout
-from forecast.ops.recompute import recomputed
+from forecast.ops.dropout import Dropout, recomputed
 
 
 class CircularConv(nn.Conv1d):

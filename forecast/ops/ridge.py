@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.ops.running_sum import running_sum
-from forecast.ops.window_sums import WindowSums
+from forecast.ops.window_sums import WindowSums, running_sum
 
 Naive = Literal["last", "mean", "season"]
 # As shares of the regressors' mean variance. The maps that are near in strength are near in error, so decades will do.

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from forecast.ops.dropout import drop_alike
-from forecast.ops.recompute import eager_on_cpu, recomputed
+from forecast.ops.dropout import drop_alike, eager_on_cpu, recomputed
 
 # On a CPU in bfloat16 torch's fused form is slower than three products up to about so many scores a head; beyond, these
 # take more memory than they save time (docs/experiments.md, "Speed").

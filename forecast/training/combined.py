@@ -18,7 +18,6 @@ from forecast.config.run_config import Plain, Recipe, RunConfig
 from forecast.data.prepare import Prepared
 from forecast.errors import UserError
 from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.memory import PeakMemory
 from forecast.evaluation.stacking import (
     ENOUGH,
     Loss,
@@ -39,6 +38,7 @@ from forecast.training.calibrated import HALVES, chosen_weights, write_half
 from forecast.training.checkpoint import write_checkpoint
 from forecast.training.fit import CPU, Plan, Trained, fit, fit_closed_form, fitted_cost, make_logger
 from forecast.training.record import weights_only_content
+from forecast.training.throughput import PeakMemory
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel
-from forecast.training.random_states import get_states, processor_states, set_states
+from forecast.training.checkpoint import get_states, processor_states, set_states
 
 Outputs = Callable[..., tuple[Tensor, Tensor]]
 GRAPHS, EAGER = "graphs", "none"

@@ -28,21 +28,19 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage import check_leakage
-from forecast.evaluation.memory import PeakMemory
 from forecast.models.base import FittedModel, ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import Block
 from forecast.text.overrides import hydra_value
 from forecast.training.calibrated import CrossFit
-from forecast.training.checkpoint import WrittenInPlace, write_checkpoint
+from forecast.training.checkpoint import FirstValidation, RandomStates, WrittenInPlace, write_checkpoint
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.lightning_errors import errors_for_users, quiet_lightning
 from forecast.training.module import ForecastModule
-from forecast.training.random_states import FirstValidation, RandomStates
 from forecast.training.record import weights_only_content
 from forecast.training.shared_data import SHARED
 from forecast.training.stopping import StopOnNonFinite, StopOnSignal
-from forecast.training.throughput import Throughput
+from forecast.training.throughput import PeakMemory, Throughput
 
 log = logging.getLogger(__name__)
 

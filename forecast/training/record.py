@@ -18,12 +18,11 @@ from forecast.checkpoint.record import RECORD, Record, SeriesRecord
 from forecast.config.allow_list import own_code, trusted
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
-from forecast.data.recorded_rows import RecordedRows
 from forecast.data.roles import PADDED
-from forecast.data.saved_scale import SavedScale
+from forecast.data.saved_scale import RecordedRows, SavedScale
 from forecast.data.sources import Source
 from forecast.data.values.time_features import feature_names
-from forecast.evaluation.naive_errors import naive_errors
+from forecast.evaluation.metrics import naive_errors
 from forecast.run_folder.commit import commit
 from forecast.run_folder.shapes import Block, DataRecord
 

@@ -1,15 +1,19 @@
 """How fast a training is: windows a second, what held it up, and peak memory."""
 
+import contextlib
+import ctypes
+import gc
+import re
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Callback
 
 from forecast.data.windows import Batch
-from forecast.evaluation.memory import PeakMemory
 from forecast.run_folder.shapes import Block
 
 Moment = float | torch.cuda.Event  # on a GPU one in its queue
@@ -179,3 +183,33 @@ class Throughput(Callback):
         """Windows a second of this epoch."""
         seconds, samples = self._so_far()
         return (samples - self.at_epoch[1]) / max(seconds - self.at_epoch[0], 1e-9)
+
+
+class PeakMemory:
+    """The most memory held since this object was made: of the GPU on a GPU, else of the process.
+
+    A process knows its own high-water mark, which an earlier run in it may have set; Linux lets it be reset. Elsewhere
+    the figure is None.
+    """
+
+    def __init__(self) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        # what earlier runs in this process have freed goes back to the system, where the C library can do that
+        gc.collect()
+        with contextlib.suppress(OSError, TypeError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        try:
+            Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: resets VmHWM
+            self.can_reset = True
+        except OSError:
+            self.can_reset = False
+
+    def megabytes(self, device: torch.device) -> float | None:
+        """Peak in 10^6 bytes."""
+        if device.type == "cuda":
+            return torch.cuda.max_memory_allocated(device) / 1e6
+        if not self.can_reset:
+            return None
+        match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+        return int(match[1]) * 1024 / 1e6 if match else None

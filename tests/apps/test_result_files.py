@@ -11,7 +11,7 @@ from forecast.apps.common.results import draw_windows, naive_of, steps_csv
 from forecast.data.prepare import prepare
 from forecast.data.saved_scale import SavedScale
 from forecast.data.split import TargetRows
-from forecast.evaluation.naive_errors import naive_errors
+from forecast.evaluation.metrics import naive_errors
 from forecast.report import figures
 
 W, L, P = 2, 5, 3

@@ -10,7 +10,7 @@ import torch
 
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
-from forecast.data.recorded_rows import RecordedRows, row_hashes
+from forecast.data.saved_scale import RecordedRows, row_hashes
 from forecast.data.split import TargetRows
 
 LENGTHS = np.array([11, 7, 13])

@@ -14,8 +14,7 @@ from utilsforecast import losses
 
 from forecast.data.prepare import prepare
 from forecast.data.scaling import SeasonalDifferences
-from forecast.evaluation.metrics import SUMMED, UNIT_FREE, ErrorSums, mean_squared_error
-from forecast.evaluation.naive_errors import BeforeEachWindow, naive_errors
+from forecast.evaluation.metrics import SUMMED, UNIT_FREE, BeforeEachWindow, ErrorSums, mean_squared_error, naive_errors
 
 N, P, T = 37, 5, 3
 STD, MEAN = np.array([0.5, 2.0, 11.0]), np.array([3.0, -7.0, 0.1])

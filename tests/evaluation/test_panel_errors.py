@@ -14,8 +14,7 @@ from utilsforecast import losses
 
 from forecast.data.scaling import seasonal_differences
 from forecast.data.split import LastSplit, TargetRows
-from forecast.evaluation.metrics import UNIT_FREE, ErrorSums
-from forecast.evaluation.naive_errors import naive_errors
+from forecast.evaluation.metrics import UNIT_FREE, ErrorSums, naive_errors
 
 SEASON = 7
 

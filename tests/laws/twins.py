@@ -22,7 +22,7 @@ from forecast.data.split import DateSplit, FoldSplit, LastSplit, RowSplit, Share
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season
 from forecast.evaluation.evaluate import Protocol, evaluate
-from forecast.evaluation.naive_errors import naive_errors
+from forecast.evaluation.metrics import naive_errors
 
 SERIES, PANEL, ID = "a series", "a panel of one", "shop"
 FIRST = pd.Timestamp("2020-01-06")

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from forecast.layers.blocks import FeedForward
-from forecast.ops import recompute as module
-from forecast.ops.dropout import drop_alike
-from forecast.ops.recompute import recomputed
+from forecast.ops import dropout as module
+from forecast.ops.dropout import drop_alike, recomputed
 from forecast.ops.softmax import attend
 
 B, L, D, WIDE = 3, 7, 5, 11

@@ -11,7 +11,7 @@ from attention.cases import CASES
 from attention.common import LargestTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from forecast.ops.running_sum import running_sum
+from forecast.ops.window_sums import running_sum
 
 B, H, V = 2, 3, 5
 LENGTHS = [1, 2, 3, 4, 7, 8, 9, 31, 64, 97, 1000, 1023, 1024, 1025]

@@ -33,7 +33,7 @@ from forecast.evaluation.evaluate import (
     evaluate,
     evenly_spaced,
 )
-from forecast.evaluation.naive_errors import MaseScale, naive_errors, naive_period
+from forecast.evaluation.metrics import MaseScale, naive_errors, naive_period
 from forecast.evaluation.scored_intervals import Intervals, example_ends
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
