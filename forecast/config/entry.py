@@ -73,22 +73,17 @@ def run(main: Main, *, config_name: str, begun: float | None = None) -> None:
 
 def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
-    folders: list[Path] = []
-
-    def in_folder(cfg: DictConfig) -> None:
-        folders.append(run_folder())
-        main(cfg)
-
     with _explained(config_name, overrides), logging_restored():
         register_rows(overrides)
         with initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
             hydra_job = GlobalHydra.instance().hydra
             assert hydra_job is not None
             ended = hydra_job.run(
-                config_name=config_name, task_function=_task(in_folder, config_name), overrides=list(overrides)
+                config_name=config_name, task_function=_task(main, config_name), overrides=list(overrides)
             )
             _ = ended.return_value  # raises what the job has raised
-    return folders[0]
+            assert ended.hydra_cfg is not None
+            return Path(ended.hydra_cfg.hydra.runtime.output_dir)
 
 
 @contextlib.contextmanager

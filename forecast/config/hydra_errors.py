@@ -12,12 +12,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config.compose import chosen_groups, compose_config, groups, walk
 from forecast.errors import UserError, closest
-from forecast.text.overrides import install
 from forecast.text.terminal import label
 
 FOLDER = "hydra.run.dir=FOLDER, of a sweep hydra.sweep.dir=FOLDER"
-LAUNCHER = "hydra/launcher"
-EXTRAS = {"joblib": "sweep", "submitit_slurm": "slurm", "submitit_local": "slurm"}
 # Refusals that are none of Hydra's own exceptions: of GROUP=null, of a search path, of a machine without SLURM.
 PLAIN = ("Config group override must be a string or a list", "No config source registered", 'Could not detect "srun"')
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
@@ -51,8 +48,6 @@ def message(error: BaseException, *, config_name: str, overrides: Sequence[str])
 def _no_option(path: str) -> str:
     """What to say of GROUP/OPTION that there is none of; empty where no option is like it."""
     group, _, option = path.rpartition("/")
-    if group == LAUNCHER and option in EXTRAS:
-        return f"{group}={option} is not installed. Install it: {install(EXTRAS[option])}"
     near = closest(option, groups().get(group, []))
     typed = f"experiment={group.removeprefix('experiment/')}/" if group.startswith("experiment/") else f"{group}="
     return f"{typed}{label(option)}: there is no such choice.{near}" if near else ""
@@ -68,7 +63,7 @@ def _no_key(text: str, config_name: str, overrides: Sequence[str]) -> str:
     key, names = quoted[1], groups()
     if key in names and key not in chosen_groups(config_name):
         return f"forecast {config_name} takes its {key} from the checkpoint; another file is data.path=FILE"
-    chosen = [word for word in overrides if word.partition("=")[0].partition("@")[0] in (*names, LAUNCHER)]
+    chosen = [word for word in overrides if word.partition("=")[0].partition("@")[0] in (*names, "hydra/launcher")]
     keys = [*names]
     with contextlib.suppress(HydraException, OmegaConfBaseException):  # which may refuse even these
         config = compose_config(config_name, chosen, hydra=key.startswith("hydra"))

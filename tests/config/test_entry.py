@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import forked
@@ -16,7 +15,6 @@ from program import call, refusal
 from forecast.config.compose import options
 from forecast.config.entry import help_text
 from forecast.errors import closest
-from forecast.text.overrides import install
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parent / "stub.py"
@@ -69,13 +67,6 @@ def test_what_hydra_refuses_is_said_in_its_own_words_below_what_was_typed(comman
     monkeypatch.chdir(tmp_path)
     said = refused(capsys, command)
     assert f"forecast train {command.removeprefix('-m ')}:\n{HYDRAS[command]}" in said
-
-
-@pytest.mark.skipif(bool(find_spec("submitit")), reason="it is installed")
-def test_a_launcher_that_is_not_installed_is_named_with_its_extra(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    said = refused(capsys, "-m seed=1,2 hydra/launcher=submitit_slurm")
-    assert said == f"hydra/launcher=submitit_slurm is not installed. Install it: {install('slurm')}\n"
 
 
 def test_what_models_share_is_no_model_of_the_help():
