@@ -18,12 +18,20 @@ from forecast.apps.common.results import Result, evaluate_checkpoint, write_resu
 from forecast.apps.common.training_data import begin, make_plan
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.compose import is_typed, job_number, task_overrides
-from forecast.config.resolvers import rank
 from forecast.data.prepare import Prepared
 from forecast.errors import Terminated
 from forecast.files import remove_unfinished, write_json
 from forecast.report.verdict import print_report
-from forecast.run_folder import METRICS, RESULTS, RUN_INFO, checkpoint_path, final_checkpoint, read_run, write_run_info
+from forecast.run_folder import (
+    METRICS,
+    RESULTS,
+    RUN_INFO,
+    checkpoint_path,
+    final_checkpoint,
+    rank,
+    read_run,
+    write_run_info,
+)
 from forecast.run_folder.commit import commit
 from forecast.run_folder.shapes import Block
 from forecast.training.calibrated import HALVES, add_calibration, check_levels, half_path

@@ -24,7 +24,7 @@ from forecast.config import hydra_errors, resolvers
 from forecast.config.allow_list import OPTION, trusted, trusting
 from forecast.config.compose import CONF, Begun, choices, groups, in_sweep, natural, register_rows, run_folder
 from forecast.errors import UsageError, UserError, closest
-from forecast.run_folder import read_run, write_run_info
+from forecast.run_folder import new_folder, rank, read_run, write_run_info
 from forecast.run_folder.lock import FolderHeld, hold, release
 from forecast.text.terminal import guard, mute_console, say
 
@@ -95,7 +95,7 @@ def _explained(config_name: str, overrides: Sequence[str]) -> Iterator[None]:
     os.environ.setdefault(resolvers.LARGE_PAGES, "1")
     os.environ.setdefault(resolvers.CUBLAS_WORKSPACE, ":4096:8")
     resolvers.register()
-    resolvers.new_folder.cache_clear()  # each command of a process gets one of its own
+    new_folder.cache_clear()  # each command of a process gets one of its own
     try:
         yield
     except (Exception, _Refused) as error:
@@ -104,7 +104,7 @@ def _explained(config_name: str, overrides: Sequence[str]) -> Iterator[None]:
         if text is None or isinstance(cause, BrokenPipeError):
             raise cause from cause.__cause__
         kind = UsageError if isinstance(cause, UsageError) else UserError
-        raise kind(f"[process {resolvers.rank()}] {text}" if resolvers.rank() else text) from cause
+        raise kind(f"[process {rank()}] {text}" if rank() else text) from cause
 
 
 @contextlib.contextmanager
@@ -149,11 +149,11 @@ def _task(main: Main, config_name: str) -> Main:
     @functools.wraps(main)
     def task(cfg: DictConfig) -> str | None:
         guard()
-        if resolvers.rank():
+        if rank():
             mute_console()
         folder = run_folder()
         try:
-            if config_name in WRITING and resolvers.rank() == 0:
+            if config_name in WRITING and rank() == 0:
                 hold(folder)
             varied = getattr(HydraConfig.get().sweeper, "params", None)
             if varied and not in_sweep():
@@ -181,7 +181,7 @@ def _end_failed(error: Exception, folder: Path) -> NoReturn:
     mistake = hydra_errors.message(error, config_name="", overrides=[]) is not None
     if in_sweep():
         log.error("%s", error, exc_info=None if mistake else error)
-        if resolvers.rank() == 0:  # a job that failed before its training began has not written run.json
+        if rank() == 0:  # a job that failed before its training began has not written run.json
             write_run_info(folder, {**read_run(folder).run_info, "status": "failed", "error": str(error)})
         raise JobFailed(str(error)) from error
     if mistake or isinstance(error, BrokenPipeError):

@@ -1,12 +1,9 @@
 """The resolvers in the `hydra:` blocks of conf: the folder of a run or a sweep, the identity that names a job."""
 
-import contextlib
 import datetime
 import functools
 import hashlib
-import itertools
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from forecast.config.allow_list import own_code, trusted
 from forecast.config.compose import plain_values, select
-from forecast.errors import UserError
-from forecast.run_folder import NOT_IDENTITY, RUN_INFO, checkpoint_path, run_of
+from forecast.run_folder import NOT_IDENTITY, RUN_INFO, continued_run, new_folder, rank
 from forecast.run_folder.commit import program_hash, short_hash
 from forecast.run_folder.lock import in_use
 
@@ -103,9 +99,9 @@ def evaluation_dir(*, _root_: DictConfig) -> str | None:
 
     `forecast.apps.common.outputs` refuses the evaluation then.
     """
-    place = hydra_dir(None, _root_=_root_)
     folder = OmegaConf.select(_root_, "hydra.runtime.output_dir")
-    return None if folder is not None and (Path(folder) / RUN_INFO).is_file() else place
+    in_a_run = folder is not None and (Path(folder) / RUN_INFO).is_file()
+    return None if in_a_run else hydra_dir(None, _root_=_root_)
 
 
 def log_name(program: str) -> str:
@@ -115,43 +111,6 @@ def log_name(program: str) -> str:
     """
     program = program.split("_ddp_process_", maxsplit=1)[0]
     return f"{program}-process{rank()}.log" if rank() else f"{program}.log"
-
-
-def continued_run(ckpt_path: str | None) -> Path | None:
-    """RUN for RUN/checkpoints/X with RUN/.hydra beside it, else None.
-
-    Raises UserError when there is no such file, or its folder may not be entered.
-    """
-    if not ckpt_path:
-        return None
-    path = Path(ckpt_path)
-    try:
-        there = path.is_file()
-    except OSError as error:
-        raise UserError(f"ckpt_path={ckpt_path}: {error.strerror}. Check the path and its permissions") from error
-    if not there:
-        raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
-    run = run_of(path)
-    in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()
-    return run if in_a_run else None
-
-
-@functools.cache
-def new_folder() -> Path:
-    """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process.
-
-    For several processes that were started together the same one in all of them.
-    """
-    if shared := shared_folder():
-        return Path("outputs") / shared
-    now = datetime.datetime.now()
-    for number in itertools.count(1):
-        folder = Path("outputs", f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}" + (f"-{number}" if number > 1 else ""))
-        with contextlib.suppress(FileExistsError):
-            # Made, not only looked for: two trainings started in the same second must not share it.
-            folder.mkdir(parents=True)
-            break
-    return folder
 
 
 def identity(*, _root_: DictConfig) -> str:
@@ -245,36 +204,3 @@ def sweep_words(root: DictConfig) -> list[str]:
     """What varies by the config's own sweeper, then what was typed, which wins."""
     params = OmegaConf.select(root, "hydra.sweeper.params") or {}
     return [*(f"{key}={value}" for key, value in params.items()), *root.hydra.overrides.task]
-
-
-def rank() -> int:
-    """The number of this process among those that train together, 0 for a single one.
-
-    Of torchrun (RANK), Lightning (LOCAL_RANK, one machine) or srun with several tasks (SLURM_PROCID). Read from what
-    the launcher leaves in the environment, before torch is there to ask.
-    """
-    names = ["RANK", "LOCAL_RANK"] + (["SLURM_PROCID"] if _under_srun() else [])
-    return next((int(os.environ[name]) for name in names if name in os.environ), 0)
-
-
-def shared_folder() -> Path | None:
-    """The run folder, below outputs, of processes that torchrun or srun started together; None for a single process.
-
-    Named by what all of them know: torchrun's --rdzv-id or SLURM's numbers. Raises UserError where torchrun has no id.
-    """
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        name, restarts = os.environ["TORCHELASTIC_RUN_ID"], os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        if name == "none":
-            raise UserError(
-                "torchrun gave this run no name by which its processes could find one folder: say torchrun "
-                "--standalone, on several machines torchrun --rdzv-id=NAME"
-            )
-        # a restart begins anew: the results of the attempt before stay
-        return Path(f"torchrun-{name}" + (f"-restart{restarts}" if restarts != "0" else ""))
-    if _under_srun():
-        return Path(f"slurm-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_STEP_ID', '0')}")
-    return None
-
-
-def _under_srun() -> bool:
-    return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1

@@ -13,7 +13,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from forecast.config import resolvers
-from forecast.run_folder import read_run
+from forecast.run_folder import rank, read_run
 from forecast.text.terminal import duration, is_quiet, label, mute_console, say
 
 
@@ -31,7 +31,7 @@ class SweepLines(Callback):
         self.count = len(BasicSweeper.split_arguments(words, None)[0])
         job_dir = functools.partial(resolvers.job_dir, self.keys)
         OmegaConf.register_new_resolver("job_dir", job_dir, replace=True)
-        if resolvers.rank() == 0 and not is_quiet():
+        if rank() == 0 and not is_quiet():
             say(f"Jobs: {self.count}, in {config.hydra.sweep.dir}", file=sys.stderr)
 
     def on_job_start(self, config: DictConfig, **_: object) -> None:
@@ -42,7 +42,7 @@ class SweepLines(Callback):
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **_: object) -> None:
         """Prints the line."""
-        if not self.count or resolvers.rank():
+        if not self.count or rank():
             return
         folder, ended = Path(config.hydra.runtime.output_dir), job_return._return_value
         words = " ".join(word for word in job_return.overrides or () if word.partition("=")[0] in self.keys)

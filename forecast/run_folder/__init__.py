@@ -1,11 +1,16 @@
-"""A run folder, without torch: the names of its files, and reading a run.
+"""A run folder, without torch: its name and those of its files, and reading a run.
 
-Reading says whether a run has finished, with which overrides, and how well it did. The folder's own name is made in
-`forecast.config.resolvers`.
+Reading says whether a run has finished, with which overrides, and how well it did. The name of a job in a sweep is
+made in `forecast.config.resolvers`.
 """
 
+import contextlib
+import datetime
+import functools
 import hashlib
+import itertools
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +19,7 @@ from typing import Final, Literal
 import yaml
 
 from forecast.documents import Arrays, DocumentError, check_document, read_arrays, read_document
+from forecast.errors import UserError
 from forecast.run_folder.lock import running_or_killed
 from forecast.run_folder.shapes import FinishedMetrics, Metrics, RunInfo
 
@@ -197,3 +203,73 @@ def _overrides_and_job(folder: Path, info: RunInfo) -> tuple[dict[str, str], int
 def read_windows(path: Path) -> Arrays:
     """forecasts.npz; without truth, what is forecast after the end of the data. Raises DocumentError for none."""
     return read_arrays(path, WINDOWS)
+
+
+def continued_run(ckpt_path: str | None) -> Path | None:
+    """RUN for RUN/checkpoints/X with RUN/.hydra beside it, else None.
+
+    Raises UserError when there is no such file, or its folder may not be entered.
+    """
+    if not ckpt_path:
+        return None
+    path = Path(ckpt_path)
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise UserError(f"ckpt_path={ckpt_path}: {error.strerror}. Check the path and its permissions") from error
+    if not there:
+        raise UserError(f"ckpt_path={ckpt_path}: there is no such file. It is RUN/checkpoints/last.ckpt or best.ckpt")
+    run = run_of(path)
+    in_a_run = path.absolute().parent == checkpoint_path(run, "last").parent and (run / ".hydra").is_dir()
+    return run if in_a_run else None
+
+
+@functools.cache
+def new_folder() -> Path:
+    """outputs/DATE/TIME, with -2, -3 ... when that is taken; the same one all through this process.
+
+    For several processes that were started together the same one in all of them.
+    """
+    if shared := shared_folder():
+        return Path("outputs") / shared
+    now = datetime.datetime.now()
+    for number in itertools.count(1):
+        folder = Path("outputs", f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}" + (f"-{number}" if number > 1 else ""))
+        with contextlib.suppress(FileExistsError):
+            # Made, not only looked for: two trainings started in the same second must not share it.
+            folder.mkdir(parents=True)
+            break
+    return folder
+
+
+def rank() -> int:
+    """The number of this process among those that train together, 0 for a single one.
+
+    Of torchrun (RANK), Lightning (LOCAL_RANK, one machine) or srun with several tasks (SLURM_PROCID). Read from what
+    the launcher leaves in the environment, before torch is there to ask.
+    """
+    names = ["RANK", "LOCAL_RANK"] + (["SLURM_PROCID"] if _under_srun() else [])
+    return next((int(os.environ[name]) for name in names if name in os.environ), 0)
+
+
+def shared_folder() -> Path | None:
+    """The run folder, below outputs, of processes that torchrun or srun started together; None for a single process.
+
+    Named by what all of them know: torchrun's --rdzv-id or SLURM's numbers. Raises UserError where torchrun has no id.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        name, restarts = os.environ["TORCHELASTIC_RUN_ID"], os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        if name == "none":
+            raise UserError(
+                "torchrun gave this run no name by which its processes could find one folder: say torchrun "
+                "--standalone, on several machines torchrun --rdzv-id=NAME"
+            )
+        # a restart begins anew: the results of the attempt before stay
+        return Path(f"torchrun-{name}" + (f"-restart{restarts}" if restarts != "0" else ""))
+    if _under_srun():
+        return Path(f"slurm-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_STEP_ID', '0')}")
+    return None
+
+
+def _under_srun() -> bool:
+    return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1

@@ -20,7 +20,6 @@ from torch.optim.lr_scheduler import LRScheduler
 from forecast.checkpoint.load import Checkpoint, load_checkpoint, read_plain
 from forecast.checkpoint.record import Record
 from forecast.config.compose import in_sweep
-from forecast.config.resolvers import rank
 from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.sources import Source
@@ -29,7 +28,7 @@ from forecast.evaluation.baselines import fitting_rows
 from forecast.evaluation.evaluate import Protocol
 from forecast.evaluation.leakage import check_leakage
 from forecast.models.base import FittedModel, ForecastModel
-from forecast.run_folder import checkpoint_path
+from forecast.run_folder import checkpoint_path, rank
 from forecast.run_folder.shapes import Block
 from forecast.text.overrides import hydra_value
 from forecast.training.calibrated import CrossFit

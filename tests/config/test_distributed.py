@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from forecast import run_folder
 from forecast.config import resolvers
 from forecast.errors import UserError
 
@@ -57,7 +58,7 @@ SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1"}
 )
 def test_processes_share_the_folder_of_their_launchers_id_and_one_alone_none(monkeypatch, environment, folder):
     set_all(monkeypatch, environment)
-    assert resolvers.shared_folder() == (folder and Path(folder))
+    assert run_folder.shared_folder() == (folder and Path(folder))
 
 
 def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkeypatch):
@@ -72,4 +73,4 @@ def test_only_the_first_process_writes_hydras_folder_and_each_has_its_log(monkey
 def test_without_an_id_torchrun_is_refused_with_the_option_that_gives_one(monkeypatch):
     set_all(monkeypatch, {"TORCHELASTIC_RUN_ID": "none"})
     with pytest.raises(UserError, match=r"say torchrun --standalone, on several machines torchrun --rdzv-id=NAME"):
-        resolvers.shared_folder()
+        run_folder.shared_folder()

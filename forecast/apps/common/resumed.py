@@ -14,10 +14,10 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.build import as_typed
 from forecast.config.check import check_config
 from forecast.config.compose import choices, groups, is_typed, parsed, plain_values, run_folder, section, task_overrides
-from forecast.config.resolvers import continued_run
 from forecast.config.run_config import Choices, RunConfig
 from forecast.data.sources import Source
 from forecast.errors import UserError
+from forecast.run_folder import continued_run
 from forecast.text.overrides import typed
 from forecast.training.fit import Plan
 from forecast.training.record import versions

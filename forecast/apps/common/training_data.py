@@ -16,7 +16,6 @@ from forecast.checkpoint.model import is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
-from forecast.config.resolvers import rank
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows
 from forecast.data.known_targets import known_targets
@@ -30,6 +29,7 @@ from forecast.errors import UserError
 from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import counted_windows
 from forecast.evaluation.fitting import train_season
+from forecast.run_folder import rank
 from forecast.text.overrides import typed
 from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan
