@@ -130,15 +130,11 @@ def register_rows(arguments: Sequence[str]) -> None:
     composes: with all rows in it that takes longer than the rest.
     """
     anywhere = any(word.startswith(("--config-", "-cd", "-cp")) for word in arguments)
-    for table in published_tables():
-        if anywhere or any(f"{table}/" in word for word in arguments):
-            _store(table)
-
-
-@cache
-def _store(table: str) -> None:
-    """Each row as the YAML of an experiment would say it: `defaults` that override groups, then nested keys."""
-    for row in published_tables()[table]["rows"]:
+    rows = [(table, row) for table, content in published_tables().items() for row in content["rows"]]
+    for table, row in rows:
+        if not anywhere and not any(f"{table}/" in word for word in arguments):
+            continue
+        # as the YAML of an experiment would say it: `defaults` that override groups, then nested keys
         node = OmegaConf.create({"defaults": []})
         for key, value in recipe(table, row).items():
             if (CONF / key).is_dir():

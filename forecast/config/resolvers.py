@@ -135,8 +135,8 @@ def identity(*, _root_: DictConfig) -> str:
         model.pop("mask_padding", None)  # no window has any
     if "networks" in plain:
         plain["seeds"] = plain.pop("networks")  # as it was called when the identities in results/ were recorded
-    content = {"config": plain, "data": checksum}
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    text = json.dumps({"config": plain, "data": checksum}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def program(modules: Iterable[str]) -> str:
@@ -150,8 +150,7 @@ def data_checksum(data: object) -> str | None:
         return None
     from forecast.data import catalog  # here: it is not needed for --help
 
-    path = data.get("path")
-    if path:
+    if path := data.get("path"):
         files = [Path(str(name)) for name in (path, data.get("static_path")) if name]
         return "+".join(map(catalog.file_md5, files)) if all(file.is_file() for file in files) else None
     entry = catalog.CATALOG.get(str(data.get("name")))
