@@ -6,7 +6,6 @@ a caller (Forecaster(trust=[MODULE])): no config and no checkpoint has a key for
 
 import argparse
 import contextlib
-import importlib
 import importlib.util
 import pkgutil
 import sys

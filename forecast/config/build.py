@@ -7,7 +7,6 @@ import re
 import traceback
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 
 from omegaconf import DictConfig, OmegaConf
 from pydantic import TypeAdapter, ValidationError
@@ -154,7 +153,7 @@ def supported_type(annotation: object) -> object:
     return annotation
 
 
-@cache
+@functools.cache
 def adapter(annotation: object) -> TypeAdapter[object]:
     """What judges the values of an annotation."""
     return TypeAdapter(annotation, config=None if has_keys(annotation) else CONFIG)  # type: ignore[arg-type]

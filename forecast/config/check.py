@@ -4,7 +4,6 @@ Among them an attention that cannot serve its slot of the model, and columns of 
 """
 
 import glob
-import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -14,7 +14,6 @@ from string import Template
 from typing import NoReturn
 
 import hydra
-from hydra import initialize_config_dir
 from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -75,7 +74,7 @@ def call(main: Main, *, config_name: str, overrides: Sequence[str]) -> Path:
     """Runs `main` as `run` does, with overrides in place of a command line; returns its folder. Errors as `run`."""
     with _explained(config_name, overrides), logging_restored():
         register_rows(overrides)
-        with initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
+        with hydra.initialize_config_dir(str(CONF), version_base="1.3", job_name=config_name):
             hydra_job = GlobalHydra.instance().hydra
             assert hydra_job is not None
             ended = hydra_job.run(
