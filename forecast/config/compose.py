@@ -89,8 +89,11 @@ def is_typed(key: str) -> bool:
 
 def launcher_overrides() -> list[str]:
     """Those of the command line that say how the jobs of a sweep are started: hydra/launcher, hydra.launcher.*."""
-    typed = map(str, HydraConfig.get().overrides.hydra)
-    return [override for override in typed if override.startswith(("hydra/launcher=", "hydra.launcher."))]
+    return [
+        override
+        for override in map(str, HydraConfig.get().overrides.hydra)
+        if override.startswith(("hydra/launcher=", "hydra.launcher."))
+    ]
 
 
 def users_folders() -> list[str]:
