@@ -340,7 +340,7 @@ REFUSED = {
         ALONE.assign(y="much"),
         r"^the DataFrame: there is no column of numbers beside the time: y \(text\)",
     ),
-    "lists": (ALONE.assign(y=[[1]] * N), r"^the DataFrame: .* there is no column beside 'date'"),
+    "lists": (ALONE.assign(y=[[1]] * N), r"^the DataFrame: there is no column of numbers beside the time"),
     "no time": (ALONE.reset_index(drop=True), r"the DataFrame has no time: .*pd\.to_datetime"),
     "a name twice": (ALONE.rename_axis("y"), r"'y' is a column and a level of the index"),
     "two columns of a name": (pd.concat([ALONE, ALONE], axis=1), r"'y' twice"),

@@ -58,7 +58,7 @@ def test_it_is_trained_evaluated_and_predicted_from(model, csv, tmp_path, capsys
 
 
 def test_without_the_package_a_training_is_refused_before_the_data_are_read(csv, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("forecast.data.sources.CsvSource.frame", lambda *_: pytest.fail("the data were read"))
+    monkeypatch.setattr("forecast.apps.common.training_data.source_rows", lambda *_: pytest.fail("the data were read"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = refusal(capsys, "train", *overrides(csv, tmp_path / "run", "theta"))
     assert said.count("\n") == 1 and f"statsforecast is not installed. Install it: {install('stats')}" in said

@@ -12,22 +12,22 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 4469,
-    "checkpoint, run_folder": 516,
-    "config": 1160,
-    "data": 5477,
-    "evaluation": 2058,
-    "jobs, text, forecast/*.py": 835,
-    "models, attention, layers, ops": 4027,
+    "apps": 4516,
+    "checkpoint, run_folder": 557,
+    "config": 1001,
+    "data": 5461,
+    "evaluation": 2026,
+    "jobs, text, forecast/*.py": 878,
+    "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
-    "training": 1992,
-    "tests": 29910,
+    "training": 2005,
+    "tests": 29898,
     "other Python": 4206,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
 # Files that a reader walks through: those in which the whole quickstart calls a function.
-ENTERED = {"train": 109, "predict": 66}
+ENTERED = {"train": 105, "predict": 65}
 LONGEST_FILE = 450
 # Lines of the files that are longer than that.
 LONG_FILES = {

@@ -134,7 +134,10 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
         times = _nanoseconds(timestamps)
         since = (times - times[0]).view(np.uint64)  # three centuries overflow an int64
         return since % np.uint64(offset.nanos) == 0, int(since[-1]) // offset.nanos + 1
-    grid = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
+    try:
+        grid = pd.date_range(timestamps[0], timestamps[-1], freq=freq)
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # the last year of pandas has no further stamp of it
+        return np.zeros(len(timestamps), dtype=np.bool_), 0
     return np.asarray(timestamps.isin(grid)), len(grid)
 
 
