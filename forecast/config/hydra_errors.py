@@ -17,7 +17,6 @@ from forecast.text.terminal import label
 FOLDER = "hydra.run.dir=FOLDER, of a sweep hydra.sweep.dir=FOLDER"
 # Refusals that are none of Hydra's own exceptions: of GROUP=null, of a search path, of a machine without SLURM.
 PLAIN = ("Config group override must be a string or a list", "No config source registered", 'Could not detect "srun"')
-HANDLER = "Unable to configure handler"
 # What a file system refuses to whoever writes; a file that is not there is a matter of its own.
 UNWRITABLE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST),
@@ -29,7 +28,10 @@ def message(error: BaseException, *, config_name: str, overrides: Sequence[str])
     """The text for a mistake of the user; None for anything else, which is a bug and keeps its traceback."""
     cause: BaseException | None = error
     # what a resolver raises comes wrapped, as does a log that cannot be opened
-    while cause and (isinstance(cause, HydraException | OmegaConfBaseException) or str(cause).startswith(HANDLER)):
+    while cause and (
+        isinstance(cause, HydraException | OmegaConfBaseException)
+        or str(cause).startswith("Unable to configure handler")
+    ):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, UserError | yaml.MarkedYAMLError):
         return str(cause)

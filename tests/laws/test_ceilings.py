@@ -14,7 +14,7 @@ from laws import measures
 CEILINGS = {
     "apps": 4516,
     "checkpoint, run_folder": 557,
-    "config": 1001,
+    "config": 1000,
     "data": 5461,
     "evaluation": 2026,
     "jobs, text, forecast/*.py": 878,
