@@ -193,6 +193,7 @@ def test_an_index_without_a_name_may_start_again():
         ([*counting(*range(10)), "T", "T"], []),
         (["1", "NA", ""], []),
         (["x", "y", "M"], []),
+        ([*counting(*range(10)), "<1", "<1", "<1"], []),
         ([*counting(*range(1, 20)), "-1", "-1", "-1"], [-1]),
         ([*counting(*range(-3, 20)), "-200", "-200.0", "-200"], [-200]),
         ([*counting(*range(20)), "9999", "9999", "9999"], [9999]),

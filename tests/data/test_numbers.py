@@ -33,6 +33,7 @@ def read(*cells, **style):
 WRITINGS = [
     (".", None, "1.5", 1.5),
     (".", None, "-1.5e3", -1500),
+    (".", None, "\u22121.5", -1.5),
     (".", None, "1,5", INF),
     (".", None, "0,125", INF),
     (".", None, "1234,567", INF),

@@ -15,7 +15,7 @@ CEILINGS = {
     "apps": 4516,
     "checkpoint, run_folder": 557,
     "config": 1000,
-    "data": 5461,
+    "data": 5466,
     "evaluation": 2026,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,

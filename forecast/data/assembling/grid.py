@@ -88,6 +88,8 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
         )
     if rows.moved is not None:
         _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
+    if stepped and trained_on is None and len(rows.times) == 1:  # as of a column that is always 0, and no time
+        raise _short(rows)
     grid = _steps(rows) if stepped else _calendar(rows, trained_on)
     # block by block: the rows may be mapped from a disk, and be more than memory holds
     for first, block in rows.blocks():
@@ -157,11 +159,16 @@ def _without_votes(rows: SortedRows) -> Grid:
     stamps = pd.DatetimeIndex(np.unique(rows.times).astype("datetime64[ns]"))
     freq = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if freq is None:
-        raise UserError(
-            f"{rows.name}: {len(rows.ids)} series of at most {counted(int(rows.lengths.max()), 'row')} are "
-            "too short to infer a frequency. At least 3 rows of one are needed to read the file."
-        )
+        raise _short(rows)
     return _grid_of(freq, int(rows.times[0]), rows.times)
+
+
+def _short(rows: SortedRows) -> UserError:
+    """What to say of rows that tell no frequency."""
+    return UserError(
+        f"{rows.name}: {len(rows.ids)} series of at most {counted(int(rows.lengths.max()), 'row')} are too short to "
+        "infer a frequency. At least 3 rows of one are needed to read the file."
+    )
 
 
 def _voters(rows: SortedRows) -> list[int]:

@@ -173,7 +173,8 @@ def _marks(counts: dict[str, int], values: FloatArray) -> dict[str, int]:
     if not numbers.size:
         return {}
     known = {word: count for word, count in counts.items() if word.lower() in _MARKS}
-    others = {word: count for word, count in counts.items() if word not in known}
+    # what holds a digit, as <1, is a value that cannot be read
+    others = {word: n for word, n in counts.items() if word not in known and not any(map(str.isdigit, word))}
     if len(others) <= _MOST_MARKS and len(np.unique(numbers)) >= _MANY:
         known |= {word: count for word, count in others.items() if count >= _OFTEN}
     return known

@@ -109,6 +109,7 @@ def with_numbers(column: RawColumn, style: NumberStyle) -> RawColumn:
 
 def number_in(text: str, decimal: str, thousands: str | None) -> float | None:
     """The finite number that a text without blanks around it is, or None; groups of thousands have three digits."""
+    text = text.replace("\u2212", "-")  # a minus as it is typeset
     if not _pattern(decimal, thousands).fullmatch(text):
         return None
     bare = text if thousands is None else re.sub(_THOUSANDS[thousands], "", text)
