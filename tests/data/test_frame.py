@@ -161,6 +161,11 @@ def test_every_message_about_a_line_names_a_line_that_exists(tmp_path):
     assert path.read_text().split("\n")[line - 1].startswith("2016-07-01 05:00:00")
 
 
+def test_a_column_that_is_the_same_in_all_rows_counts_no_steps(tmp_path):
+    path = write(tmp_path, table(["0"] * 7))
+    assert_says(refusal(path), "1 series of at most 1 row are too short to infer a frequency")
+
+
 def test_steps_that_resampling_leaves_without_a_value_are_refused_or_filled(tmp_path):
     stamps = [stamp for stamp in hours(11) if "05:" not in stamp]
     path = write(tmp_path, table(stamps))

@@ -183,7 +183,7 @@ def test_rows_at_an_end_that_lack_a_value_are_left_out_and_said(path, policy, ro
     write(path, HOURS[::-1], cells[::-1])
     frame = read_frame(path, gaps=policy)
     assert frame.timestamps.tolist() == HOURS.delete(row).tolist() and frame.missing is None
-    assert "1 row at an end lack a value in a column and are left out." in caplog.text
+    assert "1 row left out at an end, for want of a value in a column." in caplog.text
 
 
 def test_rows_of_which_none_is_whole_are_refused(path):

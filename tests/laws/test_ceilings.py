@@ -21,7 +21,7 @@ CEILINGS = {
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
     "training": 2005,
-    "tests": 29898,
+    "tests": 29901,
     "other Python": 4206,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

@@ -20,7 +20,7 @@ from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.ids import check_ids, known_time, layout_of
 from forecast.data.assembling.regular import Regular, frame_of, regular, taken_series, times_are_counted
-from forecast.data.assembling.rows import PanelRows, SortedRows, in_order, joined
+from forecast.data.assembling.rows import PanelRows, SortedRows, joined, sort_rows
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
@@ -310,7 +310,7 @@ def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows
     lengths, stop, moved = [], 0, rows.moved
     for first, block in rows.blocks():
         series = np.repeat(np.arange(len(block.ids)), block.lengths)
-        ordered = in_order(
+        ordered = sort_rows(
             replace(whole, series=series, times=block.times, values=block.values, ids=block.ids, where=block.where),
             source.duplicates,
             rows.name,

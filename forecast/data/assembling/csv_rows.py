@@ -105,7 +105,7 @@ def rows_of(
         checksum=checksum_of(text),
         time_format=read.table.time_format,
         time_zone=read.table.time_zone,
-        typed=text.table is not None and bool(text.table.kind),
+        typed_times=text.table is not None and bool(text.table.kind),
         id_cells=_cells_of(parts, ids, series) if source.has_facts else {},
     )
 

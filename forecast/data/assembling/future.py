@@ -7,7 +7,7 @@ import numpy as np
 
 from forecast.data.assembling.read import panel_rows
 from forecast.data.assembling.regular import times_are_counted
-from forecast.data.assembling.rows import SortedRows, ordered, time_words
+from forecast.data.assembling.rows import SortedRows, prepare_rows, time_words
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.reading.timestamps import AmbiguousTime
@@ -122,7 +122,7 @@ def _rows(source: CsvSource, columns: Sequence[str], after: StepsAfter, book: Co
     if not after.counted and rows.stepped != after.stepped:
         kinds = ["steps without a calendar" if steps else "dates" for steps in (rows.stepped, after.stepped)]
         raise UserError(f"{name} has {kinds[0]}, and the history {kinds[1]}. Write the times as there.")
-    return ordered(rows, source)
+    return prepare_rows(rows, source)
 
 
 def _check_steps(step: IntArray, owners: IntArray, rows: SortedRows, after: StepsAfter) -> None:

@@ -89,7 +89,7 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     if rows.moved is not None:
         _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
     if stepped and trained_on is None and len(rows.times) == 1:  # as of a column that is always 0, and no time
-        raise _short(rows)
+        raise _length_error(rows)
     grid = _steps(rows) if stepped else _calendar(rows, trained_on)
     # block by block: the rows may be mapped from a disk, and be more than memory holds
     for first, block in rows.blocks():
@@ -127,7 +127,7 @@ def _calendar(rows: SortedRows, trained_on: str | None) -> Grid:
         if trained_on is not None:
             vote = trained_on if is_exact(stamps, trained_on) else infer_frequency(stamps)
             if vote not in (trained_on, None):
-                raise _another(rows, series, vote, trained_on)
+                raise _frequency_error(rows, series, vote, trained_on)
             vote = trained_on
         else:
             vote = infer_frequency(stamps) or grid_frequency(stamps)
@@ -152,18 +152,18 @@ def _without_votes(rows: SortedRows) -> Grid:
         steps = np.diff(stamps.to_numpy())
         alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
         raise UserError(
-            f"{rows.where(int(rows.offsets[longest]) + row)}: the times{rows.of(longest)} are not regular: "
+            f"{rows.where(int(rows.offsets[longest]) + row)}: the times{rows.of_series(longest)} are not regular: "
             f"{stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}; {alike:.0%} "
             "of the steps are alike. Resample the file to one frequency: data.resample=h data.aggregate=mean"
         )
     stamps = pd.DatetimeIndex(np.unique(rows.times).astype("datetime64[ns]"))
     freq = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= 3 else None
     if freq is None:
-        raise _short(rows)
+        raise _length_error(rows)
     return _grid_of(freq, int(rows.times[0]), rows.times)
 
 
-def _short(rows: SortedRows) -> UserError:
+def _length_error(rows: SortedRows) -> UserError:
     """What to say of rows that tell no frequency."""
     return UserError(
         f"{rows.name}: {len(rows.ids)} series of at most {counted(int(rows.lengths.max()), 'row')} are too short to "
@@ -225,19 +225,19 @@ def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> U
     if own is not None and own != grid.freq:
         if trained_on is None:
             return _different(rows, grid, series, own)
-        return _another(rows, series, own, trained_on)
+        return _frequency_error(rows, series, own, trained_on)
     return UserError(
-        f"{rows.where(row)}: {time}{rows.of(series)} is between the steps of '{grid.freq}' that "
+        f"{rows.where(row)}: {time}{rows.of_series(series)} is between the steps of '{grid.freq}' that "
         f"{'other series have' if len(rows.ids) > 1 else 'the other rows have'}, counted from "
         f"{grid.words(grid.first)}. Round the times, or resample the file to one frequency."
     )
 
 
-def _another(rows: SortedRows, series: int, freq: str, trained_on: str) -> UserError:
+def _frequency_error(rows: SortedRows, series: int, freq: str, trained_on: str) -> UserError:
     """What to say of a series of another frequency than that of a training."""
     return UserError(
-        f"{rows.name}{rows.of(series)} has the frequency '{freq}'; the model was trained on '{trained_on}'. Resample "
-        "the file, or train on this frequency."
+        f"{rows.name}{rows.of_series(series)} has the frequency '{freq}'; the model was trained on '{trained_on}'. "
+        "Resample the file, or train on this frequency."
     )
 
 

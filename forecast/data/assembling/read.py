@@ -13,7 +13,7 @@ from forecast.data.assembling.csv_rows import line_rows, long_rows, wide_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
-from forecast.data.assembling.rows import PanelRows, checksum_of, joined, ordered
+from forecast.data.assembling.rows import PanelRows, checksum_of, joined, prepare_rows
 from forecast.data.catalog import file_md5, is_there
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import within
@@ -78,14 +78,14 @@ def _read(
     leave_out: bool = False,
 ) -> PanelFrame:
     rows, name = panel_rows(source, book, columns=columns, known=freq is not None), str(source.path)
-    in_order, facts = ordered(rows, source), None
+    sorted_rows, facts = prepare_rows(rows, source), None
     if source.has_facts:
-        facts, in_order = facts_of(source, rows, in_order, book)
-        rows = replace(rows, columns=in_order.columns)
+        facts, sorted_rows = facts_of(source, rows, sorted_rows, book)
+        rows = replace(rows, columns=sorted_rows.columns)
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
-    grid = panel_grid(in_order, stepped=rows.stepped, trained_on=freq)
-    series = regular(in_order, grid, source.gaps, leave_out=leave_out)
+    grid = panel_grid(sorted_rows, stepped=rows.stepped, trained_on=freq)
+    series = regular(sorted_rows, grid, source.gaps, leave_out=leave_out)
     frame = frame_of(series, rows, grid, name, counted=times_are_counted(source))
     facts = None if facts is None else facts.of(series.kept)
     return replace(frame, categories=book.words(frame.columns), facts=facts)
@@ -98,7 +98,7 @@ def panel_files(source: CsvSource) -> list[Path]:
         if is_there(Path(path)) and Path(path).is_dir():
             raise UserError(f"{path} is a folder. Name the files in it by a pattern, as data.path='{path}/*.csv'")
         return [Path(path)]
-    # A Path would glob relative patterns alone.
+    # A Path would glob relative patterns one_target.
     files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
     if not files:
         raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
@@ -123,8 +123,8 @@ def source_rows(source: Source) -> PanelFrame:
     assert isinstance(source, FileSource)
     file = source if isinstance(source, CsvSource) else source.with_file(source.path_used())
     # a target alone is read alone: what other columns lack or hold does not matter
-    alone = file.features == "S" and isinstance(file.target, str) and file.panel_form in (None, "long")
-    frame = read_panel(file, columns=partial(file.columns_to_read, where=str(file.path)) if alone else None)
+    one_target = file.features == "S" and isinstance(file.target, str) and file.panel_form in (None, "long")
+    frame = read_panel(file, columns=partial(file.columns_to_read, where=str(file.path)) if one_target else None)
     frame = with_holidays(frame, file.holidays)
     if file.has_roles:
         return frame.of(file.by_role(frame).all)

@@ -74,7 +74,7 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
     }
     left_out = {reason: series for reason, series in reasons.items() if series.size}
     if cut := int((rows.lengths - counts)[held].sum()):
-        _log.info("%s: %s at an end lack a value in a column and are left out.", rows.name, counted(cut, "row"))
+        _log.info("%s: %s left out at an end, for want of a value in a column.", rows.name, counted(cut, "row"))
     values = _placed(rows, positions, first[kept], counts[kept], lengths[kept])
     absent = int((lengths - counts)[kept].sum())
     unknown = np.isnan(values) if gaps[kept].any() else None
@@ -202,12 +202,12 @@ def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: In
     row = int((absent | missing.any(axis=1)).argmax())
     if missing[row].any():
         column, time = rows.columns[int(missing[row].argmax())], grid.words(int(rows.times[start + row]))
-        gap = f"{rows.where(start + row)}: the column {quoted(column)}{rows.of(series)} has no value at {time}"
+        gap = f"{rows.where(start + row)}: the column {quoted(column)}{rows.of_series(series)} has no value at {time}"
     else:
         lacking = int(positions[row + 1] - positions[row] - 1)
         freq = "" if grid.stepped else f" of '{grid.freq}'"
         since = grid.words(int(grid.times(positions[row : row + 1] + 1)[0]))
-        gap = f"{rows.where(start + row + 1)}: before it {counted(lacking, 'row')}{freq}{rows.of(series)} "
+        gap = f"{rows.where(start + row + 1)}: before it {counted(lacking, 'row')}{freq}{rows.of_series(series)} "
         gap += f"{'is' if lacking == 1 else 'are'} missing, from {since} on"
     if len(rows.ids) > 1:
         gap += f"; {(gaps > 0).sum()} of {len(rows.ids)} series have gaps"

@@ -31,8 +31,8 @@ class PanelRows:
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
     "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for
-    ISO 8601 and for columns of parts; time_zone: whose clock they show; typed: whether they
-    stood there as such, and no text. id_column: None for one series, whose id is
+    ISO 8601 and for columns of parts; time_zone: whose clock they show; typed_times: whether
+    they stood there as such, and no text. id_column: None for one series, whose id is
     empty. id_cells: of a panel with facts what each id column says of each series (S,).
     """
 
@@ -48,7 +48,7 @@ class PanelRows:
     checksum: str
     time_format: str | None = None
     time_zone: str | None = None
-    typed: bool = False
+    typed_times: bool = False
     id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -177,7 +177,7 @@ class SortedRows:
             yield first, block
             first = stop
 
-    def of(self, series: int) -> str:
+    def of_series(self, series: int) -> str:
         """Of the series 'ID', for a message; nothing where the file has no ids."""
         return "" if self.ids[series] == "" else f" of the series {quoted(self.ids[series])}"
 
@@ -186,16 +186,18 @@ class SortedRows:
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
 
-def ordered(rows: PanelRows, source: CsvSource) -> SortedRows:
+def prepare_rows(rows: PanelRows, source: CsvSource) -> SortedRows:
     """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
     again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
-    whole = in_order(rows, None if again else source.duplicates, str(source.path), any_order=source.sort or rows.typed)
+    whole = sort_rows(
+        rows, None if again else source.duplicates, str(source.path), any_order=source.sort or rows.typed_times
+    )
     if source.resample is None or source.aggregate is None:
         return whole
     return resampled(whole, source.resample, source.aggregate, stepped=rows.stepped)
 
 
-def in_order(rows: PanelRows, how: Duplicates | None, name: str, *, any_order: bool = True) -> SortedRows:
+def sort_rows(rows: PanelRows, how: Duplicates | None, name: str, *, any_order: bool = True) -> SortedRows:
     """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
 
     Times near a grid are moved onto it, as `on_grid` does. name: of the panel. how: None keeps repeated rows. UserError
