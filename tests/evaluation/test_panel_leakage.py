@@ -288,8 +288,8 @@ def leaking_fill(monkeypatch):
     ],
 )
 def test_what_is_made_of_rows_after_the_train_rows_is_found(monkeypatch, plant, gaps, what):
-    data = prepared(gappy(gaps), targets=(0, 1, 2))
     plant(monkeypatch)
+    data = prepared(gappy(gaps), targets=(0, 1, 2))
     with pytest.raises(UserError, match=f"leakage check, borders: {what}.* changes when the rows after train"):
         checked(LastValue(window=window_shape(data)), data)
 
