@@ -3,7 +3,8 @@
 import difflib
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST_NAME = 200  # characters of a name that somebody may have mistyped
@@ -52,6 +53,17 @@ def closest_file(path: Path) -> str:
     near = difflib.get_close_matches(path.name, sorted(names), n=1) if len(path.name) <= LONGEST_NAME else []
     hint = f" Did you mean '{near[0]}'?" if near else ""
     return f"{hint} Check the path; a relative one starts at {Path.cwd()}."
+
+
+@contextmanager
+def readable(path: Path | str) -> Iterator[None]:
+    """UserError for a file that is not there, or that the system does not let us read."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{path} does not exist.{closest_file(Path(path))}") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
 
 
 def nearest(name: str, valid: Iterable[str]) -> list[str]:

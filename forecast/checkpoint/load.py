@@ -22,14 +22,13 @@ from forecast.checkpoint.record import RECORD, Record, RefitRecord, check_format
 from forecast.config.allow_list import resolve_target, target_nodes
 from forecast.config.compose import walk
 from forecast.config.run_config import RunConfig
-from forecast.data.catalog import is_there
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scales
 from forecast.data.sources import CsvSource, FileSource, Source
-from forecast.errors import UserError
+from forecast.errors import UserError, readable
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
 from forecast.run_folder.shapes import DataRecord
@@ -235,11 +234,11 @@ def read_plain(path: Path) -> Entries:
 
     Raises UserError when there is no such file, and for what `read_torch_file` refuses.
     """
-    is_there(path)
-    if path.is_dir():
-        best = checkpoint_path(path, "best")
-        file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
-        raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={file}")
+    with readable(path):
+        if path.is_dir():
+            best = checkpoint_path(path, "best")
+            file = best if best.is_file() else "RUN/checkpoints/best.ckpt"
+            raise UserError(f"ckpt_path={path} is a folder. Give the file in it: ckpt_path={file}")
     if not path.is_file():
         raise UserError(f"ckpt_path={path}: no such file. Checkpoints lie in RUN/checkpoints/best.ckpt and last.ckpt.")
     return cast(Entries, read_torch_file(path, name=f"ckpt_path={path}", old_format=False))  # `load_checkpoint` looks

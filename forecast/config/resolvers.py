@@ -153,8 +153,7 @@ def data_checksum(data: object) -> str | None:
     if path := data.get("path"):
         files = [Path(str(name)) for name in (path, data.get("static_path")) if name]
         return "+".join(map(catalog.file_md5, files)) if all(file.is_file() for file in files) else None
-    entry = catalog.CATALOG.get(str(data.get("name")))
-    return None if entry is None else entry.md5
+    return catalog.CATALOG.get(str(data.get("name")))
 
 
 def sweep_dir(first: list[str], parent: str, *, _root_: DictConfig) -> str:

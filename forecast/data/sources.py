@@ -232,10 +232,7 @@ class FileSource(Layout, Source):
 
     def checksum(self) -> str:
         """The MD5 of the file."""
-        path = self.path_used()
-        if not catalog.is_there(path) or not path.is_file():
-            raise UserError(f"{path} is not a file. Check data.path.")
-        return catalog.file_md5(path)
+        return catalog.file_md5(self.path_used())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +243,7 @@ class CatalogSource(FileSource):
     path: str | None = None
 
     def __post_init__(self) -> None:
-        catalog.published_file(self.name)  # refuses an unknown name before any file is looked for
+        catalog.published_md5(self.name)  # refuses an unknown name before any file is looked for
 
     def path_used(self) -> Path:
         """`path`, unverified, or the verified file under `root`."""
@@ -260,7 +257,7 @@ class SavedCatalogSource(CatalogSource):
     def path_used(self) -> Path:
         """As a CatalogSource's. Raises UserError when it is not there."""
         path = Path(self.path or Path(self.root) / f"{self.name}.csv")
-        if not self.path and not catalog.is_there(path):
+        if not self.path and not path.exists():
             raise UserError(
                 f"{path}, where the checkpoint's data lay: no such file. A command downloads it to a folder that it is "
                 "told: data.root=FOLDER (--root FOLDER, root= from Python)"

@@ -14,13 +14,13 @@ from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
 from forecast.data.assembling.rows import PanelRows, checksum_of, joined, prepare_rows
-from forecast.data.catalog import file_md5, is_there
+from forecast.data.catalog import file_md5
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import within
 from forecast.data.reading.table import Choice, Codebook
 from forecast.data.roles import with_holidays
 from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
-from forecast.errors import UserError
+from forecast.errors import UserError, readable
 
 
 def read_panel(
@@ -94,10 +94,11 @@ def _read(
 def panel_files(source: CsvSource) -> list[Path]:
     """The files that a path or a pattern names, sorted; UserError where there are none."""
     path = str(source.path)
-    if not glob.has_magic(path) or is_there(Path(path)):
-        if is_there(Path(path)) and Path(path).is_dir():
+    with readable(path):
+        if Path(path).is_dir():
             raise UserError(f"{path} is a folder. Name the files in it by a pattern, as data.path='{path}/*.csv'")
-        return [Path(path)]
+        if not glob.has_magic(path) or Path(path).exists():
+            return [Path(path)]
     # A Path would glob relative patterns one_target.
     files = sorted(Path(name) for name in glob.glob(path, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
     if not files:
