@@ -73,10 +73,12 @@ def workbook(path):
 
 NO_CSV = {
     "gzip": (lambda path: path.write_bytes(gzip.compress(TEXT.encode())[:-9]), "is compressed with gzip"),
-    "Excel": (workbook, "is an Excel workbook, and "),
+    "Excel": (workbook, "is a zip archive or an Excel workbook, and cannot be read: "),
     "Parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(99)), "is a Parquet file"),
-    "UTF-16": (lambda path: path.write_bytes(TEXT.encode("utf-16")[:-1]), "is damaged, or no text in UTF-8"),
-    "UTF-16 without a mark": (lambda path: path.write_text(TEXT, encoding="utf-16-le"), "byte 0x00 in line 1"),
+    "no mark": (
+        lambda path: path.write_text(TEXT, encoding="utf-16-le"),
+        "is damaged, or no text in UTF-8",
+    ),
     "bytes": (lambda path: path.write_bytes(bytes(range(256))), "is damaged, or no text in UTF-8"),
     "nothing there": (lambda path: None, "does not exist"),
     "broken link": (lambda path: path.symlink_to("nowhere"), "does not exist"),

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
 
 STAMPS = pd.date_range("2021-03-01", periods=31, freq="h")
@@ -37,10 +36,6 @@ KINDS = {
     "marked.csv": TEXT.encode("utf-8-sig"),
     "latin-1.csv": TEXT.encode("latin-1"),
     "latin-1.csv.gz": gzip.compress(TEXT.encode("latin-1")),
-    "plain.txt": TEXT.encode(),
-    "tabs.tsv": TEXT.replace(",", "\t").encode(),
-    "tabs.tsv.gz": gzip.compress(TEXT.replace(",", "\t").encode()),
-    "no tabs.tsv": TEXT.encode(),
 }
 
 
@@ -74,7 +69,7 @@ def test_another_encoding_is_said_in_one_line(tmp_path, caplog):
     read_frame(file_of(tmp_path, "wide.csv", TEXT.encode("utf-16")))
     said = [record.getMessage() for record in caplog.records]
     assert [text.partition(": ")[2] for text in said if "read as" in text] == [
-        "It is read as Latin-1 text, for it is not UTF-8.", "It is read as UTF-16 text, for it is not UTF-8.",
+        "It is read as Windows-1252 text, for it is not UTF-8.", "It is read as UTF-16 text, for it is not UTF-8.",
     ]  # fmt: skip
 
 
@@ -90,24 +85,13 @@ def test_another_encoding_is_said_in_one_line(tmp_path, caplog):
         (KINDS["my.zip"][:99] + b"\x00\xff" * 9 + KINDS["my.zip"][117:], "cannot be read"),
         (
             zipped(**{"a.csv": TEXT, "b.csv": TEXT}),
-            r"zip archive of 2 files \(a\.csv, b\.csv\)\. Unpack it, and name one",
-        ),
-        (zipped(data__=""), r"zip archive of 0 files \(none\)"),
-        (
-            zipped(**{"xl__workbook.xml": "x", "[Content_Types].xml": "x"}),
-            r"my\.gz is an Excel workbook, and (cannot be read|openpyxl).* save (its content|the data) as CSV",
+            r"zip archive of 2 files\. Unpack it, and name one",
         ),
         (gzip.compress(KINDS["my.csv.gz"], mtime=0), "is damaged, or no text"),
         (TEXT.encode("utf-16")[:-1], "is damaged, or no text in UTF-8"),
         ((TEXT + "2021-03-02 07:00:00,\0,1\n").encode("utf-16"), "is damaged, or no text in UTF-8"),
-        (TEXT.encode() + b"2021-03-02 07:00:00,\xe9,1\n", "byte 0xe9 in line 33"),
-        (TEXT.encode("latin-1") + b"\x81\x8d\n", "byte 0xe4 in line 1"),
+        (TEXT.encode("latin-1") + b"\x81\x8d\n", "is damaged, or no text in UTF-8"),
     ],
 )
 def test_what_is_damaged_or_no_text_is_refused(tmp_path, content, match):
     refused(file_of(tmp_path, "my.gz", content), match)
-
-
-def test_a_comma_that_was_asked_for_in_a_tsv_is_the_one_in_its_header(tmp_path):
-    path = file_of(tmp_path, "semicolons.tsv", TEXT.replace(",", ";").encode())
-    assert read_frame(path, Layout(separator=";")).columns == ("Läufe", "b")

@@ -159,7 +159,7 @@ def test_columns_of_one_name_are_told_apart_and_said(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     frame = read(tmp_path, hourly("a,b,a", *["1,2,3"] * 3))
     assert (frame.columns, frame.values[0].tolist()) == (("a", "b", "a.1"), [1, 2, 3])
-    assert "Column 'a' stands twice; the one in place 4 is called 'a.1' here." in caplog.text
+    assert "Columns of one name are told apart as a.1." in caplog.text
     assert read(tmp_path, hourly("a,b,a", *["1,2,3"] * 3), drop=["a.1"]).columns == ("a", "b")
 
 

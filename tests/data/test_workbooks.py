@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.data.describe.check import check_file
 from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
@@ -89,29 +88,14 @@ def test_dates_with_a_column_of_times_of_day_and_flags_are_read(tmp_path):
     assert frame.values[:, 0].tolist() == [float(stamp.hour > 7) for stamp in STAMPS]
 
 
-def test_the_only_sheet_with_data_is_read_and_the_others_are_named(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    assert len(read_frame(written(tmp_path, About=NOTES, Data=ROWS, Empty=[]))) == N
-    assert "Sheet 'Data' is read, the only one with data; the others: About, Empty." in caplog.text
-
-
-def test_of_several_sheets_with_data_one_must_be_named(tmp_path):
+def test_of_several_sheets_with_cells_one_must_be_named(tmp_path):
     north = [["date", "x"], *([stamp, 1.0] for stamp in STAMPS)]
-    path = written(tmp_path, Data=ROWS, North=north)
-    with pytest.raises(UserError, match=r"2 sheets hold data: Data, North\. Set data\.sheet=NAME"):
+    path = written(tmp_path, Data=ROWS, North=north, Empty=[])
+    with pytest.raises(UserError, match=r"holds the sheets Data, North\. Set data\.sheet=NAME"):
         read_frame(path)
     assert read_frame(path, Layout(sheet="North")).values[:, 0].tolist() == [1.0] * N
-    with pytest.raises(UserError, match=r"no sheet 'Nord' \(data\.sheet\) among Data, North\. Did you mean 'North'\?"):
+    with pytest.raises(UserError, match=r"holds the sheets Data, North\. Did you mean 'North'\? Set data\.sheet"):
         read_frame(path, Layout(sheet="Nord"))
-
-
-def test_a_check_names_the_sheets_with_data(tmp_path):
-    day = pd.date_range("2021", periods=500, freq="h")
-    rows = [["when", "x"], *([stamp.to_pydatetime(), stamp.hour] for stamp in day)]
-    path = str(written(tmp_path, Data=rows, **{"Site 2": rows}))
-    check = check_file(path)
-    assert check.command is None and "2 sheets hold data: Data, Site 2" in check.findings.texts("error")[0]
-    assert "data.sheet='Site 2'" in check_file(path, {"sheet": "Site 2"}).command
 
 
 @pytest.mark.parametrize("keep", [4, 400, -40, -1])
@@ -122,13 +106,12 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
         read_frame(path)
 
 
-@pytest.mark.parametrize("sheets", [{"Empty": []}, {"Empty": [[None]], "Too": []}])
-def test_a_workbook_without_data_is_refused(tmp_path, sheets):
+def test_a_workbook_without_data_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"my\.xlsx is empty"):
-        read_frame(written(tmp_path, **sheets))
+        read_frame(written(tmp_path, Empty=[[None]], Too=[]))
 
 
 def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(unpacked, "find_spec", lambda name: None if name == "openpyxl" else name)
-    with pytest.raises(UserError, match=f"an Excel workbook, and openpyxl, .*{re.escape(install('xlsx'))}"):
+    with pytest.raises(UserError, match=rf"is an Excel workbook\. Save it as CSV, or .*{re.escape(install('xlsx'))}"):
         read_frame(written(tmp_path, Data=ROWS))

@@ -23,7 +23,7 @@ from forecast.data.assembling.regular import Regular, frame_of, regular, taken_s
 from forecast.data.assembling.rows import PanelRows, SortedRows, joined, sort_rows
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind, is_number, is_time
+from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
@@ -186,7 +186,7 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
     for path in files:
         with _columnar(path) as file:
             names = known_time(layout_of(source), list(file.kinds)).time_columns
-            if len(names) != 1 or not is_time(file.kinds.get(names[0], pa.null())):
+            if len(names) != 1 or file.kinds.get(names[0]) != "time":
                 _log.info("%s: held in memory: data.cache needs one column of times that are no text.", path)
                 return False
     return True
@@ -269,7 +269,7 @@ def _gathered(source: CsvSource, files: Sequence[Path], book: Codebook, folder: 
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
     """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
     aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column, *file.index}
-    numbers = {name for name, kind in file.kinds.items() if is_number(kind)}
+    numbers = {name for name, kind in file.kinds.items() if kind == "number"}
     return [name for name in file.kinds if name in rows.columns or (name in numbers and name not in aside)]
 
 

@@ -23,7 +23,7 @@ from forecast.data.assembling.ids import (
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds, time_words
 from forecast.data.reading.cells import read_columns, steps_in, table_of
 from forecast.data.reading.csv_text import CsvText, valid_separator
-from forecast.data.reading.layout import STEPS, Layout, columns_named
+from forecast.data.reading.layout import STEPS, Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle, number_in
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, TypedTable
 from forecast.data.reading.table import Choice, Codebook, Table, TableSpec
@@ -44,7 +44,6 @@ def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]
     """The text of a file and the names in its first line, as they stand there."""
     findings = Findings(str(path), strict=True)
     text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
-    text.check_types(columns_named(vars(source)))
     names = next((cells for _, cells in text.records()), [])
     return text, findings, names
 

@@ -89,7 +89,6 @@ def open_file(guess: Guess) -> None:
     guess.layout = USUAL.changed({key.name: guess.given[key.name] for key in fields(Layout) if key.name in guess.given})
     text = replace(guess.text, separator=valid_separator(guess.layout.separator))
     guess.text = text.verified(guess.findings, guess.layout.sheet)
-    guess.text.check_types(columns_named(guess.given))
     if "separator" not in guess.given and guess.text.table is None:
         separator = guess_separator(guess.text.whole().read(_SAMPLE_CHARACTERS))
         guess.text = replace(guess.text, separator=separator)

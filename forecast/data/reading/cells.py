@@ -10,7 +10,6 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 from forecast.data.reading.column_guess import Kind, column_kind
 from forecast.data.reading.columnar import TimeColumn
@@ -20,7 +19,7 @@ from forecast.data.reading.numbers import MISSING_SPELLINGS, fault_words, number
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS, format_with_zone_name
-from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, whole_numbers
+from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, typed_timestamps, whole_numbers
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import Findings, counted, quoted
 from forecast.errors import UserError, closest
@@ -61,7 +60,7 @@ def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> l
         columns = list(text.table.columns)
     candidates = {*spec.candidates}
     for place, column in enumerate(columns):
-        if place in words:
+        if place in words and not (column.is_time and place in spec.times):
             columns[place] = column.as_words()
         elif place in candidates and not column.is_time:
             columns[place] = with_numbers(column, spec.style)
@@ -92,7 +91,7 @@ def _parsed(text: CsvText, spec: TableSpec, words: Collection[int]) -> list[RawC
         if cells.dtype.kind in "iuf":
             columns.append(RawColumn.of_numbers(name, cells.to_numpy(dtype=np.float64)))
         elif alone and (stamps := plain_iso(cells)) is not None:
-            columns.append(TimeColumn(name, pa.array(stamps)))
+            columns.append(TimeColumn.of(name, stamps))
         else:
             columns.append(RawColumn.of_cells(name, cells.map(str, na_action="ignore") if place in numbers else cells))
     blank = blank_rows(columns)
@@ -277,7 +276,7 @@ def _timestamps(
         return pd.DatetimeIndex(((steps - first) // unit).astype("datetime64[ms]")), {}, []
     with _named(path):
         if isinstance(column, TimeColumn) and len(spec.times) == 1 and layout.time_format is None:
-            read = column.reading(layout.time_zone)
+            read = typed_timestamps(column.stamps, layout.time_zone, column.zone)
         else:
             missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
             parts = {

@@ -1,8 +1,8 @@
 """The cells of a file as columns, before anyone decides what they mean: numbers, times or words."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -119,8 +119,7 @@ class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
 
     kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. surplus: (line,
-    cells) of rows with more cells than there are names. index: the columns that number the rows. unread: of columns
-    with nothing in them that can be read what a message says of them, by their names; these are none of the columns.
+    cells) of rows with more cells than there are names. index: the columns that number the rows.
     """
 
     kind: str
@@ -129,7 +128,6 @@ class TypedTable:
     header: int = 1
     surplus: Sequence[tuple[int, int]] = ()
     index: Collection[str] = ()
-    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
