@@ -113,7 +113,7 @@ def test_keys_are_used_instead_of_guesses(tmp_path, check):
     assert "No column of 'end;load;wind;a' holds" in check(a, "data.separator=','", status=1)
     assert "is no number" in check(a, "data.separator=';'", "data.decimal=','", status=1)
     output = check(a, "data.time_column=when", status=1)
-    assert "no time column 'when' among the columns end, load, wind, a." in output
+    assert "no time column 'when' among the 4 columns end, load, wind, a." in output
     check(a, "data.time_column=end")
     data.to_csv(tmp_path / "tab.csv", index=False, sep="\t", columns=["end", "load"])
     check(tmp_path / "tab.csv", "data.separator='\\t'")

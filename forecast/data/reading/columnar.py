@@ -17,11 +17,7 @@ from forecast.errors import readable
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
-_CHECKS = {
-    "number": (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean),
-    "time": (types.is_timestamp, types.is_date),
-    "text": (types.is_string, types.is_large_string, types.is_string_view, types.is_time),
-}
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _INEXACT = 1 << 53  # from there on a float skips whole numbers, as of ids
 _UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
 _TIMES = {"date", "ds", "timestamp"}  # what a column of times is called
@@ -37,7 +33,7 @@ def columnar_kind(path: Path) -> bytes | None:
 class ColumnarFile:
     """A file of typed columns.
 
-    kinds: what its columns hold, number, time, text or other, by the names under which they are read; the
+    kinds: what its columns hold, number, time or text, by the names under which they are read; the
     index of a DataFrame is first, and without a name called `date`, or left out where it numbers the rows. index: its
     names. Whatever pyarrow raises for a damaged file, here and in `tables`.
     """
@@ -78,14 +74,11 @@ class ColumnarFile:
 
 
 def kind_of(kind: pa.DataType) -> str:
-    """What a type holds: number, time, text or other."""
-    if getattr(kind, "extension_name", "") == "pandas.period":
-        return "text"
+    """What a type holds: number or time; text for every other, as pandas writes its cells."""
     values = kind.value_type if types.is_dictionary(kind) else kind
-    for name, checks in _CHECKS.items():
-        if any(check(values) for check in checks):
-            return name
-    return "other"
+    if any(check(values) for check in _NUMBERS):
+        return "number"
+    return "time" if types.is_timestamp(values) or types.is_date(values) else "text"
 
 
 def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
@@ -100,12 +93,10 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
         numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
         if not (types.is_integer(kind) and (np.abs(numbers) >= _INEXACT).any()):
             return RawColumn.of_numbers(name, numbers)
-    if kind_of(kind) == "other":
-        return RawColumn.of_words(name, np.zeros(len(column), dtype=np.int64), [str(kind)])
     cells = column.to_pandas(strings_to_categorical=True, integer_object_nulls=True)
     if cells.dtype != "category":
         cells = cells.map(str, na_action="ignore").astype("category")
-    words = [*cells.cat.categories, ""]
+    words = [*map(str, cells.cat.categories), ""]
     return RawColumn.of_words(name, cells.cat.codes.to_numpy(np.int64) % len(words), words)  # -1, a missing one: ""
 
 

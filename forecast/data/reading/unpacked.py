@@ -49,7 +49,7 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> FileContent:
     with readable(path):
         stored = path.read_bytes()
     text, table = stored, None
-    kind = next((kind for kind in _KINDS if stored.startswith(kind)), None)
+    kind = next((kind for kind in _KINDS if stored.startswith(kind)), b"")
     with damaged(path, _KINDS.get(kind, "")):
         if kind in KINDS:
             (table,) = ColumnarFile(pa.BufferReader(stored), kind).tables()
@@ -108,7 +108,7 @@ def _sheet(stored: bytes, name: str | None, findings: Findings) -> TypedTable:
     return TypedTable("an Excel workbook", columns, lines, place + 1).without_blank_rows()
 
 
-def _column(name: str, cells: "pd.Series[object]") -> RawColumn:
+def _column(name: str, cells: "pd.Series[str]") -> RawColumn:
     """The column of a sheet: its numbers, and all else as words."""
     exact = cells.map(lambda cell: isinstance(cell, int | float) and abs(cell) < 1 << 53)
     codes, words = pd.factorize(cells.map(_text, na_action="ignore").mask(exact))  # NaN is an error, as #N/A

@@ -21,7 +21,7 @@ def write_lines(path, panel, *, header):
     path.write_text("\n".join([*head, *lines]) + "\n")
 
 
-FORMS = ["long csv", "long tsv", "long parquet", "long feather", "wide csv", "wide parquet"]
+FORMS = ["long csv", "long parquet", "long feather", "wide csv", "wide parquet"]
 
 
 def write(folder, form, panel, stamps, shuffle=None):
@@ -33,8 +33,8 @@ def write(folder, form, panel, stamps, shuffle=None):
     else:
         table, keys = wide_table(panel, stamps), {"panel": "columns"}
     table = table.reset_index(drop=True)
-    if kind in ("csv", "tsv"):
-        table.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    if kind == "csv":
+        table.to_csv(path, index=False)
     else:
         getattr(table, f"to_{kind}")(path)
     return path, keys

@@ -47,7 +47,7 @@ def test_an_id_column_that_is_not_there(written):
 
 def test_a_time_column_that_is_not_there(written):
     path = written(hourly("a", range(5)).rename(columns={"ds": "when"}))
-    assert re.search("no time column 'date' among the columns unique_id, when, y", refusal(path, **LONG))
+    assert re.search("no time column 'date' among the 3 columns unique_id, when, y", refusal(path, **LONG))
 
 
 def test_an_id_that_is_unique_for_every_row(written):
