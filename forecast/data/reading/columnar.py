@@ -96,8 +96,8 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
     cells = column.to_pandas(strings_to_categorical=True, integer_object_nulls=True)
     if cells.dtype != "category":
         cells = cells.map(str, na_action="ignore").astype("category")
-    words = [*map(str, cells.cat.categories), ""]
-    return RawColumn.of_words(name, cells.cat.codes.to_numpy(np.int64) % len(words), words)  # -1, a missing one: ""
+    words, codes = [*map(str, cells.cat.categories), ""], cells.cat.codes.to_numpy()
+    return RawColumn.of_words(name, np.where(codes < 0, len(words) - 1, codes), words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class TimeColumn(RawColumn):
     @classmethod
     def of(cls, name: str, stamps: pd.DatetimeIndex, zone: str | None = None) -> "TimeColumn":
         """A column of these times."""
-        codes = np.where(stamps.isna(), 2, 1).astype(np.int32)
+        codes = 1 + stamps.isna().astype(np.int32)
         return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps, zone)
 
     @property
