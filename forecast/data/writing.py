@@ -128,7 +128,7 @@ class Writing:
     @classmethod
     def of(cls, path: Path, layout: Layout, time_format: str | None) -> "Writing":
         """Of a file that a layout reads. time_format: that its reader found; None for ISO 8601."""
-        findings = Findings(str(path), strict=False)  # what there is to say of the file its reader has said
+        findings = Findings(str(path))
         text = CsvText(path, valid_separator(layout.separator)).verified(findings)
         header = text.header(layout.time_columns, findings)
         rows = [cells for _, cells in islice(text.rows(), SAMPLE)]

@@ -193,3 +193,11 @@ def test_no_rule_for_gaps_changes_a_fault_and_a_check_lists_it_with_its_count(tm
 def test_separator_and_decimal_are_two_signs(tmp_path, options, says):
     with pytest.raises(UserError, match=re.escape(says)):
         read_frame(write(tmp_path, table(HOURS)), **options)
+
+
+def test_each_column_with_a_fault_has_a_line_with_its_first(tmp_path):
+    faulty = {2: f"{HOURS[1]},1,x", 4: f"{HOURS[3]},y,z", 5: "soon,1,2"}
+    lines = refusal(write(tmp_path, changed(LINES, faulty))).splitlines()
+    places = ["line 3, column 'b': 'x'", "line 5, column 'a': 'y'", "line 6, column 'date': 'soon'"]
+    for line, place in zip(lines, places, strict=True):
+        assert f"my.csv: {place} is no " in line

@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> None:
     config, choices = make_config(arguments)
     source = config.data.build(FileSource)
     path = source.path_used()
-    findings = Findings(str(path), strict=True)
+    findings = Findings(str(path))
     last = CsvText(path, ",").verified(findings).header(("date",), findings)[-1]
     if arguments.data != "custom" and arguments.features == "MS" and arguments.target != last:
         raise UserError(

@@ -237,7 +237,7 @@ def _gathered(source: CsvSource, files: Sequence[Path], book: Codebook, folder: 
             stack.enter_context((folder / name).open("wb")) for name in (_SERIES, _TIMES, _ROWS)
         )
         for path in files:
-            findings, before, own = Findings(str(path), strict=True), len(counts), source
+            findings, before, own = Findings(str(path)), len(counts), source
             codes: dict[str, int] = {}
             bare = None
             with _columnar(path) as file:

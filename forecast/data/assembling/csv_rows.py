@@ -42,7 +42,7 @@ VALUE = "value"  # what the column is called of a panel whose columns, or lines,
 
 def opened(path: Path, source: CsvSource) -> tuple[CsvText, Findings, list[str]]:
     """The text of a file and the names in its first line, as they stand there."""
-    findings = Findings(str(path), strict=True)
+    findings = Findings(str(path))
     text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
     names = next((cells for _, cells in text.records()), [])
     return text, findings, names

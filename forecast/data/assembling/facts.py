@@ -141,7 +141,7 @@ class FactFile:
         own = {key.name: getattr(source, key.name) for key in fields(Layout)}
         own |= {"time_column": None, "freq": STEPS, "start": None, "columns": None, "drop": (), "where": None}
         own |= {"time_format": None, "time_zone": None, "resample": None, "aggregate": None, "sheet": None}
-        findings = Findings(str(path), strict=True)
+        findings = Findings(str(path))
         text = CsvText(path, valid_separator(source.separator)).verified(findings, None)
         keys = tuple((source.static_on or {}).values())
         header = text.header((), findings)

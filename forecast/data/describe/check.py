@@ -70,16 +70,16 @@ def check_file(path: str, given: Given | None = None, *, pred_len: int | None = 
 
     given: keys of data=csv that are typed; the others are found. pred_len: None for one that fits the file.
     """
-    check = FileCheck(CsvText(Path(path), ","), dict(given or {}), Findings(path, strict=False))
+    check = FileCheck(CsvText(Path(path), ","), dict(given or {}), Findings(path))
     # the first, as in the statistics of columns that reach the largest float; the second, as findings say it
     with np.errstate(over="ignore", invalid="ignore"), quiet_output():
         try:
             open_file(check)
             check.table = read_guessed(check)
-            if not check.findings.texts("error"):
-                _advise(check, check.table, pred_len)
+            _advise(check, check.table, pred_len)
         except UserError as error:
-            check.findings.error(str(error))
+            for line in str(error).splitlines():
+                check.findings.add("error", line)
             check.ids = error.ids if isinstance(error, SeveralSeries) else ()
     return check
 

@@ -95,7 +95,7 @@ def open_file(guess: Guess) -> None:
         if separator != ",":
             reason = f"data.separator: {separator!r} cuts the header and the rows alike"
             guess.set(reason, separator=r"\t" if separator == "\t" else separator)
-    guess.header = guess.text.header((), Findings(guess.findings.path, strict=False))
+    guess.header = guess.text.header((), guess.findings)
     guess.first_rows = guess.text.sample(_SAMPLE_ROWS)
 
 
@@ -122,7 +122,7 @@ def read_guessed(guess: Guess) -> Table:
     others = [column for column in columns if column.name not in {*times, *guess.layout.drop}]
     if table.origin is not None:
         others = [column.take(table.origin) for column in others]
-    return table if table.timestamps.hasnans else _decide_rows(guess, table, others)
+    return _decide_rows(guess, table, others)
 
 
 def _decide_time(guess: Guess, cells: Mapping[str, Sequence[str]]) -> set[str]:

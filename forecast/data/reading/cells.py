@@ -21,13 +21,14 @@ from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS, format_with_zone_name
 from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, typed_timestamps, whole_numbers
 from forecast.data.values.cells import IntArray
-from forecast.data.values.findings import Findings, counted, quoted
+from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
-Fault = tuple[int, int, str, int]  # of one column the first row that cannot be read, its place, why, and how many cells
+Fault = tuple[int, int, str]  # of one column the first row that cannot be read, its place, and why
+_MOST_FAULTS = 5  # columns of which one is told
 _SAMPLE = 100  # rows that show which columns hold numbers
 _MOST_STEPS = 1 << 40  # milliseconds that lie in a calendar's years
 _ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
@@ -138,7 +139,7 @@ def _structure(text: CsvText, widths: Iterable[tuple[int, int]], most: int) -> U
 
 
 def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findings: Findings) -> Table:
-    """What a layout reads of the columns of a file; a finding for each column with a fault, else UserError."""
+    """What a layout reads of the columns of a file. UserError with a line for each column that has a fault."""
     origin = _chosen_rows(columns, spec, findings.path)
     if origin is not None:
         columns = [column.take(origin) for column in columns]
@@ -159,25 +160,24 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
     stamps, written, faults = _timestamps(columns, rows, spec, findings)
     for number, place in enumerate(places):
         if (bad := np.isinf(values[:, number])).any():
-            faults.append((int(bad.argmax()), place, "number", int(np.count_nonzero(bad))))
+            faults.append((int(bad.argmax()), place, "number"))
     table = Table(text, tuple(spec.header[place] for place in places), places, stamps, values, origin, **written)
-    _report(faults, table, spec, findings)
+    if faults:
+        raise UserError("\n".join(_fault_lines(sorted(faults)[:_MOST_FAULTS], table, spec, findings.path)))
     return table
 
 
-def _report(faults: Sequence[Fault], table: Table, spec: TableSpec, findings: Findings) -> None:
-    """One error for each column with a fault, the first row first."""
-    records = table.records([row for row, *_ in faults]) if faults else {}
-    for row, place, kind, count in sorted(faults, key=lambda fault: (fault[0], fault[1] in spec.times, fault[1])):
+def _fault_lines(faults: Sequence[Fault], table: Table, spec: TableSpec, path: str) -> Iterator[str]:
+    """A line for each of some cells: where it stands, what is wrong with it, and the fix."""
+    records = table.records([row for row, *_ in faults])
+    for row, place, kind in faults:
         line, cells = records[row]
         places = spec.times if place in spec.times else [place]
         cell = " ".join(cells[place].strip(BLANKS) for place in places if place < len(cells))
         message, fix = fault_words(cell, spec.style) if kind == "number" else _words(kind, cell)
         if "\n" in cell:
             fix = f"{fix} Look for an unclosed quotation mark."
-        if not findings.strict:
-            message += f"; {counted(count, 'such row' if place in spec.times else 'such cell')} of {len(table.values)}"
-        findings.error(f"{findings.path}: line {line}, column {quoted(spec.header[place])}: {message}. {fix}")
+        yield f"{path}: line {line}, column {quoted(spec.header[place])}: {message}. {fix}"
 
 
 def _words(kind: str, cell: str) -> tuple[str, str]:
@@ -292,8 +292,7 @@ def _timestamps(
         "time_format": read.settings.get("data.time_format"),
         "time_zone": read.settings.get("data.time_zone"),
     }
-    rows_at_fault = sorted(read.faults)[:1]
-    return read.stamps, written, [(row, spec.times[0], read.faults[row], len(read.faults)) for row in rows_at_fault]
+    return read.stamps, written, [(row, spec.times[0], read.faults[row]) for row in sorted(read.faults)[:1]]
 
 
 def steps_in(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> IntArray | None:

@@ -143,7 +143,7 @@ class CsvText:
                     "they are not split)."
                 )
             if _NO_NAME.match(name):
-                findings.error(
+                raise UserError(
                     f"{self.path}: line {line}: the time column is named {quoted(name)}, which looks like a row. Add "
                     "a line with the names of the columns above it."
                 )

@@ -121,10 +121,7 @@ USUAL = Layout()
 
 
 def within(stamps: pd.DatetimeIndex, layout: Layout, path: str) -> npt.NDArray[np.intp] | None:
-    """The rows (N,) from data.since to data.until; None for all. UserError for what is no time, and where none is left.
-
-    A row whose time is NaT stays.
-    """
+    """The rows (N,) from data.since to data.until; None for all. UserError for no time, and where no row is left."""
     if layout.since is None and layout.until is None:
         return None
     chosen = np.ones(len(stamps), dtype=bool)

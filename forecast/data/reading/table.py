@@ -140,10 +140,9 @@ class Table:
     """The N rows of a file as it holds them: regular or not, with gaps or not.
 
     places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
-    is missing. Only where an error was found NaT stands for an unreadable timestamp, inf for a cell that is no number.
-    origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in which the
-    timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
-    have an offset from UTC; None where they have none, or no zone has these.
+    is missing. origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in
+    which the timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where
+    their cells have an offset from UTC; None where they have none, or no zone has these.
     """
 
     text: CsvText
@@ -156,11 +155,11 @@ class Table:
     time_zone: str | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
-        """The readable timestamps, increasing, each once."""
+        """The timestamps, increasing, each once."""
         stamps = self.timestamps
-        if not stamps.hasnans and stamps.is_monotonic_increasing and stamps.is_unique:  # no copy of millions of rows
+        if stamps.is_monotonic_increasing and stamps.is_unique:  # no copy of millions of rows
             return stamps
-        once: pd.DatetimeIndex = stamps.dropna().sort_values().unique()
+        once: pd.DatetimeIndex = stamps.sort_values().unique()
         return once
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":

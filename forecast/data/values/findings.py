@@ -1,15 +1,12 @@
-"""What a reader finds in a file: the strict reader raises the first error, a check lists everything."""
+"""What is said of a file beside its rows: what the reader decided, what a check found."""
 
 import logging
 from typing import Literal, NamedTuple
-
-from forecast.errors import UserError
 
 # error: no training reads the file as it is. mend: data.gaps can fill it. note: a training runs, but look at it.
 Severity = Literal["error", "mend", "note"]
 Gaps = Literal["refuse", "interpolate", "forward_fill", "mask", "zero"]
 _log = logging.getLogger(__name__)
-GAPS_FIX = "data.gaps=interpolate, forward_fill, mask or zero"
 MAX_QUOTED = 60  # characters of a cell: after an unclosed quote one cell holds half of the file
 
 
@@ -21,30 +18,17 @@ class Finding(NamedTuple):
 
 
 class Findings(list[Finding]):
-    """The findings in one file, filled by the one reader.
+    """The findings in one file."""
 
-    strict: the first error is raised as UserError, and mends and notes are not read. Otherwise all are kept, and the
-    reader goes on as well as it can. So the strict reader reads just the files for which a check lists no error.
-    """
-
-    def __init__(self, path: str, *, strict: bool) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__()
-        self.path, self.strict = path, strict
-
-    def error(self, text: str) -> None:
-        """Raises or keeps what no training can read; `text` names the file."""
-        if self.strict:
-            raise UserError(text)
-        self.add("error", text)
+        self.path = path
 
     def say(self, text: str) -> None:
-        """Logs, or keeps as a note, what the reader decided by itself."""
-        if self.strict:
-            if Finding("note", text) not in self:  # of a file that is read in parts
-                self.append(Finding("note", text))
-                _log.info("%s: %s", self.path, text)
-        else:
-            self.add("note", text)
+        """Logs, and keeps as a note, what the reader decided by itself; once of a file that is read in parts."""
+        if Finding("note", text) not in self:
+            self.append(Finding("note", text))
+            _log.info("%s: %s", self.path, text)
 
     def add(self, severity: Severity, text: str) -> None:
         """Keeps a finding, without the path in front, which is the same for all."""
