@@ -622,8 +622,8 @@ READING = [
         "reading-unix-seconds-as-milliseconds",
         "Unix time is read in its unit.",
         "forecast/data/reading/time_formats.py",
-        '"unix_us": 10**3, "unix_ns": 1}',
-        '"unix_us": 10**2, "unix_ns": 1}',
+        '"unix": "s"}',
+        '"unix": "ms"}',
         ("tests/data/test_timestamps.py::test_a_writing_is_read_and_what_is_said_of_it_reads_the_same",),
     ),
     Mutant(

@@ -5,8 +5,7 @@ A row for each step, and of a file with ids for each series and step: as CSV tex
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -23,7 +22,7 @@ from forecast.data.reading.csv_text import CsvText, valid_separator
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
-from forecast.data.reading.time_formats import EXCEL_START, ISO, UNIX_SIZES, has_year, possible_formats, read_cells
+from forecast.data.reading.time_formats import EXCEL_START, ISO, SIZES, possible_formats
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.documents import Count
@@ -34,83 +33,60 @@ ENDINGS = CSV, ".parquet"
 SAMPLE = 200  # rows whose cells show how a file is written
 MOST_DIGITS = 7  # of a column's standard deviation: float32 keeps no more
 # What strftime has no name for, as `time_formats.read_cells` reads it; in two columns Q and -W are left out.
-_BY_NAME = {"quarter": "%YQ%q", "week": "%G-W%V", "year.month": "%Y.%m"}
-_SIZES = {**UNIX_SIZES, "excel": 86_400 * 10**9}  # of the formats that are numbers, in nanoseconds
-_MARK = "\x01"  # before a number without a zero in front
-_BARE = "md", "HI", "mdHI"  # directives of such numbers
+_WORDS = {"quarter": "%YQ%q", "week": "%G-W%V", "year.month": "%Y.%m"}
 
 
 @dataclass(frozen=True)
 class TimeWriter:
-    """How the time of a file is written: in the format that reads it, where that can be with the zeros of its cells.
+    """How the time of a file is written: in the format that reads it, numbers with their zeros.
 
-    formats: of each column of time, for strftime, or a name of `_SIZES`; None: ISO 8601 as pandas writes it, in the
-    first. zone: whose clock timestamps show that are instants, None: they are none; shown: that of the
-    cells, an offset from UTC.
+    names: of the columns of time. style: for strftime, of several columns a word for each; or a name of `SIZES`; "":
+    ISO 8601 as pandas writes it, in the first. zone: whose clock the cells show, if they are instants.
     """
 
     names: tuple[str, ...]
-    formats: tuple[str, ...] | None = None
-    zone: str | None = None
-    shown: str = "UTC"
+    style: str = ""
+    zone: str = "UTC"
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
         """Of the cells of some rows. time_format: that their reader found, None for ISO 8601 or named parts."""
-        known = None if time_format else known_parts(list(columns))
-        texts = [re.sub("(UTC|GMT)$", "Z", text) for text in row_texts(columns, known, ())[1] if text]
-        if known:
-            time_format = format_of_parts(known, texts)
+        parts = None if time_format else known_parts(list(columns))
+        texts = [re.sub("(UTC|GMT)$", "Z", text) for text in row_texts(columns, parts, ())[1] if text] or [""]
+        if parts:
+            time_format = format_of_parts(parts, texts)
         elif time_format in (None, ISO):
-            iso, candidates = read_cells(texts, ISO), (name for name in possible_formats(texts) if name != ISO)
-            time_format = next((name for name in candidates if read_cells(texts, name).equals(iso)), None)
-        if time_format is None:
-            return cls(tuple(columns))
-        alternatives = time_format.split("|")
-        time_format = alternatives[0] if all(map(has_year, alternatives)) else time_format
-        style = _BY_NAME.get(time_format, time_format).replace("%Z", "%z")
-        style = style if len(columns) == 1 else re.sub("Q|-W", " ", style)
-        shown, offset = zone or "UTC", re.search(r"([+-]\d\d):?(\d\d)$", texts[-1]) if texts else None
-        if "%z" in style and texts and texts[-1][-1] in "Zz":
-            style, shown = style.replace("%z", "Z"), "UTC"
-        elif offset and shown == "UTC":
-            shown = f"UTC{offset[1]}:{offset[2]}"
-        are_instants = time_format in UNIX_SIZES or "%z" in time_format.replace("%Z", "%z")
-        writer = cls(tuple(columns), zone=(zone or "UTC") if are_instants else None, shown=shown)
-        stamps = read_cells(texts, time_format)
-        texts, stamps = np.array(texts, dtype=object)[stamps.notna()].tolist(), stamps.dropna()
-        if writer.zone is not None:
-            stamps = stamps.tz_localize("UTC").tz_convert(writer.zone).tz_localize(None)
-        bare = [re.sub(f"%(?=[{letters}])", f"{_MARK}%", style) for letters in _BARE]
-        style = next((form for form in (style, *bare) if writer.texts(stamps, form) == texts), style)
-        # of several columns the words of the format, as many as the cells have
-        names, words = list(known.values() if known else columns), iter(style.split(" "))
-        widths = [1 if known else len(next(filter(None, columns[name]), "").split()) for name in names]
-        formats = {name: " ".join(islice(words, width)) for name, width in zip(names, widths, strict=True)}
-        return replace(writer, formats=tuple(formats[name] for name in columns) if len(columns) > 1 else (style,))
+            time_format = [*possible_formats([max(texts, key=len)]), ""][1]
+        style = _WORDS.get(time_format, time_format).replace("%Z", "%z")
+        if parts:
+            style = re.sub("Q|-W", " ", style)
+            words = dict(zip(parts.values(), style.split(" "), strict=True))
+            style = " ".join(words[name] for name in columns)
+        offset = re.search(r"([+-]\d\d):?(\d\d)$", texts[-1])
+        if texts[-1][-1:] in ("Z", "z"):
+            style, zone = style.replace("%z", "Z"), "UTC"
+        elif offset and zone in (None, "UTC"):
+            zone = f"UTC{offset[1]}:{offset[2]}"
+        return cls(tuple(columns), style, zone or "UTC")
 
-    def cells(self, stamps: pd.DatetimeIndex) -> list[list[str]]:
-        """The cells (N, columns of time) of naive timestamps (N,)."""
-        if self.formats is None:
+    def cells(self, stamps: pd.DatetimeIndex, clock: str | None = None) -> list[list[str]]:
+        """The cells (N, columns of time) of naive timestamps (N,). clock: the zone of instants, None: they are none."""
+        if not self.style:
             return [[text, *([""] * (len(self.names) - 1))] for text in stamps.astype(str)]  # days where all are
-        return [list(row) for row in zip(*(self.texts(stamps, style) for style in self.formats), strict=True)]
-
-    def texts(self, stamps: pd.DatetimeIndex, style: str) -> list[str]:
-        """The texts (N,) of naive timestamps in a format."""
-        times = stamps
-        if self.zone is not None:
+        times, style = stamps, self.style
+        if clock is not None:
             first = np.ones(len(stamps), dtype=bool)  # of an hour that a clock change repeats
-            times = stamps.tz_localize(self.zone, ambiguous=first, nonexistent="shift_forward")
-            times = times.tz_convert(self.shown)
-        if (size := _SIZES.get(style)) is not None:
+            times = stamps.tz_localize(clock, ambiguous=first, nonexistent="shift_forward").tz_convert(self.zone)
+        if (size := SIZES.get(style)) is not None:
             start = EXCEL_START.value if style == "excel" else 0
-            units = (round(Decimal(value - start) / size, 9) for value in times.as_unit("ns").asi8.tolist())
-            return [f"{unit.normalize():f}" for unit in units]
-        if style == _BY_NAME["week"] and (times.day_of_week > 0).any():
+            numbers = (value - start for value in times.as_unit("ns").asi8.tolist())
+            return [[f"{number / size:.9f}" if number % size else str(number // size)] for number in numbers]
+        if style == _WORDS["week"] and (times.day_of_week > 0).any():
             style += "-%u"
-        index = times.to_period("Q") if "%q" in style else times
-        texts = [re.sub(f"{_MARK}0?", "", text) for text in index.strftime(style)]
-        return [f"{text[:-2]}:{text[-2:]}" for text in texts] if style.endswith("%z") else texts
+        texts = (times.to_period("Q") if "%q" in style else times).strftime(style)
+        if style.endswith("%z"):
+            texts = [f"{text[:-2]}:{text[-2:]}" for text in texts]
+        return [text.split(" ", len(self.names) - 1) for text in texts]
 
 
 @dataclass(frozen=True)
@@ -269,7 +245,7 @@ class ForecastTable:
         used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
         stamps = pd.DatetimeIndex(self.stamps[used])
         writer = self.writing.times or TimeWriter((self.frame.time_column,))
-        cells = np.array(writer.cells(stamps), dtype=object)
+        cells = np.array(writer.cells(stamps, self.frame.time_zone), dtype=object)
         texts = np.empty((len(used), cells.shape[1]), dtype=object)
         texts[used] = cells
         return list(texts.T)

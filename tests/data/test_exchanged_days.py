@@ -60,9 +60,3 @@ def test_rows_in_another_order_are_sorted_where_somebody_says_so(tmp_path, stamp
     if not (stamps.is_monotonic_increasing or stamps.is_monotonic_decreasing):
         with pytest.raises(UserError, match=r"go back in .*data.id_column=NAME.*data.sort=true"):
             read_frame(path, gaps="interpolate")
-
-
-def test_a_bar_in_a_format_may_be_one_of_the_cells(tmp_path):
-    stamps = pd.date_range("2022-01-01", periods=60, freq="D")
-    path = write(tmp_path / "series.csv", stamps, "%m|%d|%Y")
-    assert (read_frame(path, time_format="%m|%d|%Y").timestamps == stamps).all()

@@ -56,7 +56,7 @@ FAULTS = {
     # timestamps
     "a time zone from some row on": (
         table(HOURS[:6] + [f"{t}+02:00" for t in HOURS[6:]]),
-        "line 8, column 'date': '2016-07-01 06:00:00+02:00' has an offset from UTC, other timestamps have none",
+        "line 8, column 'date': '2016-07-01 06:00:00+02:00' has an offset from UTC and other timestamps have none",
     ),
     # months to one reader, days to another: pandas would just choose
     "days first": (
@@ -115,10 +115,10 @@ STAMPS = {
     "": "the timestamp is missing ... drop the line",
     **{stamp: f"{stamp!r} is no timestamp ... Correct it, or set data.time_format" for stamp in NO_STAMPS},
     "-0": "'-0' is no timestamp",  # to pandas the year 0
-    "2016-07-01 02:00:00Z": "'2016-07-01 02:00:00Z' has an offset from UTC, other timestamps have none ... or none",
+    "2016-07-01 02:00:00Z": "'2016-07-01 02:00:00Z' has an offset from UTC and other timestamps have none ... or none",
     "2016-07-01T02:00+02:00": "'2016-07-01T02:00+02:00' has an offset from UTC",
-    "2016-07-01 02:00 CET": "'2016-07-01 02:00 CET' names its time zone by letters. Write all offsets",
-    **{stamp: f"{stamp!r} is not in the years 1678 to 2261, which can be read" for stamp in OUT_OF_REACH},
+    "2016-07-01 02:00 CET": "'2016-07-01 02:00 CET' is no timestamp ... of a zone's letters, '%Y-%m-%d %H:%M CET'",
+    **{stamp: f"{stamp!r} is no timestamp of the years 1678 to 2261" for stamp in OUT_OF_REACH},
 }
 for stamp, says in STAMPS.items():
     FAULTS[f"a timestamp {stamp!r}"] = (changed(LINES, {3: f"{stamp},1,2"}), f"line 4, column 'date': {says}")

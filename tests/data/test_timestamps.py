@@ -201,7 +201,7 @@ def test_two_regular_series_are_ambiguous_and_both_ways_out_are_given():
     ],
 )
 def test_readings_that_nothing_tells_apart_are_refused(cells, formats):
-    with pytest.raises(AmbiguousTime, match=r"and no cell tells which\. Set ") as refused:
+    with pytest.raises(AmbiguousTime, match=r"and that is not guessed\. Set ") as refused:
         read(cells)
     assert [candidate["data.time_format"] for candidate in refused.value.candidates] == formats
 
@@ -223,18 +223,18 @@ GOOD = ["13/01/2016", "14/01/2016", "15/01/2016"]
 @pytest.mark.parametrize(
     ("cell", "kind"),
     [
-        ("", "no timestamp"),
-        ("  ", "no timestamp"),
-        ("NaN", "no timestamp"),
-        ("N/A", "no timestamp"),
+        ("", "missing"),
+        ("  ", "missing"),
+        ("NaN", "missing"),
+        ("N/A", "missing"),
         ("01/16/2016", "unreadable"),
         ("30/02/2016", "unreadable"),
         ("2016-01-16", "unreadable"),
         ("16/01/16", "unreadable"),
         ("16/01/2016 00:00", "unreadable"),
-        ("31/12/9999", "year"),
-        ("01/01/1066", "year"),
-        ("16/01/2016 00:00 CET", "letters"),
+        ("31/12/9999", "unreadable"),
+        ("01/01/1066", "unreadable"),
+        ("16/01/2016 00:00 CET", "unreadable"),
     ],
 )
 @pytest.mark.parametrize("at", [0, 3])
@@ -254,8 +254,8 @@ def test_among_iso_timestamps_too(cell):
 
 @pytest.mark.parametrize("year", ["0001", "1677", "2262", "9999"])
 def test_years_that_pandas_cannot_count_in_nanoseconds_are_faults(year):
-    assert read(["2016-07-01", f"{year}-12-31"]).faults == {1: "year"}
-    assert read(["20160701", f"{year}1231"]).faults == {1: "year"}
+    assert read(["2016-07-01", f"{year}-12-31"]).faults == {1: "unreadable"}
+    assert read(["20160701", f"{year}1231"]).faults == {1: "unreadable"}
     assert 1 in read(["2016-07-01 13:00:00.000000001", f"{year}-12-31 23:59:59.5"]).faults
 
 
@@ -266,7 +266,7 @@ def test_a_missing_digit_is_not_made_up_by_another_split():
 
 def test_words_are_no_timestamps():
     reading = read(["low", "high", ""])
-    assert reading.faults == {0: "unreadable", 1: "unreadable", 2: "no timestamp"}
+    assert reading.faults == {0: "unreadable", 1: "unreadable", 2: "missing"}
     assert (reading.how, reading.settings) == ("", {})
 
 
@@ -274,12 +274,12 @@ def test_words_are_no_timestamps():
 
 
 def test_of_mixed_timestamps_the_fewer_are_faults():
-    assert read(["2016-07-01 00:00Z", "2016-07-01 01:00+02:00", "2016-07-01 02:00"]).faults == {2: "no zone"}
+    assert read(["2016-07-01 00:00Z", "2016-07-01 01:00+02:00", "2016-07-01 02:00"]).faults == {2: "zone"}
     assert read(["2016-07-01 00:00", "2016-07-01 01:00", "2016-07-01 02:00Z"]).faults == {2: "zone"}
 
 
 def test_a_zone_by_its_letters_is_not_read():
-    assert read(["2016-07-01 00:00 CET", "2016-07-01 01:00 CEST"]).faults == {0: "letters", 1: "letters"}
+    assert [*read(["2016-07-01 00:00 CET", "2016-07-01 01:00 CEST"]).faults] == [0, 1]
 
 
 def test_instants_are_converted_to_the_zone():
@@ -287,27 +287,14 @@ def test_instants_are_converted_to_the_zone():
     assert_reads(reading, ["2016-07-01 05:30", "2016-07-01 06:30"])
     assert reading.how == "unix, Asia/Kolkata"
     assert reading.settings == {"data.time_format": "unix", "data.time_zone": "Asia/Kolkata"}
-    assert reading.notes == []
 
 
 def test_hours_alone_are_an_offset_where_all_are():
     assert_reads(read(["2016-07-01T00:00+05", "2016-07-01T01:00+05"]), ["2016-06-30 19:00", "2016-06-30 20:00"])
 
 
-def test_clock_changes_met_in_converting_are_told():
-    hours = pd.date_range("2016-01-01", "2017-02-01", freq="h").strftime("%Y-%m-%dT%H:%MZ")
-    assert read(list(hours)).notes == []
-    reading = read(list(hours), time_zone="Europe/Berlin")
-    assert reading.notes == ["In Europe/Berlin the clock is set back, and shows 1 time twice; in UTC it is never set."]
-    assert reading.stamps.duplicated().sum() == 1
-
-
-def test_a_zone_does_nothing_to_a_clock_without_offsets_and_says_so():
-    reading = read(["2016-07-01", "2016-07-02"], time_zone="Europe/Berlin")
-    assert_reads(reading, ["2016-07-01", "2016-07-02"])
-    assert reading.notes == [
-        "data.time_zone=Europe/Berlin converts nothing: the timestamps carry no offset from UTC and stay as they are."
-    ]
+def test_a_zone_does_nothing_to_a_clock_without_offsets():
+    assert_reads(read(["2016-07-01", "2016-07-02"], time_zone="Europe/Berlin"), ["2016-07-01", "2016-07-02"])
 
 
 @pytest.mark.parametrize(
@@ -435,14 +422,16 @@ def test_a_regular_series_is_read_back_or_ambiguous_when_it_is(writing, data):
     others = [other for other in others if not (other == stamps).all()]
     ambiguous = bool(others) and (not is_regular(stamps) or any(is_regular(other) for other in others))
     if not ambiguous:
-        reading = read(cells)
+        reading = read(cells, time_zone="UTC")
         assert_reads(reading, stamps)
         options = {key.removeprefix("data."): value for key, value in reading.settings.items()}
         assert (read(cells, **options).stamps == stamps).all()
         return
     with pytest.raises(AmbiguousTime) as refused:
-        read(cells)
-    ways = [read(cells, time_format=way["data.time_format"]).stamps for way in refused.value.candidates]
+        read(cells, time_zone="UTC")
+    ways = [
+        read(cells, time_zone="UTC", time_format=way["data.time_format"]).stamps for way in refused.value.candidates
+    ]
     assert any((way == stamps).all() for way in ways)
 
 
@@ -517,6 +506,6 @@ def test_a_file_as_it_is_found(file):
         header, *rows = csv.reader(lines)
     reading = read(*([row[header.index(name)] for row in rows] for name in names), names=names)
     assert reading.how == how
-    assert list(reading.faults.values()) == ["no timestamp"] * lacking
+    assert list(reading.faults.values()) == ["missing"] * lacking
     stamps = reading.stamps.dropna()
     assert (stamps[0], stamps[-1], len(stamps)) == (pd.Timestamp(first), pd.Timestamp(last), len(rows) - lacking)

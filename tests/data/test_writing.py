@@ -126,6 +126,10 @@ OTHERWISE = {  # written in the format that reads them, if not with the letters 
     "ISO, milliseconds",
     "quarters, the year last",
     "unix seconds with a point",
+    "month first, without zeros",
+    "no day below ten yet",
+    "hours without zeros",
+    "year, month, day",
     "hours 1 to 24",
     "midnight as 24:00",
 }

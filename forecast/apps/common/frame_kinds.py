@@ -133,7 +133,7 @@ class Kind:
             return _in_type(stamps, self.time_type)
         if self.written:
             writer = TimeWriter.of({"": self.written}, time_format, time_zone)
-            texts = [text for (text,) in writer.cells(pd.DatetimeIndex(stamps))]
+            texts = [text for (text,) in writer.cells(pd.DatetimeIndex(stamps), time_zone)]
             return _in_type(pd.Series(texts, dtype=object), self.time_type)
         stamps = in_zone(stamps, time_zone, self.zone)
         if isinstance(self.time_type, pd.PeriodDtype):

@@ -18,12 +18,18 @@ from forecast.data.reading.layout import STEPS, Layout, known_frequency
 from forecast.data.reading.numbers import MISSING_SPELLINGS, fault_words, number_in, read_numbers, with_numbers
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
 from forecast.data.reading.table import Table, TableSpec
-from forecast.data.reading.time_formats import YEARS, format_with_zone_name
-from forecast.data.reading.timestamps import AmbiguousTime, plain_iso, read_timestamps, typed_timestamps, whole_numbers
+from forecast.data.reading.time_formats import YEARS
+from forecast.data.reading.timestamps import (
+    FAULTS,
+    AmbiguousTime,
+    plain_iso,
+    read_timestamps,
+    typed_timestamps,
+    whole_numbers,
+)
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
-from forecast.text.overrides import typed
 from forecast.text.terminal import label
 
 Rows = npt.NDArray[np.intp]
@@ -174,40 +180,11 @@ def _fault_lines(faults: Sequence[Fault], table: Table, spec: TableSpec, path: s
         line, cells = records[row]
         places = spec.times if place in spec.times else [place]
         cell = " ".join(cells[place].strip(BLANKS) for place in places if place < len(cells))
-        message, fix = fault_words(cell, spec.style) if kind == "number" else _words(kind, cell)
+        message, fix = fault_words(cell, spec.style) if kind == "number" else FAULTS[kind]
+        message = message.format(quoted(cell)) if kind in FAULTS else message
         if "\n" in cell:
             fix = f"{fix} Look for an unclosed quotation mark."
         yield f"{path}: line {line}, column {quoted(spec.header[place])}: {message}. {fix}"
-
-
-def _words(kind: str, cell: str) -> tuple[str, str]:
-    """What is wrong with a cell that is no time, and the fix."""
-    if kind == "letters":
-        time_format = format_with_zone_name([cell]) or "%Y-%m-%d %H:%M CET"
-        digits = "Write all offsets from UTC in digits, as in 2016-07-01 00:00+01:00"
-        fix = f"{digits}, or leave all out, or, where all are alike, set {typed('data.time_format', time_format)}."
-        return f"{quoted(cell)} names its time zone by letters", fix
-    return {
-        "no timestamp": ("the timestamp is missing", "Fill it in or drop the line."),
-        "zone": (
-            f"{quoted(cell)} has an offset from UTC, other timestamps have none",
-            "Write all with their offset, or none.",
-        ),
-        "no zone": (
-            f"{quoted(cell)} has no offset from UTC, other timestamps have one",
-            "Write all with their offset, or none.",
-        ),
-        "year": (
-            f"{quoted(cell)} is not in the years {YEARS[0]} to {YEARS[-1]}, which can be read",
-            "Correct it, or drop the line if it marks an open end.",
-        ),
-    }.get(
-        kind,
-        (
-            f"{quoted(cell)} is no timestamp, or not written as the others are",
-            "Correct it, or set data.time_format, as '%d/%m/%Y %H:%M'.",
-        ),
-    )
 
 
 def _chosen_rows(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> Rows | None:
@@ -286,8 +263,6 @@ def _timestamps(
             read = read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone)
     if read.how:
         findings.say(f"The time is read as {read.how}.")
-    for note in read.notes:
-        findings.say(note)
     written: Read = {
         "time_format": read.settings.get("data.time_format"),
         "time_zone": read.settings.get("data.time_zone"),

@@ -58,13 +58,11 @@ def known_parts(names: Sequence[str]) -> dict[str, str] | None:
 
 
 def format_of_parts(parts: Collection[str], texts: Sequence[str]) -> str:
-    """The format of `row_texts` of such parts; the month is a number or a name, as in most of the texts."""
+    """The format of `row_texts` of such parts; the month is a number or a name, as in the first of the texts."""
     if alone := next((part for part in ("quarter", "week") if part in parts), None):
         return alone
     months = [text.split(" ")[1] for text in texts if text and "month" in parts]
-    month = "%m"
-    if sum(name.isalpha() for name in months) * 2 > len(months):
-        month = "%b" if max(map(len, months)) == 3 else "%B"
+    month = "%m" if not months or months[0].isdigit() else "%b" if max(map(len, months)) == 3 else "%B"
     return " ".join(month if part == "month" else _DIRECTIVES[part] for part in parts)
 
 
@@ -75,24 +73,17 @@ def row_texts(
 
     columns: of N cells each. parts: from `known_parts`, in whose order the cells are joined.
     """
-    order = [("", name) for name in columns] if parts is None else list(parts.items())
-    (part, name), *others = order
-    texts = _cells(columns[name], part, missing)
-    for part, name in others:
-        cells = _cells(columns[name], part, missing)
+    texts, *others = (_cells(columns[name], missing, parts) for name in (parts or {}).values() or columns)
+    for cells in others:
         texts = (texts + " " + cells).where((texts != "") & (cells != ""), "")
     codes, unique = pd.factorize(texts.to_numpy(dtype=object))
     return codes, unique.tolist()
 
 
-def _cells(written: Sequence[str], part: str, missing: Collection[str]) -> "pd.Series[str]":
+def _cells(written: Sequence[str], missing: Collection[str], parts: Mapping[str, str] | None) -> "pd.Series[str]":
     """The cells (N,) of a column, "" for one that is missing; each different one is looked at once."""
     codes, unique = pd.factorize(pd.Series(written, dtype=object).fillna("").to_numpy())
     cells = [cell.strip(BLANKS) for cell in unique]
-    if part:
+    if parts:
         cells = [re.sub(r"\.0+$", "", cell) for cell in cells]  # whole numbers beside a gap are often written 2010.0
-    cells = ["" if cell in missing else cell for cell in cells]
-    if part in ("quarter", "week"):
-        sign = part[0].upper()
-        cells = [f"{sign}{cell.lstrip(sign + sign.lower())}" if cell else "" for cell in cells]
-    return pd.Series(np.array(cells, dtype=object)[codes], dtype=object)
+    return pd.Series(np.array(["" if cell in missing else cell for cell in cells], dtype=object)[codes], dtype=object)

@@ -11,33 +11,28 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, known_parts, row_texts
-from forecast.data.reading.time_formats import (
-    CLOCK,
-    ISO,
-    UNIX,
-    YEARS,
-    ZONE_NAME,
-    is_hour_24,
-    possible_formats,
-    read_cells,
-    spread,
-)
-from forecast.data.values.findings import counted, quoted
+from forecast.data.reading.time_formats import CLOCK, ISO, UNIX, YEARS, possible_formats, read_cells, spread
+from forecast.data.values.findings import quoted
 from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
-_OFFSET = re.compile(r"\d[T :]\d\d.*?(Z|[+-]\d\d?(?::?\d\d)?)$", re.ASCII | re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
-_LOCAL_MIDNIGHT = re.compile(r"[T ]00?:?00(?::?00)?(?:[.,]0+)? ?[+-](?!00)", re.ASCII)
 _YEAR_AND_NUMBER = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
-_MOST_CLOCKS = 4  # times of day in UTC of one time of day in a zone
-# What is proposed for midnights there.
-_USUAL_ZONES = (
-    *("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver"),
-    *("America/Los_Angeles", "Australia/Sydney"),
-)
+_SHORTEST_DAY = np.timedelta64(23, "h")
+# What is wrong with a cell by the kinds of `TimeReading.faults`, and the fix.
+FAULTS = {
+    "missing": ("the timestamp is missing", "Fill it in or drop the line."),
+    "zone": (
+        "{} has an offset from UTC and other timestamps have none, or the other way round",
+        "Write all with their offset, or none.",
+    ),
+    "unreadable": (
+        f"{{}} is no timestamp of the years {YEARS[0]} to {YEARS[-1]}, or not written as the others are",
+        "Correct it, or set data.time_format, as '%d/%m/%Y %H:%M' or, of a zone's letters, '%Y-%m-%d %H:%M CET'.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -45,16 +40,13 @@ class TimeReading:
     """The timestamps of N rows, and how they were read.
 
     stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
-    data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> "no timestamp",
-    "year", "letters" (a zone by its name), "zone" (an offset where the others have none), "no zone" (none where the
-    others have one) or "unreadable". notes: sentences.
+    data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> one of `FAULTS`.
     """
 
     stamps: pd.DatetimeIndex
     how: str
     settings: dict[str, str]
     faults: dict[int, str]
-    notes: list[str]
 
 
 class AmbiguousTime(UserError):
@@ -84,16 +76,15 @@ def read_timestamps(
     if time_format is None and len(columns) == 1:
         plain = plain_iso(next(iter(columns.values())))
         if plain is not None:
-            return TimeReading(plain, "", {}, {}, _without_effect(time_zone))
+            return TimeReading(plain, "", {}, {})
     parts = known_parts(list(columns)) if time_format is None else None
     codes, written = row_texts(columns, parts, missing)
-    texts = [text[:-3] + "Z" if text.endswith(("UTC", "GMT")) else text for text in written]
-    how, settings = "", {}
+    texts = [re.sub("(UTC|GMT)$", "Z", text) for text in written]
     if parts is not None:
-        time_format, how = format_of_parts(parts, texts), ", ".join(parts)
+        time_format = format_of_parts(parts, texts)
         stamps = read_cells(texts, time_format)
     elif time_format is None:
-        time_format, stamps = _decided(texts, codes, is_day=all(map(is_day, columns)))
+        time_format, stamps = _decided(texts, codes, are_days=all(map(is_day, columns)))
     else:
         time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
         try:
@@ -103,26 +94,20 @@ def read_timestamps(
                 f"data.time_format={time_format!r} cannot be used: {str(error).split(' in format')[0]}. Write it as "
                 "data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
             ) from error
+    how, settings = ", ".join(parts or ()), {}
     if parts is None and time_format != ISO:
         how, settings = time_format, {"data.time_format": time_format}
-    kinds, instants = _faults(texts, stamps, time_format)
-    late = [text for text in np.array(texts, dtype=object)[stamps.notna()] if is_hour_24(text)]
-    stamps, notes = pd.DatetimeIndex(stamps.where(kinds == "")), _without_effect(time_zone)
-    if instants:
+    kinds, are_instants = _faults(texts, stamps, time_format)
+    stamps = pd.DatetimeIndex(stamps.where(kinds == ""))
+    if are_instants:
         if time_zone is None:
             _check_midnights(texts, codes, stamps)
-        stamps, notes = _converted(stamps, zone)
-        how = ", ".join(filter(None, (how, zone.key)))
-        settings = settings | {"data.time_zone": zone.key}
-    if late:
-        notes = [
-            *notes,
-            "Hour 24 is midnight of the next day, as where an hour from 1 to 24 is named by its end: "
-            f"{counted(len(late), 'time')}, the first {quoted(late[0])}.",
-        ]
+        stamps = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
+        how = f"{how}, {zone.key}" if how else zone.key
+        settings["data.time_zone"] = zone.key
     of_rows = kinds[codes]
     faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
-    return TimeReading(stamps[codes], how, settings, faults, notes)
+    return TimeReading(stamps[codes], how, settings, faults)
 
 
 def whole_numbers(words: Sequence[str], name: str = "") -> bool:
@@ -132,8 +117,7 @@ def whole_numbers(words: Sequence[str], name: str = "") -> bool:
     """
     if not words or not all(_WHOLE.fullmatch(word) for word in words):
         return False
-    read = read_timestamps({name: words}, missing=())
-    return bool(read.faults) or bool(read.stamps.hasnans)
+    return bool(read_timestamps({name: words}, missing=()).faults)
 
 
 def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zone: str | None = None) -> TimeReading:
@@ -142,20 +126,19 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
     stored_zone: the zone in which the file says that these instants, in UTC, are shown: midnights there are days.
     """
     zone = _zone(time_zone)
-    faults = dict.fromkeys(np.flatnonzero(stamps.isna()).tolist() if stamps.hasnans else (), "no timestamp")
+    faults = dict.fromkeys(np.flatnonzero(stamps.isna()).tolist() if stamps.hasnans else (), "missing")
     if len(stamps) and {stamps.min().year, stamps.max().year} - set(YEARS):
-        years = stamps.year
-        outside = np.flatnonzero((years < YEARS[0]) | (years > YEARS[-1]))
-        faults |= dict.fromkeys(outside.tolist(), "year")
-        stamps = pd.DatetimeIndex(stamps.where(~np.isin(np.arange(len(stamps)), outside)))
+        outside = (stamps.year < YEARS[0]) | (stamps.year > YEARS[-1])
+        faults |= dict.fromkeys(np.flatnonzero(outside).tolist(), "unreadable")
+        stamps = pd.DatetimeIndex(stamps.where(~outside))
     if stored_zone is None:
-        return TimeReading(stamps, "", {}, faults, _without_effect(time_zone))
-    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
+        return TimeReading(stamps, "", {}, faults)
+    instants = stamps.tz_localize("UTC")
+    local = instants.tz_convert(stored_zone).tz_localize(None)
     if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
         settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
-        return TimeReading(local, stored_zone, settings, faults, [])
-    stamps, notes = _converted(stamps, zone)
-    return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, notes)
+        return TimeReading(local, stored_zone, settings, faults)
+    return TimeReading(instants.tz_convert(zone).tz_localize(None), zone.key, {"data.time_zone": zone.key}, faults)
 
 
 def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | None:
@@ -176,26 +159,24 @@ def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | Non
     return stamps
 
 
-def _decided(texts: list[str], codes: Codes, *, is_day: bool) -> tuple[str, pd.DatetimeIndex]:
+def _decided(texts: list[str], codes: Codes, *, are_days: bool) -> tuple[str, pd.DatetimeIndex]:
     """(format, timestamps (U,)) of the format that reads most texts, of several the one that gives a regular series.
 
-    is_day: whether numbers may be the days of a spreadsheet.
+    are_days: whether numbers may be the days of a spreadsheet.
     """
     readings = _most_readable(texts)
-    regular = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
-    likely = regular or readings
-    held = np.array([text != "" for text in texts], dtype=bool)
+    likely = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
+    held = np.array(texts, dtype=object) != ""
     are_read = next(iter(readings.values()))[held].notna().all()  # by each of them as many
-    if held.any() and not (regular and are_read):
-        words = ["quarter", "year.month"] if are_read else ["quarter", "week", "year.month"]
-        if is_day and all(map(_SERIAL.fullmatch, filter(None, texts))):
+    if held.any() and not (likely and are_read):
+        words = ["quarter", "year.month", *(["week"] if not are_read else [])]  # no month is the 13th
+        if are_days and all(map(_SERIAL.fullmatch, filter(None, texts))):
             words.append("excel")
         by_words = {word: read_cells(texts, word) for word in words}
         by_words = {word: stamps for word, stamps in by_words.items() if stamps[held].notna().all()}
-        if by_words:
-            likely = (readings if are_read else {}) | by_words
+        likely = (readings if are_read else {}) | by_words if by_words else likely
     different: dict[str, pd.DatetimeIndex] = {}
-    for known, stamps in likely.items():
+    for known, stamps in (likely or readings).items():
         if not any(stamps.equals(other) for other in different.values()):
             different[known] = stamps
     if len(different) > 1 or not different.keys() <= readings.keys():
@@ -226,9 +207,8 @@ def _ambiguous(texts: list[str], codes: Codes, readings: Mapping[str, pd.Datetim
     row = int(np.any(differ, axis=0)[codes].argmax())
     settings = {known: typed("data.time_format", known) for known in readings}
     meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
-    why = "no cell tells which" if others else "that is not guessed"
     return AmbiguousTime(
-        f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and {why}. "
+        f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and that is not guessed. "
         f"Set {' or '.join(settings.values())}.",
         [{"data.time_format": known} for known in readings],
     )
@@ -237,26 +217,16 @@ def _ambiguous(texts: list[str], codes: Codes, readings: Mapping[str, pd.Datetim
 def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tuple[npt.NDArray[np.object_], bool]:
     """(what is wrong with each text (U,), "" for nothing; whether the timestamps are instants, so in UTC)."""
     kinds = np.full(len(texts), "", dtype=object)
-    for i in np.flatnonzero(stamps.isna()):
-        kinds[i] = _fault(texts[i], time_format)
+    kinds[stamps.isna()] = "unreadable"
+    kinds[np.array(texts, dtype=object) == ""] = "missing"
     if time_format != ISO:
         return kinds, time_format in UNIX or "%z" in time_format
     # A date that can be read ends in "Z", or has a sign after its digits, only with an offset.
     zoned = np.array([text[-1:] in ("Z", "z") or "+" in text or "-" in text[8:] for text in texts], dtype=bool)
     read = np.asarray(stamps.notna())
-    instants = bool((zoned & read).sum() * 2 > read.sum())
-    kinds[read & (zoned != instants)] = "no zone" if instants else "zone"
-    return kinds, instants
-
-
-def _fault(text: str, time_format: str) -> str:
-    """Why a text is no timestamp of the format."""
-    year = re.search(r"(?<![\d:])\d{4}(?!\d{5})", text)
-    if year and time_format not in UNIX and int(year[0]) not in YEARS:
-        return "year"
-    if text == "":
-        return "no timestamp"
-    return "letters" if ZONE_NAME.search(text) else "zone" if _OFFSET.search(text) else "unreadable"
+    are_instants = bool((zoned & read).sum() * 2 > read.sum())
+    kinds[read & (zoned != are_instants)] = "zone"
+    return kinds, are_instants
 
 
 def _zone(name: str | None) -> ZoneInfo:
@@ -270,32 +240,12 @@ def _zone(name: str | None) -> ZoneInfo:
 
 
 def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -> None:
-    """AmbiguousTime for instants in UTC (U,), a day apart or more, that are midnights or one time of day elsewhere."""
+    """AmbiguousTime for instants in UTC (U,), a day apart or more, that are no midnights there: whose days are they?"""
     known = stamps.dropna().sort_values().unique()
-    clocks = (known - known.normalize()).unique()
-    if len(known) < 2 or np.diff(known.to_numpy()).min() < np.timedelta64(23, "h") or len(clocks) > _MOST_CLOCKS:
+    if len(known) < 2 or np.diff(known.to_numpy()).min() < _SHORTEST_DAY or (known == known.normalize()).all():
         return
-    if len(clocks) == 1 and not any(map(_LOCAL_MIDNIGHT.search, texts)):
-        return
-    local = {zone: known.tz_localize("UTC").tz_convert(zone).tz_localize(None) for zone in _USUAL_ZONES}
-    days = [zone for zone, times in local.items() if (times == times.normalize()).all()]
-    likely = days[:1] if len(clocks) > 1 else []  # a winter is that of many zones
     raise AmbiguousTime(
-        f"{quoted(texts[codes[0]])} in row 1 is, as the others, a time of a day that does not begin at midnight of "
-        f"UTC. Set {typed('data.time_zone', (likely or _USUAL_ZONES)[0])} or the zone of the data, or "
-        "data.time_zone=UTC.",
-        [{"data.time_zone": zone} for zone in (*likely, "UTC")],
+        f"{quoted(texts[codes[0]])} in row 1 is, as others, a time of a day that does not begin at midnight of UTC. "
+        "Set data.time_zone=Europe/Berlin, or the zone of the data, or data.time_zone=UTC.",
+        [{"data.time_zone": "UTC"}],
     )
-
-
-def _without_effect(time_zone: str | None) -> list[str]:
-    note = f"data.time_zone={time_zone} converts nothing: the timestamps carry no offset from UTC and stay as they are."
-    return [note] if time_zone is not None else []
-
-
-def _converted(stamps: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, list[str]]:
-    """The clock's times of instants in UTC (U,), and a note where it shows some twice."""
-    local: pd.DatetimeIndex = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
-    repeats = stamps.nunique() - local.nunique()
-    note = f"In {zone.key} the clock is set back, and shows {counted(repeats, 'time')} twice; in UTC it is never set."
-    return local, [note] if repeats else []
