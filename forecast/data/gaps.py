@@ -44,8 +44,9 @@ def large_hole(ordered: pd.DatetimeIndex, freq: str) -> str | None:
     part = f"read the longest part without a large hole with {keys}, " if keys else ""
     return (
         f"from {ordered[0]} to {ordered[-1]} the frequency '{freq}' has {absent + len(ordered)} rows, of which "
-        f"{absent} are missing. That is no gap to fill: {part}resample the file to a coarser frequency, or, if a row "
-        "that is not there means 0, as of a day without a sale, set data.gaps=zero."
+        f"{absent} are missing. That is no gap to fill: {part}resample the file to a coarser frequency, count its "
+        "rows, as hours of business, with data.time_column=null data.freq=steps data.drop=[TIME], or, if a row that is "
+        "not there means 0, as of a day without a sale, set data.gaps=zero."
     )
 
 

@@ -80,11 +80,6 @@ def test_fixed_features_are_whole_numbers(freq, finer):
     assert len(feature_names(freq, "fixed")) == features.shape[1]
 
 
-def test_an_unknown_encoding_is_refused():
-    with pytest.raises(UserError, match=r"'learned' are not known.*timeF or fixed"):
-        feature_names("h", "learned")
-
-
 @pytest.mark.golden_family("time_features_")
 def test_golden_features_of_informer2020(case):
     features = time_features(pd.DatetimeIndex(case["dates"]), json.loads(str(case["config"]))["freq"])

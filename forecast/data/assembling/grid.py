@@ -148,7 +148,7 @@ def _without_votes(rows: SortedRows) -> Grid:
     longest = int(rows.lengths.argmax())
     if rows.lengths[longest] >= 3:
         stamps = _stamps(rows, longest)
-        row, usual, expected = first_deviation(stamps, over_gaps=True)
+        row, usual, expected = first_deviation(stamps)
         steps = np.diff(stamps.to_numpy())
         alike = (steps == np.sort(steps)[len(steps) // 2]).mean()
         raise UserError(

@@ -3,7 +3,6 @@
 Times a little beside a regular grid are taken for its own: a spreadsheet that adds up fractions of a day has such.
 """
 
-import warnings
 from collections import Counter
 from typing import NamedTuple
 
@@ -29,7 +28,6 @@ _UNITS = (  # nanoseconds and alias, the coarsest first
 _STRETCH_ROWS = 12  # rows; two weekends of business days
 _NEAR = 100  # a time within this part of a step is on the grid
 _MOST = 0.9  # share of the times that must be so near: fewer are no grid
-_SAMPLE = 100_000  # distances that tell the step
 
 
 def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
@@ -37,18 +35,17 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
     timestamps (N,), N >= 3, increasing. Only aliases that pandas 2.2 and 3 both know without a warning.
     """
-    if is_even(timestamps) and timestamps[1] - timestamps[0] < pd.Timedelta(days=1):
-        return _commonest_step(timestamps[:2])
+    step = _commonest_step(timestamps)
     # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
-    own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer")
-    candidates = [_commonest_step(timestamps)] if own.freq is None else [str(own.freqstr), _commonest_step(timestamps)]
+    own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
+    # Below a day pandas knows hours of business too, of which no calendar has features.
+    candidates = [step] if own is None or is_below_a_day(timestamps) else [str(own), step]
     return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
 
 
-def is_even(timestamps: pd.DatetimeIndex) -> bool:
-    """Whether each of the timestamps (N,), N >= 2, comes after the one before it by the same time."""
-    steps = np.diff(timestamps.asi8)
-    return bool((steps > 0).all() and (steps == steps[:1]).all())
+def is_below_a_day(timestamps: pd.DatetimeIndex) -> bool:
+    """Whether two of the timestamps (N,), N >= 2, increasing, are less than the shortest day apart."""
+    return bool(np.diff(timestamps.to_numpy()).min() < np.timedelta64(23, "h"))
 
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
@@ -72,7 +69,7 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
     candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
-    if np.diff(timestamps.to_numpy()).min() < np.timedelta64(1, "D"):
+    if is_below_a_day(timestamps):
         candidates.append(step)
     else:  # the likelier first: of two that lack as many the first is taken
         day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
@@ -83,23 +80,15 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     return min(counts, key=lambda freq: counts[freq], default=None)
 
 
-def first_deviation(timestamps: pd.DatetimeIndex, *, over_gaps: bool = False) -> tuple[int, str, str]:
-    """(row, freq, what it expects): the first row that does not follow its predecessor by the step usual in the series.
+def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
+    """(row, freq, what it expects): the first row between two steps of the usual frequency.
 
-    timestamps (N,) increasing, of no exact frequency. The usual step is that of most short stretches: so a
-    holiday among business days is named, and not the first weekend. over_gaps: the first row between two steps, one
-    after missing rows follows as it should.
+    timestamps (N,) increasing, on no grid. The usual step is that of most short stretches: so a holiday among business
+    days is named, and not the first weekend.
     """
     freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pd.errors.PerformanceWarning)  # months are added one by one
-        expected = timestamps[:-1] + to_offset(freq)
-    row = int((~_on_grid(timestamps, freq)[0]).argmax()) if over_gaps else 0
-    deviates = np.asarray(expected != timestamps[1:])
-    if row == 0 and not deviates.any():  # within a month: its first step leads to the end, as from any day of it
-        return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
-    row = row or int(deviates.argmax()) + 1  # the first row has nothing to follow
-    return row, freq, str(expected[row - 1])
+    row = max(int((~_on_grid(timestamps, freq)[0]).argmax()), 1)  # the first row has nothing to follow
+    return row, freq, str(timestamps[row - 1] + to_offset(freq))
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
@@ -131,7 +120,7 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
     """(which of the timestamps (N,) are those of `freq` counted from the first, how many the whole grid has)."""
     offset = to_offset(freq)
     if isinstance(offset, Tick):  # counted, not listed: a wrong guess of nanoseconds would list years of them
-        times = _nanoseconds(timestamps)
+        times = timestamps.as_unit("ns").asi8
         since = (times - times[0]).view(np.uint64)  # three centuries overflow an int64
         return since % np.uint64(offset.nanos) == 0, int(since[-1]) // offset.nanos + 1
     try:
@@ -141,16 +130,12 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
     return np.asarray(timestamps.isin(grid)), len(grid)
 
 
-def _nanoseconds(timestamps: pd.DatetimeIndex) -> IntArray:
-    return timestamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
-
-
 def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
     """The frequencies of short stretches, the commonest first."""
     width = max(3, min(_STRETCH_ROWS, len(timestamps) // 2))
     starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
-    stretches = [infer_frequency(timestamps[s : s + width]) for s in starts]
-    return [freq for freq, _ in Counter(freq for freq in stretches if freq is not None).most_common()]
+    stretches = Counter(infer_frequency(timestamps[start : start + width]) for start in starts)
+    return [freq for freq, _ in stretches.most_common() if freq is not None]
 
 
 class Moved(NamedTuple):
@@ -169,22 +154,18 @@ class Moved(NamedTuple):
 
 
 def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | None]:
-    """The times (N,), moved onto the grid of round times, or of a usual one, where most are near it; else themselves.
+    """The times (N,), moved onto the round times of a step, or half a step beside, if nine in ten are near; else as is.
 
     times, distances: in nanoseconds; the latter (M,) between times that follow one another in a series.
     """
-    distances = distances[:_SAMPLE]
     distances = distances[distances > 0]
-    if not len(distances):
-        return times, None
-    median = int(np.median(distances))
+    median = int(np.median(distances)) if len(distances) else 1
     whole = (round(median / size) * size for size, _ in _UNITS)  # of the coarsest unit that it is within 1 % of
     step = next(near for near in whole if near and abs(median - near) * _NEAR <= near)
     step = min(step, _UNITS[0][0])  # months differ, their days do not
     if any((times % period == times[0] % period).all() for period in (median, step)):
         return times, None
-    size = next(size for size, _ in _UNITS if size * 60 <= step or size == 1)
-    for anchor in (0, round(np.median(times % step) / size) * size):
+    for anchor in (0, step // 2):
         beside = (times - anchor + step // 2) % step - step // 2
         near = np.abs(beside) * _NEAR <= step
         if near.mean() >= _MOST and beside[near].any():
@@ -196,11 +177,8 @@ def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | Non
 
 def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, Moved | None]:
     """The timestamps (N,) of one series, in any order, as `on_grid`; themselves where one is NaT."""
-    if stamps.hasnans or is_even(stamps):
+    if stamps.hasnans:
         return stamps, None
-    times = _nanoseconds(stamps)
-    result, moved = on_grid(times, np.diff(np.sort(times)).astype(np.int64))
-    if moved is None:
-        return stamps, None
-    index: pd.DatetimeIndex = pd.DatetimeIndex(result.astype("datetime64[ns]")).as_unit(stamps.unit)
-    return index, moved
+    times = stamps.as_unit("ns").asi8
+    result, moved = on_grid(times, np.diff(np.sort(times)))
+    return stamps if moved is None else pd.DatetimeIndex(result.view("datetime64[ns]")).as_unit(stamps.unit), moved

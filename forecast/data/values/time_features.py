@@ -85,9 +85,7 @@ def feature_names(freq: str, encoding: CalendarEncoding) -> tuple[str, ...]:
     base = base_frequency(freq)
     if encoding == "timeF":
         return _FEATURES[base]
-    if encoding == "fixed":
-        return (*_FIXED, "quarter_hour") if base in _FINER_THAN_HOUR else _FIXED
-    raise UserError(f"The time features '{encoding}' are not known. Choose timeF or fixed.")
+    return (*_FIXED, "quarter_hour") if base in _FINER_THAN_HOUR else _FIXED
 
 
 def time_features(
