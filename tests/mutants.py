@@ -1115,8 +1115,8 @@ PANELS = [
         "panel-cache-of-another-file",
         "A file that changed is converted anew.",
         "forecast/data/assembling/cache.py",
-        "return [str(path.resolve()), state.st_size, state.st_mtime_ns]",
-        "return [str(path.resolve())]",
+        "states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]",
+        "states = [str(path.resolve()) for path in files]",
         ("tests/data/assembling/test_panel_cache.py::test_a_file_that_changed_is_converted_anew",),
     ),
     Mutant(

@@ -4,10 +4,8 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +16,8 @@ from filelock import FileLock
 from forecast.data import catalog
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.ids import check_ids, known_time, layout_of
-from forecast.data.assembling.regular import Regular, frame_of, regular, taken_series, times_are_counted
-from forecast.data.assembling.rows import PanelRows, SortedRows, joined, sort_rows
+from forecast.data.assembling.regular import Regular, frame_of, regular
+from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, sort_rows
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
@@ -29,297 +26,217 @@ from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
 from forecast.data.reading.unpacked import FileContent, damaged
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import JOINT, FloatArray, IntArray
-from forecast.data.values.findings import Findings
+from forecast.data.values.cells import JOINT, IntArray
+from forecast.data.values.findings import Findings, quoted
 from forecast.documents import Document, read_arrays, read_document
 from forecast.errors import UserError
-from forecast.files import sync, write_text
+from forecast.files import save_arrays, sync, write_text
 
 _log = logging.getLogger(__name__)
-_VERSION = 2  # of the files below
+_VERSION = 3  # of the files below
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f64", "measured.bool", "arrays.npz", "meta.json"
 _PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """The folder of a panel that is being written: its rows one after another, then `finish`."""
-
-    folder: Path
-    _all_measured: list[bool] = field(default_factory=list)
-
-    def add(self, values: FloatArray, measured: np.ndarray | None) -> None:
-        """Appends rows; measured: None for all."""
-        with (self.folder / _VALUES).open("ab") as file:
-            # little-endian on every machine: another one may read the folder
-            np.ascontiguousarray(values, dtype="<f8").tofile(file)
-        with (self.folder / _MEASURED).open("ab") as file:
-            (np.ones(values.shape, dtype=bool) if measured is None else np.ascontiguousarray(measured)).tofile(file)
-        self._all_measured.append(measured is None)
-
-    def values(self, columns: int) -> FloatArray:
-        """The rows so far (N, columns), mapped: even zeros that nobody touches count where memory is limited."""
-        path = self.folder / _VALUES
-        if not path.is_file() or not path.stat().st_size:
-            return np.zeros((0, columns))
-        return np.memmap(path, dtype=np.dtype("<f8"), mode="r").reshape(-1, columns)
-
-    def finish(self, frame: PanelFrame) -> None:
-        """Writes all but the rows, which were added."""
-        if all(self._all_measured):
-            (self.folder / _MEASURED).unlink()
-        with (self.folder / _ARRAYS).open("wb") as file:
-            np.savez(file, offsets=frame.offsets, steps=frame.steps, ids=frame.ids)
-        plain = {name: getattr(frame, name) for name in _PLAIN}
-        meta = {"first": int(frame.first.value), "repair": asdict(frame.repair), **plain}
-        write_text(self.folder / _META, json.dumps(meta))
-        for path in self.folder.iterdir():
-            sync(path)
-        sync(self.folder)
+CELLS = 1 << 20  # read at a time, about
 
 
 def cached_panel(source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook) -> PanelFrame:
     """The panel of a source from its folder `data.cache`, where it is written when it is not there yet.
 
-    Of two processes that convert the same one waits for the other. UserError for a folder that cannot be written.
+    Of two processes that convert the same one waits for the other. UserError as `read_panel`.
     """
-    folder = Path(str(source.cache))
-    name = _name(source, files, freq, source.columns)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{name}.lock"):
-            same = folder / f".{name}.same"
-            home = folder / (same.read_text() if same.is_file() else name)
-            if home.exists():
-                _log.info("%s: read from %s, into which it was converted before.", source.path, home)
-                return _opened(home, str(source.path))
-            _write(home, partial(convert_columnar, source, files, freq, book))
-            frame = _opened(home, str(source.path))
-            size = sum(path.stat().st_size for path in home.iterdir()) / 1e9
-            _log.info("%s: converted into %s, %.3g GB, from which it is read from now on.", source.path, home, size)
-            if freq is None and not frame.categories:  # whose numbers are those of one training
-                # a forecast names the columns and the frequency that its training has found
-                write_text(folder / f".{_name(source, files, frame.freq, frame.columns)}.same", home.name)
-            return frame
-    except OSError as error:
-        raise UserError(
-            f"data.cache={folder}: the panel cannot be written there: {error.strerror or error}. Name another folder, "
-            "or set data.cache=null to hold it in memory."
-        ) from error
+    folder, name = Path(str(source.cache)), str(source.path)
+    home, training_home = (
+        folder / _fingerprint(source, files, *keys) for keys in ((freq, source.columns), (None, None))
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f".{home.name}.lock"):
+        if not home.exists() and training_home.exists():
+            # a forecast names the columns and the frequency that its training has found
+            frame = _opened(training_home, name)
+            home = training_home if (freq, [*(source.columns or ())]) == (frame.freq, [*frame.columns]) else home
+        if home.exists():
+            _log.info("%s: read from %s, into which it was converted before.", name, home)
+            return _opened(home, name)
+        part = folder / f".{home.name}.part"
+        shutil.rmtree(part, ignore_errors=True)  # of a conversion that was killed
+        part.mkdir()
+        try:
+            _convert(source, files, freq, book, part)
+            part.replace(home)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        sync(folder)
+    _log.info("%s: converted into %s, from which it is read from now on.", name, home)
+    return _opened(home, name)
 
 
-def _write(home: Path, convert: Callable[[Unfinished], None]) -> None:
-    """Writes a panel beside its place, and moves it there once it is whole."""
-    part = home.parent / f".{home.name}.part"
-    shutil.rmtree(part, ignore_errors=True)  # of a conversion that was killed
-    part.mkdir()
-    try:
-        convert(Unfinished(part))
-        part.replace(home)
-        sync(home.parent)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None, columns: Sequence[str] | None) -> str:
+    """The name of the folder of a panel, which changes with the files and with the keys that say how they are read."""
+    read = {key: getattr(source, key) for key in ("id_column", *(key.name for key in fields(Layout)))}
+    read |= {"columns": columns and [*columns], "freq of the training": freq, **source.named}
+    states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return "panel-" + hashlib.md5(repr((_VERSION, read, states)).encode(), usedforsecurity=False).hexdigest()[:20]
 
 
 def _opened(home: Path, name: str) -> PanelFrame:
     """The panel in a folder, its rows mapped into memory."""
     meta = read_document(home / _META, Document) or {}
     arrays = read_arrays(home / _ARRAYS)
-    shape, measured = (int(arrays["offsets"][-1]), len(meta["columns"])), home / _MEASURED
+    plain = {key: meta[key] for key in _PLAIN}
+    columns, measured = tuple(plain.pop("columns")), home / _MEASURED
     return PanelFrame(
-        values=np.memmap(home / _VALUES, dtype=np.dtype("<f8"), mode="r", shape=shape),
-        measured=np.memmap(measured, dtype=np.bool_, mode="r", shape=shape) if measured.exists() else None,
-        **{key: arrays[key] for key in ("offsets", "steps", "ids")},
+        values=_mapped(home / _VALUES, "<f8", len(columns)),
+        measured=_mapped(measured, "?", len(columns)) if measured.exists() else None,
+        columns=columns,
         name=name,
         first=pd.Timestamp(meta["first"]),
         repair=Repair(**meta["repair"]),
-        columns=tuple(meta["columns"]),
-        numbers=(meta["numbers"][0], meta["numbers"][1]),
-        **{name: meta[name] for name in _PLAIN if name not in ("columns", "numbers")},
+        **plain,
+        **arrays,
     )
 
 
-def _name(source: CsvSource, files: Sequence[Path], freq: str | None, columns: Sequence[str] | None) -> str:
-    """The folder of a panel, which changes with the files, and with the keys that say how they are read."""
-    keys = [*(key.name for key in fields(Layout)), "path", "panel", "id_column"]
-    read = {key: repr(getattr(source, key)) for key in keys if key != "drop" or columns is None}
-    read |= {"columns": repr(columns and [*columns]), **{key: repr(value) for key, value in source.named.items()}}
-    known = [_VERSION, freq, read, [_of_file(path) for path in files]]
-    return "panel-" + hashlib.md5(json.dumps(known, sort_keys=True).encode(), usedforsecurity=False).hexdigest()[:20]
-
-
-def _of_file(path: Path) -> list[object]:
-    state = path.stat()
-    return [str(path.resolve()), state.st_size, state.st_mtime_ns]
-
-
-_SERIES, _TIMES, _ROWS = "series.i32", "times.i64", "rows.f64"  # of all rows, until they are regular
-CELLS = 1 << 20  # read at a time, about
-
-
-@dataclass(frozen=True, eq=False)
-class RowsOnDisk:
-    """The rows of all files on disk, in their order.
-
-    whole: the panel without its rows. counts (S,): the rows of each series. is_grouped: whether those of a series
-    stand together, in the order of their numbers.
-    """
-
-    whole: PanelRows
-    counts: IntArray
-    is_grouped: bool
+def _mapped(path: Path, kind: str, columns: int) -> np.ndarray:
+    """The rows (N, columns) in a file: even zeros that nobody touches would count where memory is limited."""
+    return np.memmap(path, dtype=np.dtype(kind), mode="r").reshape(-1, columns)
 
 
 def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
-    """Whether all files hold typed columns and rows of a long panel with times of one type; the parts of others do not
-    tell what they mean alone.
-    """
-    keys = (source.where, source.since, source.until, source.resample, source.time_format)
-    convertible = source.panel_form == "long" and source.time_column is not None and not source.has_facts
-    if not convertible or any(keys) or any(columnar_kind(path) is None for path in files):
-        _log.info(
-            "%s: held in memory: data.cache is for long panels in Parquet or Feather files, all their rows.",
-            source.path,
-        )
-        return False
-    for path in files:
-        with _columnar(path) as file:
-            names = known_time(layout_of(source), list(file.kinds)).time_columns
-            if len(names) != 1 or file.kinds.get(names[0]) != "time":
-                _log.info("%s: held in memory: data.cache needs one column of times that are no text.", path)
-                return False
-    return True
+    """Whether all files hold typed columns, and are read as a long panel, all rows of it."""
+    some = (source.where, source.since, source.until, source.resample, source.time_format, source.has_facts)
+    if source.panel_form == "long" and not any(some) and all(map(columnar_kind, files)):
+        return True
+    _log.info(
+        "%s: held in memory: data.cache is for long panels in Parquet or Feather files, all their rows.", source.path
+    )
+    return False
 
 
-@contextmanager
-def _columnar(path: Path) -> Iterator[ColumnarFile]:
-    kind = columnar_kind(path)
-    assert kind is not None
-    with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as file:
-        yield ColumnarFile(file, kind)
-
-
-def convert_columnar(
-    source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook, home: Unfinished
-) -> None:
-    """Writes the panel of files: rows are read once, put beside those of their series, sorted, made regular.
-
-    UserError as `read_panel`.
-    """
+def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook, folder: Path) -> None:
+    """Writes the panel of files into a folder, some series after the others. UserError as `read_panel`."""
     name = str(source.path)
-    read = _gathered(source, files, book, home.folder)
-    whole = read.whole
-    rows = _sorted(_placed(read, home.folder, name), source, whole)
-    grid = panel_grid(rows, stepped=whole.stepped, trained_on=freq)
-    pieces: list[Regular] = []
-    for first, block in rows.blocks():
-        piece = regular(block, grid, source.gaps)
-        home.add(piece.values, piece.measured)
-        left_out = {reason: series + first for reason, series in piece.left_out.items()}
-        pieces.append(
-            replace(piece, values=piece.values[:0], measured=None, kept=piece.kept + first, left_out=left_out)
-        )
-    for scratch in (_SERIES, _TIMES, _ROWS):
-        for path in home.folder.glob(f"*{scratch}"):
-            path.unlink()
-    taken = replace(taken_series(pieces), values=home.values(len(whole.columns)))
-    frame = frame_of(taken, whole, grid, name, counted=times_are_counted(source))
-    home.finish(replace(frame, categories=book.words(frame.columns)))
+    parts: list[Regular] = []
+    filled = False
+    starts: list[IntArray] = []
+    ids: list[str] = []
+    left_out: dict[str, IntArray] = {}
+    # little-endian on every machine: another one may read the folder
+    with (folder / _VALUES).open("wb") as values_file, (folder / _MEASURED).open("wb") as measured_file:
+        for rows in _whole_series(source, files, book):
+            ordered = sort_rows(rows, source.duplicates, name)
+            grid = panel_grid(ordered, stepped=False, trained_on=freq)
+            freq = grid.freq
+            part = regular(ordered, grid, source.gaps)
+            part.values.astype("<f8", copy=False).tofile(values_file)
+            (np.ones(part.values.shape, bool) if part.measured is None else part.measured).tofile(measured_file)
+            filled = filled or part.measured is not None
+            starts.append(grid.times(part.steps))
+            for reason, numbers in part.left_out.items():
+                left_out[reason] = np.append(left_out.get(reason, numbers[:0]), numbers + len(ids))
+            parts.append(replace(part, values=np.zeros((0, 0)), measured=None, kept=part.kept + len(ids)))
+            ids += rows.ids
+    if not sum(map(len, starts)):
+        raise UserError(f"{name}: no series has a row with a value in each column. Name others: data.columns=[NAME]")
+    if not filled:
+        (folder / _MEASURED).unlink()
+    # one grid for the first rows of all series, and so for all rows
+    times, kept = np.concatenate(starts), np.concatenate([part.kept for part in parts])
+    firsts = SortedRows(
+        offsets=np.arange(len(times) + 1),
+        times=times,
+        values=np.zeros((len(times), 0)),
+        where=lambda _: name,
+        ids=[ids[number] for number in kept.tolist()],
+        columns=(),
+        name=name,
+    )
+    grid = panel_grid(firsts, stepped=False, trained_on=freq)
+    series = Regular(
+        values=_mapped(folder / _VALUES, "<f8", len(rows.columns)),
+        measured=None,
+        kept=kept,
+        lengths=np.concatenate([part.lengths for part in parts]),
+        steps=grid.positions(times),
+        repair=Repair(
+            source.gaps,
+            rows_added=sum(part.repair.rows_added for part in parts),
+            cells_filled=sum(part.repair.cells_filled for part in parts),
+            longest_run=max(part.repair.longest_run for part in parts),
+        ),
+        left_out=left_out,
+    )
+    rows = replace(rows, ids=ids, checksum=checksum_of([catalog.file_md5(path) for path in files]))
+    frame = frame_of(series, rows, grid, name, counted=False)
+    save_arrays(folder / _ARRAYS, {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids})
+    meta = {key: getattr(frame, key) for key in _PLAIN} | {"categories": book.words(frame.columns)}
+    meta |= {"first": int(frame.first.value), "repair": asdict(frame.repair)}
+    write_text(folder / _META, json.dumps(meta))
+    for path in folder.iterdir():
+        sync(path)
 
 
-def _gathered(source: CsvSource, files: Sequence[Path], book: Codebook, folder: Path) -> RowsOnDisk:
-    """All rows, some at a time; the columns are told by all cells of the first."""
-    parts: list[tuple[str, PanelRows]] = []
-    counts, last, is_grouped = np.zeros(0, dtype=np.int64), 0, True
-    with ExitStack() as stack:
-        series_file, times_file, rows_file = (
-            stack.enter_context((folder / name).open("wb")) for name in (_SERIES, _TIMES, _ROWS)
-        )
-        for path in files:
-            findings, before, own = Findings(str(path)), len(counts), source
-            codes: dict[str, int] = {}
-            bare = None
-            with _columnar(path) as file:
-                for table in file.tables(max(1, CELLS // len(file.kinds))):
-                    if not len(table.lines):
-                        continue
-                    text = CsvText(path, ",", FileContent("", table=table))
-                    rows = rows_of(text, table.names, own, book, findings)
-                    if bare is None:
-                        own = replace(source, columns=_columns(rows, file, source))
-                        rows = rows_of(text, table.names, own, book, findings)
-                        bare = replace(rows.take(np.zeros(0, dtype=np.int64)), checksum=catalog.file_md5(path))
-                    numbers = np.array([codes.setdefault(name, len(codes)) for name in rows.ids], dtype=np.int64)
-                    series = numbers[rows.series] + before
-                    counts = np.pad(counts, (0, before + len(codes) - len(counts)))
-                    counts += np.bincount(series, minlength=len(counts))
-                    is_grouped = is_grouped and int(series[0]) >= last and bool((np.diff(series) >= 0).all())
-                    last = int(series[-1])
-                    series.astype(np.int32).tofile(series_file)
-                    rows.times.tofile(times_file)
-                    np.ascontiguousarray(rows.values).tofile(rows_file)
-            if bare is None:
-                raise UserError(f"{path} holds no rows. Name a file with rows: data.path=my.parquet")
-            check_ids(list(codes), int(counts[before:].sum()), str(bare.id_column).split(JOINT), str(path))
-            parts.append((str(path), replace(bare, ids=list(codes))))
-    return RowsOnDisk(joined(parts), counts, is_grouped)
+def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> Iterator[PanelRows]:
+    """The rows of files, some series at a time. UserError where the rows of a series do not stand together."""
+    ended: set[str] = set()
+    for path in files:
+        kind, findings, held = columnar_kind(path) or b"", Findings(str(path), strict=True), None
+        with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as raw:
+            file = ColumnarFile(raw, kind)
+            for table in file.tables(max(1, CELLS // len(file.kinds))):
+                text = CsvText(path, ",", FileContent("", table=table))
+                rows = rows_of(text, table.names, source, book, findings)
+                if source.columns is None:
+                    source = replace(source, columns=_columns(rows, file, source))
+                    rows = rows_of(text, table.names, source, book, findings)
+                if not is_time(file.kinds.get(rows.time_column, pa.null())):
+                    raise UserError(
+                        f"{path}: data.cache needs one column of dates or timestamps, data.time_column=NAME. Store the "
+                        "times as such, or set data.cache=null to hold the panel in memory."
+                    )
+                rows = _after(held, rows, path, table.lines[0])
+                _check_together(rows, ended, path)
+                last = int(np.argmax(rows.series == rows.series[-1]))  # of the series that may go on
+                if last:
+                    yield replace(rows.take(np.arange(last)), ids=rows.ids[:-1])
+                ended.update(rows.ids[:-1])
+                held = replace(rows.take(np.arange(last, len(rows))), ids=rows.ids[-1:])
+                held = replace(held, series=np.zeros_like(held.series))
+        if held is not None:
+            ended.update(held.ids)
+            yield held
 
 
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
     """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
     aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column, *file.index}
-    numbers = {name for name, kind in file.kinds.items() if kind == "number"}
-    return [name for name in file.kinds if name in rows.columns or (name in numbers and name not in aside)]
+    numbers = {name for name, kind in file.kinds.items() if is_number(kind)}
+    return [name for name in file.kinds if name in rows.columns or name in numbers - aside]
 
 
-def _placed(read: RowsOnDisk, folder: Path, name: str) -> SortedRows:
-    """Each row in its file's order beside those of its series, in arrays on disk."""
-    offsets = np.concatenate([[0], np.cumsum(read.counts)]).astype(np.int64)
-    shape = (int(offsets[-1]), len(read.whole.columns))
-    times = np.memmap(folder / _TIMES, dtype=np.int64, mode="r+", shape=shape[:1])
-    values = np.memmap(folder / _ROWS, dtype=np.float64, mode="r+", shape=shape)
-    if not read.is_grouped:
-        all_series = np.memmap(folder / _SERIES, dtype=np.int32, mode="r", shape=shape[:1])
-        as_read = times, values
-        times = np.memmap(folder / f"sorted-{_TIMES}", dtype=np.int64, mode="w+", shape=shape[:1])
-        values = np.memmap(folder / f"sorted-{_ROWS}", dtype=np.float64, mode="w+", shape=shape)
-        free, size = offsets[:-1].copy(), max(1, CELLS // shape[1])
-        for first in range(0, shape[0], size):
-            some = slice(first, first + size)
-            order = np.argsort(all_series[some], kind="stable")
-            owners = all_series[some][order]
-            counts = np.bincount(owners, minlength=len(free))
-            places = free[owners] + np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-            times[places], values[places] = as_read[0][some][order], as_read[1][some][order]
-            free += counts
-    whole = read.whole
-    return SortedRows(
-        offsets=offsets,
-        times=times,
-        values=values,
-        where=lambda _: name,
-        ids=whole.ids,
-        columns=whole.columns,
-        name=name,
-    )
-
-
-def _sorted(rows: SortedRows, source: CsvSource, whole: PanelRows) -> SortedRows:
-    """The same in the order of time within each series, repeated rows made one, in the same arrays."""
-    lengths, stop, moved = [], 0, rows.moved
-    for first, block in rows.blocks():
-        series = np.repeat(np.arange(len(block.ids)), block.lengths)
-        ordered = sort_rows(
-            replace(whole, series=series, times=block.times, values=block.values, ids=block.ids, where=block.where),
-            source.duplicates,
-            rows.name,
+def _after(held: PanelRows | None, rows: PanelRows, path: Path, line: int) -> PanelRows:
+    """The rows of one series, and those behind them, which may begin with more of it. line: of the first of these."""
+    if held is not None:
+        new = int(held.ids != rows.ids[:1])
+        rows = replace(
+            rows,
+            series=np.concatenate([held.series, rows.series + new]),
+            times=np.concatenate([held.times, rows.times]),
+            values=np.concatenate([held.values, rows.values]),
+            ids=[*held.ids[:new], *rows.ids],
         )
-        begin, stop = stop, stop + int(ordered.offsets[-1])
-        if begin < int(rows.offsets[first]) or ordered.times is not block.times:  # else they stand there already
-            rows.times[begin:stop], rows.values[begin:stop] = ordered.times, ordered.values
-        lengths.append(ordered.lengths)
-        if ordered.moved is not None:
-            moved = ordered.moved if moved is None else moved._replace(times=moved.times + ordered.moved.times)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return replace(rows, offsets=offsets, times=rows.times[:stop], values=rows.values[:stop], moved=moved)
+        line -= len(held)
+    # not by way of `held`, which would keep all rows before these in memory
+    return replace(rows, where=lambda row: f"{path}: line {line + row}")
+
+
+def _check_together(rows: PanelRows, ended: set[str], path: Path) -> None:
+    """UserError for a series whose rows other rows part. ended: the series before these rows."""
+    parted = [rows.ids[number] for number in rows.series[1:][np.diff(rows.series) < 0].tolist()]
+    parted += [name for name in rows.ids if name in ended]
+    if parted:
+        ids = [(name, "ascending") for name in str(rows.id_column).split(JOINT)]
+        raise UserError(
+            f"{path}: the rows of the series {quoted(parted[0])} do not stand together, as data.cache needs them. Sort "
+            f"the file: pq.write_table(pq.read_table({str(path)!r}).sort_by({ids}), 'sorted.parquet'), where pq is "
+            "pyarrow.parquet, or set data.cache=null to hold the panel in memory."
+        )

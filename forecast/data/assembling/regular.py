@@ -1,8 +1,8 @@
 """Series on one grid of time as one frame: their ends cut to what was measured, their gaps refused or filled."""
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = Fal
     counts = np.where(held, last - first + 1, 0)
     empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
     gaps = (lengths - counts) * len(rows.columns) + empty
-    if len(rows.ids) == 1 and held[0] and policy != "zero":
+    if rows.ids[0] == "" and held[0] and policy != "zero":
         _check_most(rows, grid, slice(first[0], last[0] + 1), int((lengths - counts)[0]))
     holed = (gaps > 0) & (policy == "refuse")
     if holed.any() and not (leave_out and len(rows.ids) > 1):
@@ -259,26 +259,4 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
         time_format=rows.time_format,
         time_zone=rows.time_zone,
         stepped=grid.stepped,
-    )
-
-
-def taken_series(parts: Sequence[Regular]) -> Regular:
-    """Parts of one panel, one after another, without their values."""
-    repairs = [part.repair for part in parts]
-    reasons = dict.fromkeys(reason for part in parts for reason in part.left_out)
-    return replace(
-        parts[0],
-        kept=np.concatenate([part.kept for part in parts]),
-        lengths=np.concatenate([part.lengths for part in parts]),
-        steps=np.concatenate([part.steps for part in parts]),
-        repair=Repair(
-            repairs[0].policy,
-            rows_added=sum(repair.rows_added for repair in repairs),
-            cells_filled=sum(repair.cells_filled for repair in repairs),
-            longest_run=max(repair.longest_run for repair in repairs),
-        ),
-        left_out={
-            reason: np.concatenate([part.left_out[reason] for part in parts if reason in part.left_out])
-            for reason in reasons
-        },
     )
