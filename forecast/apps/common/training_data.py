@@ -66,15 +66,14 @@ def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
     copies = known_targets(data)
     if not copies:
         return
-    names = [copy.column for copy in copies]
-    without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in names]}
-    without["drop"] = [*names_in(keys, "drop"), *names]
+    without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in copies]}
+    without["drop"] = [*names_in(keys, "drop"), *copies]
     if not names_roles({**keys, **without}):  # features then says that the target alone is forecast
         without["features"] = "MS" if data.n_columns > len(data.targets) else "S"
     log.warning(
         "In all train rows %s. What is known in advance is an input at the steps to come (data.known), so the model is "
         "told what it forecasts, and its errors say nothing. If that is not known by then, leave it out: %s",
-        *("; ".join(map(str, copies)), " ".join(typed(f"data.{key}", value) for key, value in without.items())),
+        *("; ".join(copies.values()), " ".join(typed(f"data.{key}", value) for key, value in without.items())),
     )
 
 
