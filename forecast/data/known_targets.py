@@ -9,51 +9,42 @@ from forecast.data.prepare import Prepared
 from forecast.data.roles import HOLIDAY
 from forecast.data.values.cells import FloatArray
 
-SERIES, ROWS = 100, 2_000  # of a panel are looked at; the last train rows of each
+SERIES, ROWS = 20, 4_000  # of a panel are looked at; the last train rows, of all of them together
 LATER = 7  # rows that a column may be ahead of its target, beyond the horizon
-FEWEST_CHANGES = 10  # off a line: a few may agree by chance, a constant or a trend has none
+FEWEST_CHANGES = 10  # from one row to the next: a few may agree by chance
+STILL = 1e-6  # of the largest value: changes that differ by less are those of a line, rounded
 ROUNDING = 1e-4  # 1 - r² of the changes of a copy that was written with few digits
 
 
 def known_targets(data: Prepared) -> dict[str, str]:
     """{column: which target it is} for columns known in advance whose changes are those of a target, up to a factor.
 
-    In all train rows, of the same row or of one near it: less than pred_len rows before it, which is still to be
-    forecast, or a few more later.
+    In the train rows, at a lag of less than pred_len rows, which are still to be forecast, or of later rows, below 0.
     """
     known = [name for name in data.covariates if name not in (*data.hidden, HOLIDAY) and not data.frame.size_of(name)]
-    series = range(0, len(data.frame), max(1, -(-len(data.frame) // SERIES))) if known else ()
-    parts = [changes(data, s) for s in series]
-    copies: dict[str, str] = {}
+    train, frame, parts, copies = data.splits["train"], data.frame, [], dict[str, str]()
+    farthest = data.pred_len + LATER
+    for series in range(0, len(frame), max(1, len(frame) // SERIES)) if known else ():
+        stop = int(train.stop[series])
+        rows = slice(max(int(train.first[series]), stop - ROWS // min(len(frame), SERIES)), stop)
+        values = pd.DataFrame(frame.values[rows], columns=frame.columns)
+        steps = (values if frame.measured is None else values.where(frame.measured[rows])).diff()
+        spread = steps.std().where(steps.std() > STILL * values.abs().max())
+        parts.append((steps / spread).reindex(range(len(steps) + farthest)))  # no lag reaches the next series
+    changes = pd.concat(parts or [pd.DataFrame()])
     for name, target in product(known, data.target_names):
-        moving = [part for part in parts if {name, target} <= {*part}]
-        lags = {*range(-data.pred_len - LATER, data.pred_len)} if moving else set()
-        for part in moving:
-            lags = lags and lags & copied_lags(part[name].to_numpy(), part[target].to_numpy())
-        if lags and name not in copies:
-            lag = min(lags, key=abs)
-            when = f" of {abs(lag)} row{'s' * (abs(lag) > 1)} {'before' if lag > 0 else 'later'}" if lag else ""
-            copies[name] = f"'{name}' is the target '{target}'{when}, or a line of it"
+        lags = copied_lags(changes[name].to_numpy(), changes[target].to_numpy())
+        near = [lag for lag in sorted(lags, key=abs) if -farthest <= lag < data.pred_len]
+        if near:
+            copies.setdefault(name, f"'{name}' is the target '{target}' at lag {near[0]}, or a line of it")
     return copies
 
 
-def changes(data: Prepared, series: int) -> pd.DataFrame:
-    """The columns that move of the last train rows of a series, less the row before; NaN where a value was made up."""
-    frame, first, stop = data.frame, data.splits["train"].first[series], data.splits["train"].stop[series]
-    rows = slice(max(first, stop - ROWS), stop)
-    values = pd.DataFrame(np.array(frame.values[rows]), columns=frame.columns)
-    if frame.measured is not None:
-        values = values.where(frame.measured[rows])
-    steps = values.diff()[1:]
-    moves = (steps - steps.median()).abs() > 2e-7 * values.abs().max()  # float32 rounds
-    return steps.loc[:, moves.sum() >= FEWEST_CHANGES]
-
-
-def copied_lags(known: FloatArray, target: FloatArray) -> set[int]:
-    """The lags at which changes (n,) of a column are those of a target before, in half of the rows at least."""
-    there, held = 1.0 - np.isnan(known), 1.0 - np.isnan(target)
+def copied_lags(known: FloatArray, target: FloatArray) -> list[int]:
+    """The lags at which changes (n,), NaN for an unknown one, are those of a target of so many rows before."""
+    there, target_there = 1.0 - np.isnan(known), 1.0 - np.isnan(target)
     known, target = np.nan_to_num(known), np.nan_to_num(target)
-    squares = np.correlate(known**2, held, "full") * np.correlate(there, target**2, "full")
+    squares = np.correlate(known**2, target_there, "full") * np.correlate(there, target**2, "full")
     alike = np.correlate(known, target, "full") ** 2 > (1 - ROUNDING) * squares
-    alike &= 2 * np.correlate(there, held, "full") >= len(known)
-    return set((np.flatnonzero(alike) - len(known) + 1).tolist())
+    many = np.correlate(there, target_there, "full") >= max(FEWEST_CHANGES, there.sum() / 2)
+    return (np.flatnonzero(alike & many) - len(known) + 1).tolist()

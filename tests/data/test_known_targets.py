@@ -47,40 +47,40 @@ def panel_of(target, known):
 
 
 COPIES = {
-    "the same": (lambda y: y, 0, ""),
-    "scaled": (lambda y: 2.54 * y - 7, 0, ""),
-    "upside down": (lambda y: 100 - y, 0, ""),
-    "written with few digits": (lambda y: (0.3 * y).round(3), 0, ""),
-    "of the row before": (lambda y: shifted(y, 1), 1, " of 1 row before"),
-    "of the last row that is still forecast": (lambda y: shifted(y, P - 1), P - 1, f" of {P - 1} rows before"),
-    "of later rows": (lambda y: 3 * shifted(y, -2), -2, " of 2 rows later"),
+    "the same": (lambda y: y, 0),
+    "scaled": (lambda y: 2.54 * y - 7, 0),
+    "upside down": (lambda y: 100 - y, 0),
+    "written with few digits": (lambda y: (0.3 * y).round(3), 0),
+    "of the row before": (lambda y: shifted(y, 1), 1),
+    "of the last row that is still forecast": (lambda y: shifted(y, P - 1), P - 1),
+    "of later rows": (lambda y: 3 * shifted(y, -2), -2),
 }
 
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_a_target_under_another_name_is_found(kind):
-    copy, lag, when = COPIES[kind]
+    copy, lag = COPIES[kind]
     data = series_of(walk(N), copy(walk(N)))
     ends = abs(lag)  # where nothing is known of it, as at the beginning of such a column
     train = data.splits["train"]
     data = replace(data, splits=data.splits | {"train": TargetRows(train.first + ends, train.stop - ends)})
-    assert known_targets(data) == {"x": f"'x' is the target 'y'{when}, or a line of it"}
+    assert known_targets(data) == {"x": f"'x' is the target 'y' at lag {lag}, or a line of it"}
 
 
 @pytest.mark.parametrize("kind", ["the same", "scaled", "of the row before"])
 def test_a_target_under_another_name_is_found_in_a_panel(kind):
-    copy, lag, when = COPIES[kind]
+    copy, lag = COPIES[kind]
     data = panel_of(walk, lambda n, seed: copy(walk(n + 20, seed))[:n] if lag == 0 else np.roll(walk(n, seed), lag))
     if lag:
         data.splits["train"].first[:] += lag
-    assert known_targets(data) == {"x": f"'x' is the target 'y'{when}, or a line of it"}
+    assert known_targets(data) == {"x": f"'x' is the target 'y' at lag {lag}, or a line of it"}
 
 
 def test_gaps_hide_no_copy():
     missing = np.random.default_rng(3).random((N, 3)) < 0.1
     values = np.where(missing, 0.0, walk(N)[:, None])
     data = series_of(values[:, 0], values[:, 2], missing=missing, repair=Repair("forward_fill"))
-    assert known_targets(data) == {"x": "'x' is the target 'y', or a line of it"}
+    assert known_targets(data) == {"x": "'x' is the target 'y' at lag 0, or a line of it"}
 
 
 HONEST = {
@@ -117,7 +117,7 @@ def test_the_warning_names_column_target_and_rows_and_how_to_leave_it_out(caplog
     keys = {"known": ["x", "promo"], "target": "y", "drop": ["old"]}
     data = series_of(walk(N), COPIES["scaled"][0](walk(N)))
     warn_of_known_targets(data, keys)
-    assert "'x' is the target 'y', or a line of it. What is known in advance" in caplog.text
+    assert "'x' is the target 'y' at lag 0, or a line of it. What is known in advance" in caplog.text
     assert 'leave it out: data.known="[promo]" data.drop="[old, x]"\n' in caplog.text
     caplog.clear()
     warn_of_known_targets(data, {"known": ["x"], "target": "y"})
