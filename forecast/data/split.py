@@ -6,7 +6,7 @@ A `Split` cuts one series or many; `TargetRows` are the rows of a split that can
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
@@ -37,27 +37,13 @@ class Cuts(NamedTuple):
     end: IntArray
 
 
-def no_dates(date: pd.Timestamp) -> IntArray:
-    """The places for a rule that knows no dates."""
-    raise AssertionError(f"a rule without dates asks for {date}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Split(ABC):
     """A rule that cuts series into train, val, test and, if rows are left, tail. The config's check has ranges."""
 
-    @property
-    def validation_judges(self) -> bool:
-        """Whether the rows of val are the test, too, as there are too few for both."""
-        return False
-
     @abstractmethod
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
         """The parts of series with so many rows (S,), in time order, none shared."""
-
-    def check(self, lengths: IntArray, name: str) -> None:
-        """UserError, of the data `name`, where no series has the rows that the rule counts."""
-        del lengths, name
 
     def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
         """Overrides with which validation holds so many windows that do not overlap, and train `least` rows somewhere.
@@ -80,19 +66,15 @@ class RowSplit(Split):
     val: int
     test: int
 
-    def check(self, lengths: IntArray, name: str) -> None:
-        """UserError if all have fewer rows."""
-        end, longest = self.train + self.val + self.test, int(lengths.max())
-        if end > longest:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+        """The first `train` rows, then `val`, then `test`: of a shorter series what there is. UserError if all are."""
+        ends, longest = np.cumsum([0, self.train, self.val, self.test]), int(lengths.max())
+        if ends[-1] > longest:
             raise UserError(
-                f"{name} has {longest} rows{' at most' * (len(lengths) > 1)}, but data.split needs {self.train} + "
-                f"{self.val} + {self.test} = {end}. Give smaller data.split.train, val and test, use a ShareSplit, or "
-                "evaluate with split=all."
+                f"data.split needs {self.train} + {self.val} + {self.test} = {ends[-1]} rows, and the longest series "
+                f"has {longest}. Give smaller data.split.train, val and test, set data/split=shares, or evaluate with "
+                "split=all."
             )
-
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
-        """The first `train` rows, then `val`, then `test`: of a shorter series what there is."""
-        ends = np.cumsum([0, self.train, self.val, self.test])
         return Cuts(*(np.minimum(lengths, end) for end in ends))
 
 
@@ -104,7 +86,7 @@ class ShareSplit(Split):
     val: float = 0.1
     test: float = 0.2
 
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
         """The first share is train, the last test; no tail is left."""
         val, test = (self.train * lengths).astype(np.int64), lengths - (self.test * lengths).astype(np.int64)
         return Cuts(np.zeros_like(lengths), val, test, lengths)
@@ -118,21 +100,18 @@ class DateSplit(Split):
     test_start: str
     end: str | None = None
 
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
         """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
-        val, test, *ends = map(places, self.dates())
-        return Cuts(np.zeros_like(lengths), val, test, ends[0] if ends else lengths)
-
-    def dates(self) -> list[pd.Timestamp]:
-        """The first of val, the first of test and, where it was given, the end. UserError as `cuts`."""
-        val, test = _stamp("val_start", self.val_start), _stamp("test_start", self.test_start)
-        dates = [val, test] if self.end is None else [val, test, _stamp("end", self.end)]
+        assert places is not None
+        keys = ["val_start", "test_start"] if self.end is None else ["val_start", "test_start", "end"]
+        dates = [_stamp(key, getattr(self, key)) for key in keys]
         if dates != sorted(set(dates)):
             raise UserError(
-                f"data.split has the dates {' then '.join(str(d) for d in dates)}; val_start must be before "
-                "test_start, and test_start before end."
+                f"data.split has the dates {' then '.join(map(str, dates))}; val_start must be before test_start, and "
+                "test_start before end."
             )
-        return dates
+        val, test, *ends = map(places, dates)
+        return Cuts(np.zeros_like(lengths), val, test, *ends or [lengths])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +125,7 @@ class LastSplit(Split):
     val: Annotated[int, at_least(0)] = 1
     test: Annotated[int, at_least(0)] = 1
 
-    @property
-    def validation_judges(self) -> bool:
-        """Whether no rows are of the test alone."""
-        return not self.test
-
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
         """Val and test end with the series; train is what is left before them, perhaps nothing."""
         test = np.maximum(0, lengths - self.test * self.horizon)
         return Cuts(np.zeros_like(lengths), np.maximum(0, test - self.val * self.horizon), test, lengths)
@@ -174,7 +148,7 @@ class FoldSplit(Split):
     window: Literal["expanding", "sliding"] = "expanding"
     val: Annotated[float, SHARE_ABOVE_0] = 0.125
 
-    def cuts(self, lengths: IntArray, places: Places = no_dates) -> Cuts:
+    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
         """The rows after the test, of a later fold, are the tail. Train is empty where a series is too short."""
         fold = self.fold or 0
         test = lengths - self.horizon - (self.folds - 1 - fold) * self.step
@@ -190,23 +164,14 @@ class FoldSplit(Split):
         share = math.ceil(1000 * windows * pred_len / max(1, learned)) / 1000
         return f"backtest.val={share:g}" if learned - int(share * learned) >= least else None
 
-    def most_folds(self, rows: int, *, seq_len: int) -> int:
-        """How many folds of this step a series of so many rows has, with a window to train on before the first."""
-        longest = max(0, rows - self.horizon) // self.step + 1  # what the rows have, learned from or not
-        for folds in range(min(self.folds, longest), 0, -1):
-            train, val, test, _ = (int(cut[0]) for cut in replace(self, folds=folds, fold=0).cuts(np.array([rows])))
-            if val - train >= seq_len + self.horizon and test - val >= self.horizon:
-                return folds
-        return 0
-
 
 def _stamp(key: str, value: str) -> pd.Timestamp:
-    parsed = pd.DatetimeIndex(pd.to_datetime(pd.Series([str(value)]), format="ISO8601", errors="coerce"))
-    if parsed.hasnans or parsed.tz is not None:
+    stamp: pd.Timestamp = pd.to_datetime(str(value), format="ISO8601", errors="coerce")
+    if pd.isna(stamp) or stamp.tz is not None:
         raise UserError(
             f"data.split.{key} is {value!r}, which is no date without a time zone. Write it as 2017-06-26 00:00:00."
         )
-    return parsed[0]
+    return stamp
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,34 +186,22 @@ class TargetRows:
         """Those of one series."""
         return cls(np.array([rows.start]), np.array([rows.stop]))
 
-    @property
-    def alone(self) -> range:
-        """Those of the one series."""
-        (first,), (stop,) = self.first.tolist(), self.stop.tolist()
-        return range(first, stop)
-
 
 def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, TargetRows]:
     """The target rows of "train", "val", "test" and, when those of a series can hold a window, "tail" in each series.
 
-    UserError as `Split.check` and `Split.cuts`.
+    UserError as `Split.cuts`.
     """
 
     def places(date: pd.Timestamp) -> IntArray:
-        if frame.without_calendar:
-            raise UserError(
-                f"{frame.name}: data/split=dates needs dates, and these rows are steps. Set data/split=last or "
-                "data/split=shares."
-            )
         return np.clip(frame.calendar().searchsorted(date) - frame.steps, 0, frame.lengths)
 
-    split.check(frame.lengths, frame.name)
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
     edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
     assert all((edge <= following).all() for edge, following in pairwise(edges)), f"the parts of {split} share rows"
     parts = map(TargetRows, edges[:-1], edges[1:])
     rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
-    if split.validation_judges:
+    if isinstance(split, LastSplit) and not split.test:
         rows["test"] = rows["val"]
     if not (rows[TAIL].stop - rows[TAIL].first >= pred_len).any():
         del rows[TAIL]

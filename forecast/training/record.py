@@ -114,7 +114,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     # of several series each has its own
     alone = data.splits if len(frame) == 1 else {}
-    splits = {name: [rows.alone.start, rows.alone.stop] for name, rows in alone.items()}
+    splits = {name: [int(rows.first[0]), int(rows.stop[0])] for name, rows in alone.items()}
     return cast(
         DataRecord,
         {

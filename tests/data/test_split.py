@@ -119,13 +119,6 @@ def test_val_has_one_horizon_at_least():
     assert fold_rows(0, val=0.01)["val"] == (82, 87)
 
 
-@pytest.mark.parametrize(("rows", "most"), [(101, 4), (31, 4), (30, 3), (22, 1), (21, 0), (3, 0)])
-def test_how_many_folds_fit(rows, most):
-    """17 rows before the first: 12 for a window to train on, 5 to validate."""
-    split = FoldSplit(**FOLDS)
-    assert split.most_folds(rows, seq_len=7) == most
-
-
 def test_each_series_of_a_panel_has_its_folds_at_its_own_end():
     panel = made_panel()  # 31, 7, 53, 19, 2 rows
     lengths, begin = panel.lengths, panel.offsets[:-1]
@@ -193,9 +186,8 @@ def test_a_split_that_shares_rows_is_our_own_fault():
 
 def test_of_many_series_one_must_have_the_rows_that_are_counted():
     split = RowSplit(train=20, val=7, test=5)
-    split.check(np.array([3, 32]), "shops.csv")
-    with pytest.raises(UserError, match=r"shops.csv has 31 rows at most.*20 \+ 7 \+ 5 = 32"):
-        split.check(np.array([31, 3]), "shops.csv")
+    with pytest.raises(UserError, match=r"20 \+ 7 \+ 5 = 32 rows, and the longest series has 31"):
+        split.cuts(np.array([31, 3]))
     assert [part.tolist() for part in split.cuts(np.array([40, 23, 3]))] == [
         [0, 0, 0],
         [20, 20, 3],

@@ -1,5 +1,6 @@
 """The folds of a backtest: whether they fit the data, and what a checkpoint forecasts at their origins."""
 
+from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
@@ -31,22 +32,16 @@ TEST = "test"
 
 
 def check_length(config: RunConfig, split: FoldSplit) -> None:
-    """UserError where the first fold has no window to learn from, with how many folds the data are long enough for."""
-    frame, seq_len = source_rows(config.data.build(Source)), config.seq_len
-    rows, of = int(frame.lengths.max()), " in its longest series" if len(frame) > 1 else ""
-    most = split.most_folds(rows, seq_len=seq_len)
-    if most == split.folds:
-        return
-    needed = f"before the first there must be a window of {seq_len} + {split.horizon} rows to train on, and validation"
-    fix = f"Set backtest.folds={most} or a smaller backtest.step" if most else "Set a shorter pred_len"
-    shorter = next((n for n in range(seq_len - 1, 0, -1) if split.most_folds(rows, seq_len=n)), 0)
-    if shorter and not most:
-        most = split.most_folds(rows, seq_len=shorter)
-        fix = f"For these rows: backtest.folds={most} seq_len={shorter} label_len={min(config.label_len, shorter)}"
-    raise UserError(
-        f"backtest.folds={split.folds}: longer than the data: {frame.name} has {rows} rows{of}, the forecasts take "
-        f"the last {split.horizon + (split.folds - 1) * split.step}, and {needed}. {fix}."
-    )
+    """UserError where the first fold has no window to learn from in any series."""
+    frame, needed = source_rows(config.data.build(Source)), config.seq_len + split.horizon
+    cuts = replace(split, fold=0).cuts(frame.lengths)
+    if (cuts.val - cuts.train).max() < needed:
+        raise UserError(
+            f"backtest.folds={split.folds}: longer than the data: the forecasts take the last "
+            f"{split.horizon + (split.folds - 1) * split.step} of at most {frame.lengths.max()} rows of {frame.name}, "
+            f"and before them there must be a window of {config.seq_len} + {split.horizon} rows to train on, and "
+            "validation. Set fewer backtest.folds, a smaller backtest.step, or a shorter seq_len or pred_len."
+        )
 
 
 def checkpoint_folds(

@@ -187,8 +187,7 @@ def evaluated_data(
             checkpoint.trained_until,
         )
     if len(frame) == 1 and (other_file or split == NEW_ROWS):
-        rows = splits[split].alone
-        values = frame.values[rows.start : rows.stop]
+        values = frame.values[splits[split].first[0] : splits[split].stop[0]]
         report_far(values, frame.columns, scaler.mean[0], scaler.std[0], where=f"{frame.name}, the rows of {split}")
     return data
 

@@ -168,9 +168,3 @@ def test_a_panel_without_a_long_series_is_refused():
         UserError, match=r"needs 61 rows \(1 row before them, .*has 53 in all. Set a shorter pred_len, or"
     ):
         prepared(made_panel(), pad=True, pred_len=60)
-
-
-def test_a_step_panel_cannot_be_cut_at_dates():
-    """It has none."""
-    with pytest.raises(UserError, match=r"rows are steps. Set data/split=last"):
-        prepared(made_panel(freq="ms"), "dates")
