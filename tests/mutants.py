@@ -563,8 +563,8 @@ DATA = [
         "data-categories-numbered-anew",
         "A category of another file has the number of the training.",
         "forecast/data/roles.py",
-        "np.where(held, numbers[known], np.nan)",
-        "np.where(held, known, np.nan)",
+        "np.where(np.isnan(codes), np.nan, numbers[known])",
+        "np.where(np.isnan(codes), np.nan, known)",
         ("tests/data/test_roles.py::test_a_category_of_another_file_has_the_number_of_the_training",),
     ),
     Mutant(
@@ -1815,8 +1815,8 @@ LEAKS = [
         "leak-categories-of-all-rows",
         "A word that only later rows hold is no category of the training.",
         "forecast/data/roles.py",
-        "train, learnt = np.cumsum(edges[:-1]) > 0, dict",
-        "train, learnt = np.cumsum(edges[:-1]) >= 0, dict",
+        "train = np.cumsum(edges[:-1]) > 0",
+        "train = np.cumsum(edges[:-1]) >= 0",
         ("tests/data/test_roles.py::test_every_reader_gives_the_same_categories_of_one_series",),
     ),
 ]

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.data.panel import STEP_FREQ, Facts, PanelFrame
-from forecast.data.reading.table import Codebook
+from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import FloatArray
 from forecast.errors import UserError, closest
@@ -58,8 +57,7 @@ class Roles:
 
 def names_roles(keys: Mapping[str, object]) -> bool:
     """Whether the keys of a source give columns roles, or name several targets."""
-    roles = [keys.get(field.name) for field in fields(Roles)]
-    return any(roles) or isinstance(keys.get("target"), list | tuple)
+    return any(keys.get(field.name) for field in fields(Roles)) or isinstance(keys.get("target"), list | tuple)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,47 +110,36 @@ def columns_by_role(
     categories: those that hold words. UserError, beginning with `where`, for a name that is no column, and for one that
     has two roles.
     """
-    taken: dict[str, str] = {}
     holidays = (HOLIDAY,) if roles.holidays else ()
     named = {"target": targets, "known": roles.known, "holidays": holidays, "past": roles.past, "static": roles.static}
+    named["categorical"] = [name for name in roles.categorical if name in targets]  # what is forecast are numbers
+    role_of: dict[str, str] = {}
     for key, names in named.items():
         for name in names:
-            if name not in columns and key != "static":
-                raise _absent(where, name, key, columns)
-            if name in taken:
+            if name in role_of:
                 raise UserError(
-                    f"{where}: the column '{name}' is named in data.{taken[name]} and again in data.{key}. Give it one "
-                    "role, once."
+                    f"{where}: the column '{name}' is named in data.{role_of[name]} and again in data.{key}. Give it "
+                    "one role, once."
                 )
-            taken[name] = key
-    for name in roles.categorical:
-        if name not in columns and name not in roles.static and not roles.static_path:
-            raise _absent(where, name, "categorical", columns)
-        if taken.get(name) == "target":
+            role_of[name] = key
+    perhaps_facts = () if roles.static_path else roles.categorical
+    for name, key in {**dict.fromkeys(perhaps_facts, "categorical"), **role_of}.items():
+        if name not in columns and key != "static":
             raise UserError(
-                f"{where}: the column '{name}' is a target (data.target), and what is forecast are numbers, no "
-                "categories (data.categorical). Name it in one of them."
+                f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} "
+                "Name columns as line 1 does."
             )
-    roles_of = {name: taken.get(name) for name in columns}
-    past = [name for name, role in roles_of.items() if role == "past"]
-    past += [name for name, role in roles_of.items() if role is None]
+    past = [name for name in columns if role_of.get(name) == "past"]
+    past += [name for name in columns if name not in role_of]
     return Columns(
         targets=tuple(targets),
         past=tuple(name for name in past if name not in categories),
-        known=tuple(name for name, role in roles_of.items() if role in ("known", "holidays")),
+        known=tuple(name for name in columns if role_of.get(name) in ("known", "holidays")),
         hidden=tuple(name for name in past if name in categories),
     )
 
 
-def _absent(where: str, name: str, key: str, columns: Sequence[str]) -> UserError:
-    return UserError(
-        f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} Name "
-        "columns as line 1 does."
-    )
-
-
 log = logging.getLogger(__name__)
-_NAMED = 5  # words that are listed
 _WHOLE = re.compile(r"\d+")
 
 
@@ -161,83 +148,72 @@ def in_order(words: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda word: (0, int(word), word) if _WHOLE.fullmatch(word) else (1, 0, word)))
 
 
-def recoded(
-    codes: FloatArray, words: Sequence[str], wanted: Sequence[str], *, name: str, where: str, noun: str = "rows"
-) -> FloatArray:
-    """The numbers among `wanted` of the words whose numbers among `words` these are (n,); 0 for any other; NaN stays.
+def recode(
+    values: FloatArray,
+    names: Sequence[str],
+    words: Mapping[str, Sequence[str]],
+    wanted: Mapping[str, Sequence[str]],
+    *,
+    where: str,
+    noun: str = "rows",
+) -> None:
+    """Give the columns of values (..., K) that hold numbers of `words` those of `wanted`; NaN stays.
 
-    Others, which the training did not have, are named: in so many rows, or whatever `noun` is, of a column.
+    0 for a word that the training did not have, which is said: in so many rows, or whatever `noun` is, of a column.
     """
-    places = {word: number for number, word in enumerate(wanted, start=1)}
-    numbers = np.array([0, *(places.get(word, 0) for word in words)])
-    held = ~np.isnan(codes)
-    known = np.where(held, codes, 0).astype(int)
-    unseen = known[(known > 0) & (numbers[known] == 0)]
-    if len(unseen):
-        others = in_order([words[code - 1] for code in np.unique(unseen).tolist()])
-        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        log.warning(
-            "%s: column '%s' has in %d %s categories that the training did not have, %s%s: the model takes them for "
-            "unknown.",
-            *(where, name, len(unseen), noun, listed(others[:_NAMED]), more),
-        )
-    return np.where(held, numbers[known], np.nan)
+    for name, own in words.items():
+        codes = values[..., names.index(name)]
+        places = {word: number for number, word in enumerate(wanted[name], start=1)}
+        numbers = np.array([0, *(places.get(word, 0) for word in own)])
+        known = np.nan_to_num(codes).astype(int)
+        unseen = known[(known > 0) & (numbers[known] == 0)]
+        if len(unseen):
+            others = in_order([own[code - 1] for code in np.unique(unseen).tolist()])
+            log.warning(
+                "%s: column '%s' has in %d %s categories that the training did not have, %s%s: the model takes them "
+                "for unknown.",
+                *(where, name, len(unseen), noun, listed(others[:5]), ", ..." if len(others) > 5 else ""),
+            )
+        values[..., names.index(name)] = np.where(np.isnan(codes), np.nan, numbers[known])
 
 
 def with_categories(frame: PanelFrame, categories: Mapping[str, Sequence[str]]) -> PanelFrame:
-    """The same with the numbers that these words have: 0 for any other, which is said, and for a missing cell.
+    """The same with the numbers that these words have, of columns and facts: 0 for any other, and for a missing cell.
 
     A cell that was filled in counts as known to be unknown: between two categories is none.
     """
-    if not frame.categories:
-        return frame
-    values, measured = np.array(frame.values), None if frame.measured is None else frame.measured.copy()
-    for name, words in frame.categories.items():
-        column = frame.columns.index(name)
-        codes = np.where(_held(frame, name), frame.values[:, column], 0)
-        values[:, column] = recoded(codes, words, categories[name], name=name, where=frame.name)
+    values, measured, facts = frame.values, frame.measured, frame.facts
+    if frame.categories:
+        values, places = np.array(values), [frame.columns.index(name) for name in frame.categories]
         if measured is not None:
-            measured[:, column] = True
-    known = {name: tuple(categories[name]) for name in frame.categories}
-    return replace(frame, values=values, categories=known, measured=measured)
+            values[:, places] = np.where(measured[:, places], values[:, places], 0)
+            measured = measured.copy()
+            measured[:, places] = True
+        recode(values, frame.columns, frame.categories, categories, where=frame.name)
+    if facts is not None:
+        numbers = facts.values.copy()
+        recode(numbers, facts.names, facts.categories, categories, where=frame.name, noun="series")
+        facts = replace(facts, values=numbers, categories={name: tuple(categories[name]) for name in facts.categories})
+    words = {name: tuple(categories[name]) for name in frame.categories}
+    return replace(frame, values=values, measured=measured, categories=words, facts=facts)
 
 
 def with_train_categories(frame: PanelFrame, rows: TargetRows) -> PanelFrame:
     """The same with the numbers of the words that the train rows, or series that have such rows, hold."""
-    if not frame.categories and frame.facts is None:
-        return frame
-    edges = np.zeros(len(frame.values) + 1, dtype=np.int64)
-    np.add.at(edges, rows.first, 1)
-    np.add.at(edges, rows.stop, -1)
-    train, learnt = np.cumsum(edges[:-1]) > 0, dict[str, tuple[str, ...]]()
-    for name, words in frame.categories.items():
-        codes = frame.values[train & _held(frame, name), frame.columns.index(name)]
-        learnt[name] = _used(codes, words)
-    frame = with_categories(frame, learnt)
-    if frame.facts is None:
-        return frame
-    facts, trained = frame.facts, rows.stop > rows.first
-    kept = {name: _used(facts.column(name)[trained], words) for name, words in facts.categories.items()}
-    return replace(frame, facts=told_facts(facts, kept, frame.name))
-
-
-def told_facts(facts: Facts, categories: Mapping[str, Sequence[str]], where: str) -> Facts:
-    """The facts of a panel with the numbers that these words have; 0 for any other, which is said."""
-    values = facts.values.copy()
-    for name, words in facts.categories.items():
-        codes = recoded(facts.column(name), words, categories[name], name=name, where=where, noun="series")
-        values[:, facts.names.index(name)] = codes
-    return replace(facts, values=values, categories={name: tuple(categories[name]) for name in facts.categories})
-
-
-def in_numbers_of(
-    categories: Mapping[str, Sequence[str]], values: FloatArray, columns: Sequence[str], book: Codebook, where: str
-) -> FloatArray:
-    """Values (..., K) that were read with a book, with the numbers that these words have; NaN stays."""
-    for name, words in book.words(columns).items():
-        codes = values[..., columns.index(name)]
-        values[..., columns.index(name)] = recoded(codes, words, categories[name], name=name, where=where)
-    return values
+    learnt: dict[str, tuple[str, ...]] = {}
+    if frame.categories:
+        edges = np.zeros(len(frame.values) + 1, dtype=np.int64)
+        np.add.at(edges, rows.first, 1)
+        np.add.at(edges, rows.stop, -1)
+        train = np.cumsum(edges[:-1]) > 0
+        for name, words in frame.categories.items():
+            column = frame.columns.index(name)
+            held = train if frame.measured is None else train & frame.measured[:, column]
+            learnt[name] = _used(frame.values[held, column], words)
+    if frame.facts is not None:
+        for name, words in frame.facts.categories.items():
+            learnt[name] = _used(frame.facts.column(name)[rows.stop > rows.first], words)
+    return with_categories(frame, learnt)
 
 
 def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
@@ -245,30 +221,24 @@ def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
     return in_order([words[code - 1] for code in np.unique(codes).astype(int).tolist() if code > 0])
 
 
-def _held(frame: PanelFrame, name: str) -> npt.NDArray[np.bool_]:
-    """The rows (N,) in which a file had a cell of the column."""
-    column = frame.columns.index(name)
-    return np.ones(len(frame.values), dtype=np.bool_) if frame.measured is None else frame.measured[:, column]
-
-
 def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.float64]:
     """1 for each timestamp (N,) that lies in a public holiday of a country, else 0.
 
     UserError for a country that the package holidays does not know, and where that is not installed.
     """
+    years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
     try:
         import holidays
+
+        days = holidays.country_holidays(country, years=years)
     except ImportError as error:
         raise UserError(f"data.holidays={country} needs the package holidays: {install('holidays')}") from error
-    known = list(holidays.list_supported_countries())
-    if country not in known:
+    except NotImplementedError as error:
         raise UserError(
-            f"data.holidays={country}: the package holidays knows no such country.{closest(country.upper(), known)} "
-            "Write its two letters, as data.holidays=DE."
-        )
-    years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
-    days = pd.DatetimeIndex(sorted(holidays.country_holidays(country, years=years)))
-    return timestamps.normalize().isin(days).astype(np.float64)
+            f"data.holidays={country}: the package holidays knows no such country. Write its two letters, as "
+            "data.holidays=DE."
+        ) from error
+    return timestamps.normalize().isin(pd.DatetimeIndex(sorted(days))).astype(np.float64)
 
 
 def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
@@ -288,8 +258,8 @@ def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
             f"{frame.name}: there is a column '{HOLIDAY}' already, which data.holidays={country} would make. Leave "
             f"data.holidays out and name it as data.known=[{HOLIDAY}], or leave it out: data.drop=[{HOLIDAY}]"
         )
-    columns = (*frame.columns, HOLIDAY)
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
     flags = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
-    return replace(frame, values=np.concatenate([frame.values, flags], axis=1), columns=columns, measured=measured)
+    values = np.concatenate([frame.values, flags], axis=1)
+    return replace(frame, values=values, columns=(*frame.columns, HOLIDAY), measured=measured)

@@ -186,7 +186,10 @@ def test_holidays_are_known_in_advance(tmp_path):
 
 
 ONE = {
-    "a category as target": ({"target": "shift", "categorical": ["shift"]}, r"is a target .*numbers, no categories"),
+    "a category as target": (
+        {"target": "shift", "categorical": ["shift"]},
+        "named in data.target and again in data.categorical",
+    ),
     "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
     "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
     "facts of one": ({"static": ["shift"]}, r"data.static: facts tell series .*the data are one"),

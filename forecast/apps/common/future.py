@@ -9,7 +9,7 @@ from forecast.apps.common.inputs import read_source
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.assembling.future import StepsAfter, read_future
 from forecast.data.panel import PanelFrame
-from forecast.data.roles import HOLIDAY, holiday_flags, in_numbers_of
+from forecast.data.roles import HOLIDAY, holiday_flags, recode
 from forecast.data.sources import CsvSource, Source
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
@@ -57,6 +57,6 @@ def future_values(
             )
         book = checkpoint.codebook(source)
         known = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
-        known = in_numbers_of(checkpoint.categories, known, columns, book, str(future.path))
+        recode(known, columns, book.words(columns), checkpoint.categories, where=str(future.path))
         values[..., [checkpoint.covariates.index(name) for name in columns]] = known
     return values

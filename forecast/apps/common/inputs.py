@@ -18,7 +18,7 @@ from forecast.data.assembling.read import read_panel
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
-from forecast.data.roles import told_facts, with_categories, with_holidays
+from forecast.data.roles import with_categories, with_holidays
 from forecast.data.sources import CatalogSource, CsvSource, FileSource, MadeUpSource, SavedCatalogSource, Source
 from forecast.data.split import TargetRows, panel_cuts
 from forecast.data.values.cells import Flags
@@ -125,10 +125,7 @@ def rows_of(
                 f"{frame.name}: there is no column '{name}' among {listed(frame.columns)}, which the model was trained "
                 f"on.{closest(name, frame.columns)}"
             )
-    frame = with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
-    if frame.facts is None:
-        return frame
-    return replace(frame, facts=told_facts(frame.facts, checkpoint.categories, frame.name))
+    return with_categories(frame.of(checkpoint.data["columns"]), checkpoint.categories)
 
 
 def evaluated_data(
