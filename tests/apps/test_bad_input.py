@@ -42,7 +42,7 @@ FILES = {
         lines((5, f"{HOURS[5]}+01:00,1,2"), (6, f"{HOURS[6]}+02:00,1,2")),
         ["line 7", "+01:00", "offset from UTC"],
     ),
-    "semicolons": (lines().replace(",", ";"), ["line 1 is one column", "data.separator=';'"]),
+    "semicolons": (lines().replace(",", ";"), ["no time column 'date' among the 1 columns", "data.separator=';'"]),
     "decimal commas": (lines((5, f'{HOURS[5]},"1,5",2')), ["line 7", "'1,5'", "data.decimal=\"','\""]),
     "not UTF-8": (
         lines(header="date,Läufe,OT").encode("cp1252").replace(b"\xe4", b"\x81"),

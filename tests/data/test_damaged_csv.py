@@ -37,7 +37,7 @@ def assert_usable(message, path):
     words = message.replace(path, "")
     assert len(re.findall(r"[.:?] [A-Z]", words)) >= 1, f"what is wrong and what to do are two sentences: {message}"
     assert len(words) < 900, message
-    assert not re.search(r"\b\w*(Error|Exception|Warning)\b|C error|Traceback|<class|dtype|object at 0x", words), (
+    assert not re.search(r"\b\w+(Error|Exception|Warning)\b|C error|Traceback|<class|dtype|object at 0x", words), (
         message
     )
 

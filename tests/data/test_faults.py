@@ -35,7 +35,7 @@ FAULTS = {
         {"time_column": HOURS[0]},
     ),
     "a time column alone": ("date\n2016-07-01\n", "no column of numbers beside the time"),
-    "another encoding": (b"date,a,\x81\n2016-07-01,1,2\n", "no text in UTF-8 ... byte 0x81 in line 1 ... CSV in UTF-8"),
+    "another encoding": (b"date,a,\x81\n2016-07-01,1,2\n", "no text in UTF-8 ... CSV in UTF-8"),
     # rows
     "points between thousands": (
         "date;a\n2016-07-01;1.234,5\n2016-07-02;2\n2016-07-03;3\n",
@@ -48,7 +48,7 @@ FAULTS = {
         SEMICOLONS,
     ),
     # to pandas 2 the cell 1NUL5 is the number 1
-    "a NUL byte": (changed(LINES, {4: f"{HOURS[3]},1\0005,2"}), "byte 0x00 in line 5"),
+    "a NUL byte": (changed(LINES, {4: f"{HOURS[3]},1\0005,2"}), "is damaged, or no text in UTF-8"),
     "an open quotation mark": (
         changed(LINES, {5: f'{HOURS[4]},"1.5,2'}),
         "line 6: a quotation mark opens a cell that is never closed. Close or remove it.",
@@ -128,7 +128,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
         table(HOURS, header="dates,a,b"),
         "line 1 ... 'date' ... dates, a, b ... Did you mean 'dates'? ... data.time_column=NAME ... data.separator",
     ),
-    "another separator": ("date;a\n2016-07-01;1\n", "line 1 is one column, 'date;a' ... data.separator=';'"),
+    "another separator": ("date;a\n2016-07-01;1\n", "no time column 'date' among the 1 columns date;a ... data.separator=';'"),
     "an unknown column": (
         table(HOURS, header="date,HUFL,OT"),
         "'HUFLL' ... HUFL, OT ... Did you mean 'HUFL'?",
@@ -183,8 +183,7 @@ def test_no_rule_for_gaps_changes_a_fault_and_a_check_lists_it_with_its_count(tm
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"separator": "::"}, "data.separator is '::'; it must be one character"),
-        *(({"separator": mark}, f"data.separator is {mark!r}. Choose ','") for mark in ("a", "1", '"', "\n", "§")),
+        *(({"separator": mark}, f"data.separator is {mark!r}. Choose ','") for mark in ("::", "a", "1", '"', "\n", "§")),
         ({"decimal": "::"}, "data.decimal is '::'; it must be one of two characters. Set '.' or ','"),
         ({"decimal": "-"}, "data.decimal is '-'; it must be one of two characters. Set '.' or ','"),
         ({"decimal": ","}, "data.decimal and data.separator are both ','. Set them to different characters"),

@@ -20,12 +20,9 @@ from forecast.text.terminal import listed
 
 SEPARATORS = (",", ";", "\t", "|")
 _NO_NAME = re.compile(r"\s*([-+.\d]*\d|$)", re.ASCII)
-_BEGINNING = 1 << 20  # bytes that titles are looked for in
-_ENDING = 1 << 16  # bytes of the last rows that are looked at
+_PART = 1 << 16  # bytes in the middle and at the end of which rows are looked at
 NOTHING = FileContent(checksum="")
-_SAMPLE = 100  # lines that separators are tried on
-_MANY = 12  # columns named in a message
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_SAMPLE = 100  # lines that titles are looked for in, and separators tried on
 csv.field_size_limit(1 << 30)  # after a quotation mark that is never closed one cell holds half of the file
 
 
@@ -50,7 +47,7 @@ class CsvText:
     @cached_property
     def above(self) -> int:
         """How many lines stand above the header: titles, and what a program says of itself."""
-        return header_line(self.whole().read(_BEGINNING).split("\n")[:_SAMPLE], self.separator)
+        return header_line(list(islice(self.whole(), _SAMPLE)), self.separator)
 
     def whole(self) -> TextIO:
         """The whole text, without its byte order mark, all line ends as \\n."""
@@ -90,8 +87,8 @@ class CsvText:
         sample = [cells for _, cells in islice(self.rows(), rows)]
         text = self.content.text
         if len(sample) == rows:
-            for place in (len(text) // 2, max(len(text) - _ENDING, 0)):
-                lines = text[place : place + _BEGINNING].decode(errors="ignore").splitlines()[1 : rows + 1]
+            for place in (len(text) // 2, max(len(text) - _PART, 0)):
+                lines = text[place : place + _PART].decode(errors="ignore").splitlines()[1 : rows + 1]
                 some = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
                 sample += [cells for cells in some if len(cells) == len(sample[0])]
         return sample
@@ -139,8 +136,8 @@ class CsvText:
             if name not in names:
                 raise UserError(
                     f"{self.path}: line {line}: no time column '{name}' among the {len(names)} columns "
-                    f"{listed(header[:_MANY])}.{closest(name, names)} Set data.time_column=NAME (or data.separator if "
-                    "they are not split)."
+                    f"{listed(header[:12])}.{closest(name, names)} Set data.time_column=NAME, or where they are "
+                    f"not split data.separator={max(SEPARATORS, key=header[0].count)!r}."
                 )
             if _NO_NAME.match(name):
                 raise UserError(
@@ -152,7 +149,7 @@ class CsvText:
 
 def _in_utf8(stored: bytes, findings: Findings) -> bytes:
     """A text in UTF-8; what else it is is said. UserError for what is none."""
-    for encoding in ("UTF-16",) if stored.startswith(_UTF16) else ("UTF-8", "Windows-1252"):
+    for encoding in ("UTF-16",) if stored.startswith((b"\xff\xfe", b"\xfe\xff")) else ("UTF-8", "Windows-1252"):
         with suppress(UnicodeDecodeError):
             text = stored.decode(encoding)
             if "\0" not in text:  # to pandas a cell ends there
@@ -167,7 +164,7 @@ def _in_utf8(stored: bytes, findings: Findings) -> bytes:
 
 def header_line(lines: Sequence[str], separator: str) -> int:
     """The place of the line with the names of the columns, 0 but where titles stand above names of whole rows."""
-    rows = [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]
+    rows = [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines] or [[]]
     place = header_place(rows)
     return 0 if any(map(_NO_NAME.match, rows[place])) else place
 
