@@ -156,7 +156,7 @@ def _in_utf8(stored: bytes, findings: Findings) -> bytes:
                 if encoding == "UTF-8":
                     return stored
                 findings.say(f"It is read as {encoding} text, for it is not UTF-8.")
-                return text.encode()
+                return text.encode("utf-8-sig")
     raise UserError(
         f"{findings.path} is damaged, or no text in UTF-8, UTF-16 or Windows-1252. Save it as a CSV in UTF-8."
     )
