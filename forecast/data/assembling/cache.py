@@ -179,7 +179,7 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
     """The rows of files, some series at a time. UserError where the rows of a series do not stand together."""
     ended: set[str] = set()
     for path in files:
-        kind, findings, held = columnar_kind(path) or b"", Findings(str(path), strict=True), None
+        kind, findings, held = columnar_kind(path) or b"", Findings(str(path)), None
         with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as raw:
             file = ColumnarFile(raw, kind)
             for table in file.tables(max(1, CELLS // len(file.kinds))):
@@ -188,7 +188,7 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
                 if source.columns is None:
                     source = replace(source, columns=_columns(rows, file, source))
                     rows = rows_of(text, table.names, source, book, findings)
-                if not is_time(file.kinds.get(rows.time_column, pa.null())):
+                if file.kinds.get(rows.time_column) != "time":
                     raise UserError(
                         f"{path}: data.cache needs one column of dates or timestamps, data.time_column=NAME. Store the "
                         "times as such, or set data.cache=null to hold the panel in memory."
@@ -209,7 +209,7 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
     """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
     aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column, *file.index}
-    numbers = {name for name, kind in file.kinds.items() if is_number(kind)}
+    numbers = {name for name, kind in file.kinds.items() if kind == "number"}
     return [name for name in file.kinds if name in rows.columns or name in numbers - aside]
 
 
