@@ -9,7 +9,6 @@ from forecast.errors import UserError
 
 HOURS = hours(11)
 LINES = table(HOURS).split("\n")
-QUARTERS = ("03-31", "06-30", "09-30", "12-31")
 SEMICOLONS = {"separator": ";", "decimal": ","}
 
 
