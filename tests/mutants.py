@@ -630,8 +630,8 @@ READING = [
         "reading-duplicates-in-a-sum",
         "Rows of one time are made one by the rule that was typed.",
         "forecast/data/assembling/rows.py",
-        'np.append(starts[1:], len(again)) - 1 if how == "last" else starts)',
-        'np.append(starts[1:], len(again)) - 1 if how == "first" else starts)',
+        "else groups.agg(how)",
+        'else groups.agg("mean")',
         ("tests/data/test_reading_options.py::test_repeated_rows_become_one_as_asked_and_that_is_said",),
     ),
     Mutant(

@@ -64,7 +64,7 @@ FAULTS = {
     ),
     "one timestamp twice": (
         table([*HOURS, *hours(21)[10:]]).replace("2016-07-01 10:00:00,1.5,2", "2016-07-01 10:00:00,1,2", 1),
-        "line 13: the time 2016-07-01 10:00:00 stands already (line 12), with other values; 1 of 22 ... =mean",
+        "line 13: 2016-07-01 10:00:00 stands already (line 12), with other values; so do 1 of 22 ... =mean",
     ),
     "many timestamps twice": (
         table(HOURS) + table(HOURS, cells="3,4").partition("\n")[2],

@@ -225,7 +225,7 @@ TWICE = rows("date,a", "2016-07-01,1", "2016-07-02,2", "2016-07-02,6", "2016-07-
 def test_repeated_rows_become_one_as_asked_and_that_is_said(tmp_path, caplog, how, value):
     caplog.set_level(logging.INFO)
     assert read(tmp_path, TWICE, duplicates=how).values[:, 0].tolist() == [1, value, 3]
-    assert f"data.duplicates={how} made 1 repeated row one with the row before." in caplog.text
+    assert f"data.duplicates={how} made 3 rows of 4, by their {how}." in caplog.text
 
 
 def test_repeated_rows_are_an_error_unless_something_is_asked(tmp_path):

@@ -1,6 +1,6 @@
 """The ids of series, and the times of rows without any."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -11,10 +11,9 @@ from forecast.data.assembling.rows import nanoseconds
 from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import JOINT, IntArray, runs
-from forecast.data.values.findings import counted, quoted
+from forecast.data.values.cells import IntArray, runs
+from forecast.data.values.findings import counted
 from forecast.errors import UserError, closest
-from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
@@ -38,80 +37,51 @@ def known_time(layout: Layout, header: Sequence[str]) -> Layout:
 
 def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str, ...]:
     """The columns that tell the series apart; UserError where the header lacks one."""
-    if source.id_column is None:
-        known = [name for name in KNOWN_IDS if name in header]
-        if not known:
-            raise UserError(
-                f"{path}: no column is called {' or '.join(KNOWN_IDS)} among {listed(header)}. Name the one that tells "
-                "the series apart: data.id_column=NAME"
-            )
-        return (known[0],)
-    names = (source.id_column,) if isinstance(source.id_column, str) else tuple(source.id_column)
-    for name in names:
-        if name not in header:
-            raise UserError(
-                f"{path}: there is no column '{name}' (data.id_column) among {listed(header)}.{closest(name, header)} "
-                "Set data.id_column=NAME, or several: data.id_column=[NAME, NAME]"
-            )
-        if name in (source.columns or ()):
-            raise UserError(
-                f"{path}: the column '{name}' is in data.columns, to be read as numbers, and in data.id_column. Name "
-                "it once."
-            )
-    if not names or len(set(names)) < len(names):
+    usual = next((name for name in KNOWN_IDS if name in header), KNOWN_IDS[0])
+    names = source.id_column or usual
+    names = (names,) if isinstance(names, str) else tuple(names)
+    absent = next((name for name in names if name not in header), None)
+    if absent is not None:
         raise UserError(
-            f"data.id_column={hydra_value(list(names))} must name each column once. Set data.id_column=NAME"
+            f"{path}: there is no column '{absent}' (data.id_column) among {listed(header)}.{closest(absent, header)} "
+            "Name those that tell the series apart: data.id_column=NAME, or several: data.id_column=[NAME, NAME]"
         )
     return names
 
 
-def joint_ids(parts: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[IntArray, list[str]]:
-    """(series (N,), ids) of rows, numbered by their first appearance.
+def joint_ids(
+    parts: Sequence[tuple[Codes, Sequence[str]]], where: Callable[[int], str]
+) -> tuple[IntArray, list[list[str]]]:
+    """(series (N,), of each id column the cells (S,)) of rows, numbered by their first appearance.
 
-    parts: for each id column the code of each row (N,) and the cells that the codes stand for.
+    parts: for each id column the code of each row (N,) and the cells that the codes stand for. UserError for an empty
+    one; where: a row in words.
     """
-    codes, words = parts[0]
-    series, firsts = _numbered(codes)
-    ids = [words[code] for code in firsts.tolist()]
-    for codes, words in parts[1:]:
-        series, firsts = _numbered(series.astype(np.int64) * len(words) + codes)
-        ids = [f"{ids[pair // len(words)]}{JOINT}{words[pair % len(words)]}" for pair in firsts.tolist()]
-    return series.astype(np.int64), ids
+    series = np.zeros(len(parts[0][0]), dtype=np.int64)
+    for codes, words in parts:
+        if "" in words and (codes == words.index("")).any():
+            row = int((codes == words.index("")).argmax())
+            raise UserError(f"{where(row)}: the id (data.id_column) is missing. Fill it in, or drop the line.")
+        pairs = series * len(words) + codes
+        first, counts = runs(pairs)  # the rows of a series mostly stand together
+        numbers, _ = pd.factorize(pairs[first])
+        series = np.repeat(numbers, counts)
+    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
+    return series, [[words[code] for code in codes[firsts].tolist()] for codes, words in parts]
 
 
-def _numbered(codes: Codes) -> tuple[IntArray, IntArray]:
-    """`pd.factorize` of codes (N,), which mostly stand equal below one another."""
-    first, counts = runs(codes)
-    numbers, firsts = pd.factorize(codes[first])
-    return np.repeat(numbers, counts), firsts.astype(np.int64)
-
-
-def check_ids(ids: Sequence[str], rows: int, names: Sequence[str], path: str) -> None:
-    """UserError where each row is a series of its own, and where two are called alike.
-
-    rows: 0 where each may be one, as the next row of series that are known.
-    """
-    id_column = hydra_value(list(names) if len(names) > 1 else names[0])
+def check_ids(ids: Sequence[str], rows: int, path: str) -> None:
+    """UserError where each row is a series of its own."""
     if len(ids) == rows > 1:
         raise UserError(
-            f"{path}: each of the {counted(rows, 'row')} has another id in data.id_column={id_column}, so none is a "
-            "series. Name the column that is the same in all rows of a series: data.id_column=NAME"
-        )
-    if len(set(ids)) < len(ids):
-        twice = next(name for name in ids if list(ids).count(name) > 1)
-        raise UserError(
-            f"{path}: two series are called {quoted(twice)}, as '{JOINT}' stands in an id of "
-            f"data.id_column={id_column}. Write another sign there."
+            f"{path}: each of the {counted(rows, 'row')} has another id, so none is a series. Name the column that is "
+            "the same in all rows of a series: data.id_column=NAME"
         )
 
 
 def counted_times(layout: Layout, series: IntArray) -> IntArray:
     """The times (N,) of rows without a time column: of each series its first, second, third row."""
-    order = np.argsort(series, kind="stable")
-    counts = np.bincount(series)
-    numbers = np.empty(len(series), dtype=np.int64)
-    numbers[order] = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+    numbers: IntArray = pd.Series(series).groupby(series).cumcount().to_numpy()
     if layout.freq == STEPS:
         return numbers
-    stamps = counted_stamps(layout, int(counts.max()))
-    return nanoseconds(stamps)[numbers]
+    return nanoseconds(counted_stamps(layout, int(numbers.max()) + 1))[numbers]

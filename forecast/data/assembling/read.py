@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.cache import cached_panel, can_be_converted
-from forecast.data.assembling.csv_rows import line_rows, long_rows, wide_rows
+from forecast.data.assembling.csv_rows import file_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
@@ -54,7 +54,9 @@ def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = No
 
     known: whether their series are those of a training, of which each may have one row.
     """
-    rows = joined([(str(path), _rows_of(path, source, book, columns, known=known)) for path in panel_files(source)])
+    rows = joined(
+        [(str(path), file_rows(path, source, book, known=known, columns=columns)) for path in panel_files(source)]
+    )
     if not len(rows):
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
@@ -104,14 +106,6 @@ def panel_files(source: CsvSource) -> list[Path]:
     if not files:
         raise UserError(f"{path}: no file is called so. Check the pattern; a relative one starts at {Path.cwd()}.")
     return files
-
-
-def _rows_of(path: Path, source: CsvSource, book: Codebook, columns: Choice | None, *, known: bool) -> PanelRows:
-    if source.panel_form == "columns":
-        return wide_rows(path, source)
-    if source.panel_form == "rows":
-        return line_rows(path, source)
-    return long_rows(path, source, book, known=known, columns=columns)
 
 
 def source_rows(source: Source) -> PanelFrame:

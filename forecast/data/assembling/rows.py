@@ -76,56 +76,45 @@ def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], 
     bad = np.abs(values) > LARGEST
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        value = float(values[row, column])
-        subject = f"{where(int(row))}, column {quoted(columns[column])}: {value!r} is"
-        if np.isinf(value):
-            raise UserError(f"{subject} not a finite number. Replace it by a finite one.")
         raise UserError(
-            f"{subject} larger than {LARGEST:.3g}, the most that a panel holds. Correct it, or write the "
-            "column in larger units."
+            f"{where(int(row))}, column {quoted(columns[column])}: {float(values[row, column])!r} is larger than "
+            f"{LARGEST:.3g}, the most that a model computes with. Correct it, or write the column in larger units."
         )
     return values
 
 
 def joined(parts: Sequence[tuple[str, PanelRows]]) -> PanelRows:
-    """The series of several files; UserError for an id in two of them, and for files of different columns.
+    """The rows of several files, of which each may hold rows of any series; UserError for files of different columns.
 
     parts: the name of each file and what it holds.
     """
     (name, first), *others = parts
     if not others:
         return first
-    homes: dict[str, str] = {}
-    for path, rows in parts:
-        if rows.columns != first.columns:
+    for path, rows in others:
+        if (rows.columns, rows.stepped) != (first.columns, first.stepped):
+            held = [f"{listed(panel.columns)} by {'steps' if panel.stepped else 'dates'}" for panel in (rows, first)]
             raise UserError(
-                f"{path} has the columns {listed(rows.columns)}, where {name} has {listed(first.columns)}. Name those "
-                "that all files have: data.columns=[NAME]"
+                f"{path} has the columns {held[0]}, where {name} has {held[1]}. Name those that all files have: "
+                "data.columns=[NAME]"
             )
-        if rows.stepped != first.stepped:
-            kinds = ["numbers of steps" if panel.stepped else "dates" for panel in (rows, first)]
-            raise UserError(f"{path} has {kinds[0]} for its times, where {name} has {kinds[1]}. Write all alike.")
-        for series in rows.ids:
-            if homes.setdefault(series, path) != path:
-                raise UserError(
-                    f"The series {quoted(series)} stands in {homes[series]} and in {path}. Write all its rows into one "
-                    "file, or name another column that tells the series apart: data.id_column=NAME"
-                )
+    numbers, ids = pd.factorize(np.array([series for _, rows in parts for series in rows.ids], dtype=object))
+    firsts = np.unique(numbers, return_index=True)[1].tolist()
+    cells = {name: [cell for _, rows in parts for cell in rows.id_cells[name]] for name in first.id_cells}
+    ids_before = accumulate((len(rows.ids) for _, rows in parts), initial=0)
     rows_before = [0, *accumulate(len(rows) for _, rows in parts)]
-    ids_before = [0, *accumulate(len(rows.ids) for _, rows in parts)]
 
     def where(row: int) -> str:
         part = bisect_right(rows_before, row) - 1
         return parts[part][1].where(row - rows_before[part])
 
-    numbers = [rows.series + before for (_, rows), before in zip(parts, ids_before, strict=False)]
     return replace(
         first,
-        series=np.concatenate(numbers),
+        series=numbers[np.concatenate([rows.series + n for (_, rows), n in zip(parts, ids_before, strict=False)])],
         times=np.concatenate([rows.times for _, rows in parts]),
         values=np.concatenate([rows.values for _, rows in parts]),
-        ids=list(homes),
-        id_cells={name: [cell for _, rows in parts for cell in rows.id_cells[name]] for name in first.id_cells},
+        ids=ids.tolist(),
+        id_cells={name: [cells[name][place] for place in firsts] for name in cells},
         where=where,
         checksum=checksum_of([rows.checksum for _, rows in parts]),
     )
@@ -171,7 +160,7 @@ class SortedRows:
                 offsets=offsets[first : stop + 1] - begin,
                 times=np.asarray(self.times[begin:end]),
                 values=np.asarray(self.values[begin:end]),
-                where=_shifted(self.where, begin),
+                where=lambda row, begin=begin: self.where(row + begin),
                 ids=self.ids[first:stop],
             )
             yield first, block
@@ -188,43 +177,41 @@ class SortedRows:
 
 def prepare_rows(rows: PanelRows, source: CsvSource) -> SortedRows:
     """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
-    again = source.duplicates == "error" and source.resample is not None  # rows of one time are then of one step
-    whole = sort_rows(
-        rows, None if again else source.duplicates, str(source.path), any_order=source.sort or rows.typed_times
-    )
-    if source.resample is None or source.aggregate is None:
-        return whole
-    return resampled(whole, source.resample, source.aggregate, stepped=rows.stepped)
+    steps = None if source.resample is None or source.aggregate is None else (source.resample, source.aggregate)
+    any_order = source.sort or rows.typed_times
+    return sort_rows(rows, source.duplicates, str(source.path), any_order=any_order, steps=steps)
 
 
-def sort_rows(rows: PanelRows, how: Duplicates | None, name: str, *, any_order: bool = True) -> SortedRows:
+def sort_rows(
+    rows: PanelRows,
+    how: Duplicates,
+    name: str,
+    *,
+    any_order: bool = True,
+    steps: tuple[str, Aggregate] | None = None,
+) -> SortedRows:
     """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
 
-    Times near a grid are moved onto it, as `on_grid` does. name: of the panel. how: None keeps repeated rows. UserError
-    for rows of one time and other values where it is error, and, but for any_order, for one series whose times go back
-    and forth.
+    Times near a grid are moved onto it, as `on_grid` does. name: of the panel. steps: a frequency, and what becomes of
+    the rows in one step of it. UserError for rows of one time and other values where `how` is error, and, but for
+    any_order, for one series whose times go back and forth.
     """
-    forward = _is_sorted(rows)
+    given, forward = rows, _is_sorted(rows)
     if not forward:
-        given, rows = rows, _taken(rows, _order(rows))
-    inside = rows.series[1:] == rows.series[:-1]
+        rows = rows.take(np.lexsort((rows.times, rows.series)))  # stable: rows of one time as in the file
     # moved first: two rows near one step of the grid then have one time
-    times, moved = (rows.times, None) if rows.stepped else on_grid(rows.times, np.diff(rows.times)[inside])
-    rows = rows if moved is None else replace(rows, times=times)
-    again = np.concatenate([[False], inside & (rows.times[1:] == rows.times[:-1])])
-    if how == "error" and again.any():
-        rows, again = _without_equal(rows, again, name)
-    if how is not None and again.any():
-        if how == "error":
-            raise _repeated(rows, int(again.argmax()), int(again.sum()))
-        starts = np.flatnonzero(~again)
-        made_one = None if how in ("first", "last") else _made_one(rows.values, starts, how)
-        rows = _taken(rows, np.append(starts[1:], len(again)) - 1 if how == "last" else starts)
-        rows = rows if made_one is None else replace(rows, values=made_one)
-        repeats = counted(int(again.sum()), "repeated row")
-        _log.info("%s: data.duplicates=%s made %s one with the row before.", name, how, repeats)
-    elif not (forward or any_order or again.any()) and len(rows.ids) == 1:
+    moved = None
+    if not rows.stepped:
+        times, moved = on_grid(rows.times, np.diff(rows.times)[rows.series[1:] == rows.series[:-1]])
+        rows = replace(rows, times=times)
+    again = _again(rows)
+    if not (forward or any_order or again.any()) and len(rows.ids) == 1:
         _check_direction(given, name)
+    if again.any() and (steps is None or how != "error"):
+        rows = _made_one(rows, again, how, f"{name}: data.duplicates={how}")
+    if steps is not None:
+        rows = replace(rows, times=_step_times(rows, steps[0], name))
+        rows = _made_one(rows, _again(rows), steps[1], f"{name}: data.resample={steps[0]}")
     counts = np.bincount(rows.series, minlength=len(rows.ids))
     return SortedRows(
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -238,17 +225,47 @@ def sort_rows(rows: PanelRows, how: Duplicates | None, name: str, *, any_order: 
     )
 
 
-def _without_equal(rows: PanelRows, again: Flags, name: str) -> tuple[PanelRows, Flags]:
-    """The rows without those that are equal to the row before, said in a line; which of them still repeat a time.
+def _again(rows: PanelRows) -> Flags:
+    """Which of sorted rows (N,) have the series and the time of the row before."""
+    same = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
+    return np.concatenate([[False], same])
 
-    again (N,): which rows repeat the time of the row before.
+
+def _step_times(rows: PanelRows, freq: str, name: str) -> IntArray:
+    """The step of a frequency in which each time (N,) lies. UserError where fewer than 3 steps are left."""
+    if rows.stepped:
+        raise UserError(f"{name}: data.resample={freq} is for dates, and the rows count steps. Leave it out.")
+    different, places = np.unique(rows.times, return_inverse=True)
+    stamps = pd.DatetimeIndex(different.view("datetime64[ns]"))
+    counts = pd.Series(0, index=stamps).resample(known_frequency(freq, "data.resample")).count()
+    if len(counts) < 3:
+        raise UserError(
+            f"{name}: data.resample={freq} leaves {counted(len(counts), 'row')} of {len(different)}, from {stamps[0]} "
+            f"to {stamps[-1]}. Choose a finer frequency, as data.resample=h."
+        )
+    times: IntArray = np.repeat(nanoseconds(pd.DatetimeIndex(counts.index)), counts.to_numpy())[places]
+    return times
+
+
+def _made_one(rows: PanelRows, again: Flags, how: Duplicates | Aggregate, key: str) -> PanelRows:
+    """Sorted rows, each time once; a missing value counts in no mean, sum, first or last.
+
+    again (N,): which rows repeat the time of the row before. key: that asks for it, for a message. UserError for other
+    values, where `how` is error.
     """
-    equal = again.copy()
-    equal[1:] &= _equal(rows.values[1:], rows.values[:-1])
-    if not equal.any():
-        return rows, again
-    _log.info("%s: %s count once, as an equal one stands before them.", name, counted(int(equal.sum()), "row"))
-    return _taken(rows, np.flatnonzero(~equal)), again[~equal]
+    once = rows.take(np.flatnonzero(~again))
+    if how != "error":
+        groups = pd.DataFrame(rows.values).groupby(np.cumsum(~again), sort=False)
+        values = groups.sum(min_count=1) if how == "sum" else groups.agg(how)
+        _log.info("%s made %d rows of %d, by their %s.", key, len(once), len(rows), how)
+        return replace(once, values=values.to_numpy())
+    after = np.flatnonzero(again)
+    now, before = rows.values[after], rows.values[after - 1]
+    other = after[~((now == before) | (np.isnan(now) & np.isnan(before))).all(axis=1)]
+    if other.size:
+        raise _repeated(rows, int(other[0]), len(other))
+    _log.info("%s: equal rows count once; %d rows of %d are left.", key, len(once), len(rows))
+    return once
 
 
 def _check_direction(rows: PanelRows, name: str) -> None:
@@ -267,102 +284,18 @@ def _check_direction(rows: PanelRows, name: str) -> None:
     )
 
 
-def resampled(rows: SortedRows, freq: str, aggregate: Aggregate, *, stepped: bool) -> SortedRows:
-    """The rows of each series brought to a frequency, as `reading.rows.resampled` does for a single series.
-
-    UserError for times that are steps, a frequency that pandas does not know, and one that leaves fewer than 3 steps.
-    """
-    if stepped:
-        raise UserError(f"{rows.name}: data.resample={freq} is for dates, and the rows count steps. Leave it out.")
-    times, places = np.unique(rows.times, return_inverse=True)
-    stamps = pd.DatetimeIndex(times.view("datetime64[ns]"))
-    counts = pd.Series(0, index=stamps).resample(known_frequency(freq, "data.resample")).count()
-    if len(counts) < 3:
-        raise UserError(
-            f"{rows.name}: data.resample={freq} leaves {counted(len(counts), 'row')} of {len(times)}, from {stamps[0]} "
-            f"to {stamps[-1]}. Choose a finer frequency, as data.resample=h."
-        )
-    steps = np.repeat(np.arange(len(counts)), counts.to_numpy())[places]
-    series = np.repeat(np.arange(len(rows.ids)), rows.lengths)
-    starts = np.flatnonzero((np.diff(steps, prepend=-1) != 0) | (np.diff(series, prepend=-1) != 0))
-    note = f"data.resample={freq} made {len(starts)} rows of {len(rows.times)}, by their {aggregate}."
-    _log.info("%s: %s", rows.name, note)
-    where, lengths = rows.where, np.bincount(series[starts], minlength=len(rows.ids))
-    return replace(
-        rows,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        times=nanoseconds(pd.DatetimeIndex(counts.index))[steps[starts]],
-        values=_made_one(rows.values, starts, aggregate),
-        where=lambda row: where(int(starts[row])),
-    )
-
-
 def _is_sorted(rows: PanelRows) -> bool:
     same = rows.series[1:] == rows.series[:-1]
     return bool(((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all())
 
 
-def _order(rows: PanelRows) -> IntArray:
-    """Sorts rows by series and time; those of one time stay in the order of the file."""
-    times = rows.times
-    unit = max(int(np.gcd.reduce(times - times[0])), 1)
-    steps = (times - times.min()) // unit
-    span = int(steps.max()) + 1
-    # series and time as one number, where int64 holds it
-    if span * len(rows.ids) >= np.iinfo(np.int64).max:
-        return np.lexsort((times, rows.series))
-    return np.argsort(rows.series * span + steps, kind="stable")  # one sort in place of two
-
-
-def _taken(rows: PanelRows, order: IntArray) -> PanelRows:
-    """Some rows, in this order."""
-    where = rows.where
-    return replace(
-        rows,
-        series=rows.series[order],
-        times=rows.times[order],
-        values=rows.values[order],
-        where=lambda row: where(int(order[row])),
-    )
-
-
-def _shifted(where: Callable[[int], str], begin: int) -> Callable[[int], str]:
-    return lambda row: where(row + begin)
-
-
-def _made_one(values: FloatArray, starts: IntArray, how: Duplicates | Aggregate) -> FloatArray:
-    """The mean, the sum or the last value of the rows from each start to the next; a missing value counts in none."""
-    known = ~np.isnan(values)
-    if how == "last":
-        # numbers of rows, -1 for a missing cell: their maximum is the last known one
-        rows = np.maximum.reduceat(np.where(known, np.arange(len(values))[:, None], -1), starts)
-        return np.where(rows < starts[:, None], np.nan, np.take_along_axis(values, np.maximum(rows, 0), axis=0))
-    # 0 for NaN, which would spread to the whole sum
-    sums = np.add.reduceat(np.where(known, values, 0), starts)
-    counts = np.add.reduceat(known.astype(np.int64), starts)
-    aggregates = sums / np.maximum(counts, 1) if how == "mean" else sums
-    return np.where(counts > 0, aggregates, np.nan)
-
-
-def _equal(values: FloatArray, others: FloatArray) -> Flags:
-    """Which rows (N,) of values (N, C) are equal to the others, missing cells too."""
-    alike: Flags = ((values == others) | (np.isnan(values) & np.isnan(others))).all(axis=1)
-    return alike
-
-
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
     """What to say of a row whose time stands in the row before, as do so many."""
-    before, alone = rows.where(row - 1).rpartition(": ")[2], len(rows.ids) == 1
-    time = time_words(int(rows.times[row]), stepped=rows.stepped)
-    subject = f"the time {time} stands" if alone else f"the series {quoted(rows.ids[rows.series[row]])} has {time}"
-    series = (
-        "If several series stand below one another, name the column that tells them apart, as data.id_column=NAME, or "
-        "choose one, as data.where='{region: Albany}'"
-        if alone
-        else "Name all columns that tell series apart, as data.id_column=[store,brand]"
-    )
+    series, time = rows.ids[rows.series[row]], time_words(int(rows.times[row]), stepped=rows.stepped)
+    of_series = f" of the series {quoted(series)}" if series else ""
     return UserError(
-        f"{rows.where(row)}: {subject} already ({before}), with other values; {count} of "
-        f"{counted(len(rows), 'row')} repeat a time{'' if alone else ' of their series'}. {series}, or set "
-        "data.duplicates=mean, sum, first or last."
+        f"{rows.where(row)}: {time}{of_series} stands already ({rows.where(row - 1).rpartition(': ')[2]}), with other "
+        f"values; so do {count} of {counted(len(rows), 'row')}. If several series stand below one another, name all "
+        "columns that tell them apart, as data.id_column=NAME or data.id_column=[NAME, NAME], or choose one, as "
+        "data.where='{region: Albany}'; else set data.duplicates=mean, sum, first or last."
     )

@@ -225,6 +225,14 @@ def test_the_series_of_several_files_are_one_panel(tmp_path, kind):
     assert len({frame.checksum, one.checksum}) == 2
 
 
+def test_a_file_a_month_holds_some_rows_of_every_series(tmp_path):
+    panel, stamps = planted()
+    table = long_table(panel, stamps)
+    for number in range(3):
+        table[table["ds"].dt.hour % 3 == number].to_csv(tmp_path / f"month{number}.csv", index=False)
+    assert dict(sorted(held(read(tmp_path / "month*.csv", id_column="unique_id")).items())) == truth(panel)
+
+
 @pytest.mark.parametrize("freq", ["D", "MS", "YS-JAN"])
 def test_dates_above_the_values_of_a_line_are_its_times(tmp_path, freq):
     panel, stamps = planted(freq, "1990-01-01")
