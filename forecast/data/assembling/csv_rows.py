@@ -145,7 +145,10 @@ def _line_rows(text: CsvText, names: Sequence[str], source: CsvSource, findings:
     numbers = [number_in(cell.strip(BLANKS), source.decimal, source.thousands) for cell in names[1:]]
     header = dated or numbers.count(None) == len(numbers) or names[0].strip(BLANKS).lower() in _COUNTED
     line_of: dict[str, int] = {}
-    cells, series, steps, lines = [], [], [], []
+    cells: list[str] = []
+    series: list[int] = []
+    steps: list[int] = []
+    lines: list[int] = []
     for line, (name, *values) in islice(text.records(), int(header), None):
         while values and not values[-1].strip(BLANKS):
             values.pop()
@@ -167,8 +170,9 @@ def _line_rows(text: CsvText, names: Sequence[str], source: CsvSource, findings:
         times = [*names[1:], *[""] * (max(steps) + 2 - len(names))]
         columns.append(RawColumn.of_words("date", np.array(steps), times))
         form = {}
-    typed = replace(text, content=replace(text.content, table=TypedTable("", columns, lines)))
-    return rows_of(typed, [column.name for column in columns], source, Codebook(), findings, form=form)
+    assert text.content is not None
+    text = replace(text, content=replace(text.content, table=TypedTable("", columns, lines)))
+    return rows_of(text, [column.name for column in columns], source, Codebook(), findings, form=form)
 
 
 def _are_dates(cells: Sequence[str]) -> bool:

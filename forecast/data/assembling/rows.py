@@ -5,6 +5,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -160,7 +161,7 @@ class SortedRows:
                 offsets=offsets[first : stop + 1] - begin,
                 times=np.asarray(self.times[begin:end]),
                 values=np.asarray(self.values[begin:end]),
-                where=lambda row, begin=begin: self.where(row + begin),
+                where=partial(lambda begin, row: self.where(row + begin), begin),
                 ids=self.ids[first:stop],
             )
             yield first, block
