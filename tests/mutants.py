@@ -427,8 +427,8 @@ DATA = [
         "data-zeros-of-one-kind",
         "With data.gaps=zero what is not there is a 0 that was measured, in a panel as in one series.",
         "forecast/data/assembling/regular.py",
-        "values, unknown = np.nan_to_num(values), None",
         "values = np.nan_to_num(values)",
+        "values, measured = np.nan_to_num(values), ~unknown",
         ("tests/laws/test_one_series_is_a_panel_of_one.py::test_what_is_not_there_may_be_a_zero_that_was_measured",),
     ),
     Mutant(
@@ -493,8 +493,8 @@ DATA = [
         "data-gap-by-rows",
         "Interpolation counts time and not rows.",
         "forecast/data/gaps.py",
-        "seconds = np.asarray((timestamps - timestamps[0]) / pd.Timedelta(seconds=1), dtype=np.float64)",
-        "seconds = np.arange(len(timestamps), dtype=np.float64)",
+        "share = (times[cells] - times[before]) / np.maximum(times[after] - times[before], 1)",
+        "share = (cells - before) / np.maximum(after - before, 1)",
         ("tests/data/test_gaps.py::test_interpolate_counts_time_and_not_rows",),
     ),
     Mutant(
@@ -1075,8 +1075,8 @@ PANELS = [
         "panel-fill-over-a-border",
         "Gaps are filled within their series, on the line in time.",
         "forecast/data/assembling/regular.py",
-        "share = (when(cells) - when(before)) / (when(after) - when(before))",
-        "share = (cells - before) / (after - before)",
+        "grid.times(np.repeat(steps - starts, lengths) + np.arange(len(values)))",
+        "np.arange(len(values))",
         ("tests/data/assembling/test_read.py::test_interpolation_counts_time_and_not_rows",),
     ),
     Mutant(

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.gaps import filled_cells, rows_since_measured
+from forecast.data.gaps import fill_cells, rows_since_measured
 from forecast.data.prepare import Prepared
 from forecast.data.values.findings import Gaps
 from forecast.data.windows import Batch, Windows
@@ -79,7 +79,8 @@ def filled_again(
     made_up = missing & (np.arange(len(values))[:, None] >= gap)
     made_up[0] = False  # of rows that were cut: a gap there has nothing before it
     cells = np.where(made_up, np.nan, values).astype(np.float64)
-    return filled_cells(cells, timestamps, policy)
+    fill_cells(cells, timestamps.as_unit("ns").asi8, policy)
+    return cells
 
 
 @torch.no_grad()

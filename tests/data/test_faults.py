@@ -138,7 +138,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
     ),
     "a short row": (
         table(HOURS) + "2016-07-01 11:00:00,7\n2016-07-01 12:00:00,7,8\n",
-        "line 13: the column 'b' has no value at 2016-07-01 11:00:00. Set data.gaps=",
+        "line 14: before it 1 row of 'h' is missing (no value of b), from 2016-07-01 11:00:00 on. Set data.gaps=",
     ),
     "unequal steps": (
         steps("2016-07-01", "2016-07-02", "2016-07-05"),
@@ -153,7 +153,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
     ),
 }
 for cell in ("", "NaN", "NA"):
-    says = "line 4: the column 'b' has no value at 2016-07-01 02:00:00. Set data.gaps="
+    says = "line 5: before it 1 row of 'h' is missing (no value of b), from 2016-07-01 02:00:00 on. Set data.gaps="
     STRICT_FAULTS[f"a gap {cell!r}"] = (with_cell(cell), says)
 
 

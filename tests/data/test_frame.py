@@ -115,7 +115,7 @@ def test_another_frequency_than_the_one_trained_on_is_refused_with_both(tmp_path
 
 def test_a_file_too_short_for_a_frequency_of_its_own_is_refused_at_the_line_off_the_grid(tmp_path):
     message = refusal(write(tmp_path, table(hours(2))), freq="15min")
-    assert_says(message, "the frequency '15min' has 5 rows, of which 3 are missing")
+    assert_says(message, "has no value in 3 of 5 rows at the frequency '15min'")
     message = refusal(write(tmp_path, table(["2021-03-06"])), freq="B")
     assert_says(message, "line 2: 2021-03-06", "between the steps of 'B'")
 

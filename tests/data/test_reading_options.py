@@ -117,7 +117,7 @@ def test_words_and_numbers_that_stand_for_no_value_are_missing(tmp_path):
     text = hourly("a", "1", "M", "3", "-200.0", "5")
     frame = read(tmp_path, text, missing=["M", -200], gaps="interpolate")
     assert frame.values[:, 0].tolist() == [1, 2, 3, 4, 5]
-    refused(tmp_path, text, r"line 3: the column 'a' has no value at", missing=["M", -200])
+    refused(tmp_path, text, r"line 4: .*no value of a", missing=["M", -200])
     refused(tmp_path, text, r"line 3, column 'a': 'M' is no number", missing=[-200], gaps="interpolate")
 
 

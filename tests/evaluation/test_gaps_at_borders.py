@@ -11,7 +11,7 @@ from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
-from forecast.data.gaps import Repair, filled_cells
+from forecast.data.gaps import Repair, fill_cells
 from forecast.data.prepare import prepare
 from forecast.data.split import ShareSplit
 from forecast.evaluation.baselines import fit_nlinear, window_shape
@@ -35,7 +35,8 @@ def values_of(end, *, later):
 
 
 def series_of(values, missing, policy):
-    full = filled_cells(np.where(missing, np.nan, values), STAMPS, policy)
+    full = np.where(missing, np.nan, values)
+    fill_cells(full, STAMPS.asi8, policy)
     frame = series_frame(full, STAMPS, ("a", "b"), "h", "a.csv", missing=missing, repair=Repair(policy))
     splits = split_rows(frame, SPLIT, seq_len=L, pred_len=P)
     assert [rows.stop for rows in splits.values()][:2] == [TRAIN_END, VAL_END]

@@ -17,7 +17,7 @@ from scales import all_rows
 from torch import nn
 
 from forecast.data import prepare as preparing
-from forecast.data.gaps import Repair, filled_cells
+from forecast.data.gaps import Repair, fill_cells
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales
 from forecast.data.split import ShareSplit, TargetRows
@@ -95,7 +95,7 @@ def test_models_of_fewer_targets_pass_on_every_split(split):
 def test_repaired_data_pass(policy, plain):
     missing = np.repeat(np.isin(np.arange(N), [40, 41, 42, 111])[:, None], 3, axis=1)
     values = np.where(missing, np.nan, np.random.default_rng(0).normal(size=(N, 3)))
-    values = filled_cells(values, frame_of(values).timestamps(0), policy)
+    fill_cells(values, frame_of(values).timestamps(0).asi8, policy)
     frame = frame_of(values, missing=missing, repair=Repair(policy=policy))
     check_leakage(plain, made_data(frame), device=CPU)
 
@@ -109,7 +109,8 @@ def with_gaps(policy="interpolate", *, few_whole=True):
         missing[::L] = False
     missing[[88, 89, 90, 91, 92], 1] = missing[[103, 104, 105], 2] = True  # train ends at row 91, val at 105
     missing[[0, -1]] = False
-    values = filled_cells(np.where(missing, np.nan, values), frame_of(values).timestamps(0), policy)
+    values[missing] = np.nan
+    fill_cells(values, frame_of(values).timestamps(0).asi8, policy)
     return made_data(frame_of(values, missing=missing, repair=Repair(policy=policy)))
 
 

@@ -1,24 +1,25 @@
 """Series on one grid of time as one frame: their ends cut to what was measured, their gaps refused or filled."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows, SortedRows
-from forecast.data.gaps import MOST_MISSING, Repair, large_hole, longest_run
+from forecast.data.gaps import MOST_MISSING, Repair, fill_cells, longest_run
 from forecast.data.panel import PanelFrame
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import Gaps, counted, quoted
 from forecast.errors import UserError
+from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
 _log = logging.getLogger(__name__)
 _NAMED = 8  # series named in a line
+_LARGE, _WORTH = 0.1, 0.25  # shares: of all steps, a hole that parts a file; of its rows, a part worth reading
 _FIX = "data.gaps=interpolate, data.gaps=forward_fill, data.gaps=mask or data.gaps=zero"
 NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
 HOLE = f"a hole, and data.gaps=refuse. Fill it, or set {_FIX}"
@@ -41,177 +42,123 @@ class Regular:
     left_out: dict[str, IntArray]
 
 
-def regular(rows: SortedRows, grid: Grid, policy: Gaps, *, leave_out: bool = False) -> Regular:
+def regular(
+    rows: SortedRows, grid: Grid, policy: Gaps, *, known: Collection[str] = (), leave_out: bool = False
+) -> Regular:
     """Every series from its first to its last whole row, without gaps.
 
     mask and forward_fill fill with the value before, interpolate on the line in time between neighbours; with zero a
-    row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole.
-    UserError, naming the first gap, where `policy` is refuse; leave_out: such series are left out in place of that.
+    row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole, only
+    hold more than what is `known` in advance. UserError, naming the first gap, where `policy` is refuse; leave_out:
+    such series are left out in place of that.
     """
     missing: Flags = np.isnan(rows.values)
-    holes = bool(missing.any())
-    whole = None if not holes or policy == "zero" else ~np.logical_or.reduce(missing, axis=1)
-    first, last = _ends(rows, whole)
-    held = first <= last
-    positions = grid.positions(rows.times)
-    # row 0 stands in for series that hold nothing; their lengths become 0
-    steps, ends = positions[np.where(held, first, 0)], positions[np.where(held, last, 0)]
-    lengths = np.where(held, ends - steps + 1, 0)
-    counts = np.where(held, last - first + 1, 0)
-    empty = _counts(missing.sum(axis=1), first, last) if holes else np.zeros_like(counts)
-    gaps = (lengths - counts) * len(rows.columns) + empty
-    if rows.ids[0] == "" and held[0] and policy != "zero":
-        _check_most(rows, grid, slice(first[0], last[0] + 1), int((lengths - counts)[0]))
+    there = np.arange(len(missing))
+    if policy != "zero" and missing.any():
+        there = np.flatnonzero(~np.logical_or.reduce(missing, axis=1))
+    elif known:
+        there = np.flatnonzero(~missing[:, [name not in known for name in rows.columns]].all(axis=1))
+    begin, end = np.searchsorted(there, rows.offsets[:-1]), np.searchsorted(there, rows.offsets[1:])
+    held = np.flatnonzero(begin < end)
+    first, last = there[begin[held]], there[end[held] - 1]
+    positions, width = grid.positions(rows.times), len(rows.columns)
+    lengths, counts = positions[last] - positions[first] + 1, last - first + 1
+    empty_before = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
+    empty = empty_before[last + 1] - empty_before[first]
+    gaps = (lengths - counts) * width + empty
+    sparse = (gaps > MOST_MISSING * lengths * width) & (policy != "zero")
     holed = (gaps > 0) & (policy == "refuse")
+    if rows.ids[0] == "" and held.size and policy != "zero":
+        _check_sparse(rows, grid, there)
     if holed.any() and not (leave_out and len(rows.ids) > 1):
-        raise _gap(rows, grid, gaps, first, last)
-    sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero") & ~holed
-    kept = np.flatnonzero(held & ~sparse & ~holed)
+        series = int(held[holed][0])
+        raise _gap(rows, grid, there[begin[series] : end[series]], series, int(holed.sum()))
     reasons = {
-        NO_VALUE: np.flatnonzero(~held),
-        MOSTLY_MISSING: np.flatnonzero(held & sparse),
-        HOLE: np.flatnonzero(holed),
+        NO_VALUE: np.flatnonzero(begin == end),
+        MOSTLY_MISSING: held[sparse & ~holed],
+        HOLE: held[holed],
     }
-    left_out = {reason: series for reason, series in reasons.items() if series.size}
-    if cut := int((rows.lengths - counts)[held].sum()):
+    if cut := int(rows.lengths[held].sum() - counts.sum()):
         _log.info("%s: %s left out at an end, for want of a value in a column.", rows.name, counted(cut, "row"))
-    values = _placed(rows, positions, first[kept], counts[kept], lengths[kept])
-    absent = int((lengths - counts)[kept].sum())
-    unknown = np.isnan(values) if gaps[kept].any() else None
-    repair = Repair(policy)
-    if unknown is not None:
-        repair = Repair(policy, absent, int(empty[kept].sum()), longest_run(np.logical_or.reduce(unknown, axis=1)))
+    kept = ~(sparse | holed)
+    first, counts, lengths = first[kept], counts[kept], lengths[kept]
+    values = _placed(rows, positions, first, counts, lengths)
+    steps, repair, measured = positions[first], Repair(policy), None
+    if gaps[kept].any():
+        unknown = np.isnan(values)
+        run = longest_run(np.logical_or.reduce(unknown, axis=1))
+        repair = Repair(policy, int((lengths - counts).sum()), int(empty[kept].sum()), run)
         if policy == "zero":
-            values, unknown = np.nan_to_num(values), None
+            values = np.nan_to_num(values)
         else:
-            _fill(values, unknown, _times(grid, lengths[kept], steps[kept]) if policy == "interpolate" else None)
+            starts = np.cumsum(lengths) - lengths
+            fill_cells(values, grid.times(np.repeat(steps - starts, lengths) + np.arange(len(values))), policy)
+            measured = ~unknown
     return Regular(
         values=values,
-        measured=None if unknown is None else ~unknown,
-        kept=kept,
-        lengths=lengths[kept],
-        steps=steps[kept],
+        measured=measured,
+        kept=held[kept],
+        lengths=lengths,
+        steps=steps,
         repair=repair,
-        left_out=left_out,
+        left_out={reason: series for reason, series in reasons.items() if series.size},
     )
-
-
-def _check_most(rows: SortedRows, grid: Grid, inside: slice, absent: int) -> None:
-    """UserError where most rows of one series, or most of a column, is missing: that is no gap to fill."""
-    lengths = inside.stop - inside.start
-    if not grid.stepped:
-        hole = large_hole(pd.DatetimeIndex(rows.times[inside].astype("datetime64[ns]")), grid.freq)
-        if hole is not None:
-            raise UserError(f"{rows.name}: {hole}")
-    gone = np.isnan(rows.values[inside]).sum(axis=0) + absent
-    if (gone > MOST_MISSING * (lengths + absent)).any():
-        column = int(gone.argmax())
-        raise UserError(
-            f"{rows.name}: column {quoted(rows.columns[column])} has no value in {gone[column]} of {lengths + absent} "
-            "rows. That is no gap to fill: drop the column, or resample the file to a coarser frequency."
-        )
-
-
-def say_left_out(name: str, left_out: dict[str, list[str]], repair: Repair) -> None:
-    """One line for each reason for which series were not taken, and one for what was filled."""
-    for reason, ids in left_out.items():
-        some = listed(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
-        _log.warning("%s: %d series left out, %s: %s", name, len(ids), reason, some)
-    if repair.rows_added or repair.cells_filled:
-        does = f"added {repair.rows_added} missing rows and filled {repair.cells_filled} empty cells"
-        _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", name, repair.policy, does, repair.longest_run)
-
-
-def _ends(rows: SortedRows, whole: Flags | None) -> tuple[IntArray, IntArray]:
-    """The first and the last row (S,) of each series with a value in each column; none where the last is before."""
-    starts, stops = rows.offsets[:-1], rows.offsets[1:]
-    if whole is None:
-        return starts, stops - 1
-    there = np.flatnonzero(whole)
-    # how many whole rows are before each row: with `there` the first one at or after it
-    before = np.concatenate([[0], np.cumsum(whole)])
-    held = before[stops] > before[starts]
-    first, last = starts.copy(), starts - 1
-    first[held], last[held] = there[before[starts[held]]], there[before[stops[held]] - 1]
-    return first, last
-
-
-def _counts(cells: IntArray, first: IntArray, last: IntArray) -> IntArray:
-    """The sum of the cells (N,) of each series, from its first to its last row."""
-    before = np.concatenate([[0], np.cumsum(cells)])
-    # of a series that holds nothing the last row is before the first
-    counts: IntArray = before[np.maximum(last + 1, first)] - before[first]
-    return counts
 
 
 def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> FloatArray:
     """The values of the rows of each series, NaN in the rows that it lacks."""
-    size = int(lengths.sum())
-    if size == counts.sum() == len(rows.values):  # nothing cut off, nothing lacking
+    if lengths.sum() == counts.sum() == len(rows.values):  # nothing cut off, nothing lacking
         return rows.values
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    taken = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
-    if size == starts[-1]:
-        return np.take(rows.values, taken, axis=0)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    values = np.full((size, rows.values.shape[1]), np.nan)
-    values[np.repeat(offsets - positions[first], counts) + positions[taken]] = rows.values[taken]
+    taken = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    values = np.full((lengths.sum(), rows.values.shape[1]), np.nan)
+    begin = np.cumsum(lengths) - lengths - positions[first]
+    values[np.repeat(begin, counts) + positions[taken]] = rows.values[taken]
     return values
-
-
-def _times(grid: Grid, lengths: IntArray, steps: IntArray) -> Callable[[IntArray], IntArray]:
-    """What tells the times of some rows of series one after another, of these lengths, from these steps on."""
-    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-
-    def times(rows: IntArray) -> IntArray:
-        series = np.searchsorted(starts, rows, side="right") - 1
-        return grid.times(steps[series] + rows - starts[series])
-
-    return times
-
-
-def _fill(values: FloatArray, unknown: Flags, when: Callable[[IntArray], IntArray] | None) -> None:
-    """Fills the unknown cells of values (N, C); the first and the last row of each series hold all theirs.
-
-    when: the times of some rows, to draw a line between neighbours; None for the value before.
-    """
-    numbers = np.arange(len(values))
-    for column, gone in zip(values.T, unknown.T, strict=True):
-        # the nearest known rows; no series reaches into another, since each begins and ends with a known cell
-        cells = np.flatnonzero(gone)
-        before = np.maximum.accumulate(np.where(gone, 0, numbers))[cells]
-        if when is None:
-            column[cells] = column[before]
-            continue
-        after = np.minimum.accumulate(np.where(gone, len(values), numbers)[::-1])[::-1][cells]
-        share = (when(cells) - when(before)) / (when(after) - when(before))
-        column[cells] = column[before] + share * (column[after].astype(np.float64) - column[before])
 
 
 class MissingRows(UserError):
     """Rows, or cells of them, are missing, and data.gaps=refuse."""
 
 
-def _gap(rows: SortedRows, grid: Grid, gaps: IntArray, first: IntArray, last: IntArray) -> MissingRows:
-    """What to say of the first gap of the first series with one."""
-    series = int((gaps > 0).argmax())
-    start, stop = int(first[series]), int(last[series]) + 1
-    positions = grid.positions(rows.times[start:stop])
-    absent = np.append(np.diff(positions) > 1, False)
-    missing = np.isnan(rows.values[start:stop])
-    row = int((absent | missing.any(axis=1)).argmax())
-    if missing[row].any():
-        column, time = rows.columns[int(missing[row].argmax())], grid.words(int(rows.times[start + row]))
-        gap = f"{rows.where(start + row)}: the column {quoted(column)}{rows.of_series(series)} has no value at {time}"
-    else:
-        lacking = int(positions[row + 1] - positions[row] - 1)
-        freq = "" if grid.stepped else f" of '{grid.freq}'"
-        since = grid.words(int(grid.times(positions[row : row + 1] + 1)[0]))
-        gap = f"{rows.where(start + row + 1)}: before it {counted(lacking, 'row')}{freq}{rows.of_series(series)} "
-        gap += f"{'is' if lacking == 1 else 'are'} missing, from {since} on"
+def _gap(rows: SortedRows, grid: Grid, there: IntArray, series: int, count: int) -> MissingRows:
+    """What to say of the first gap of a series. there: its whole rows. count: of series with gaps."""
+    steps = np.diff(grid.positions(rows.times[there]))
+    place = int((steps > 1).argmax())
+    before, after, lacking = int(there[place]), int(there[place + 1]), int(steps[place]) - 1
+    since = grid.words(int(grid.times(grid.positions(rows.times[before : before + 1]) + 1)[0]))
+    empty = np.isnan(rows.values[before + 1 : after]).any(axis=0)
+    columns = [name for name, flag in zip(rows.columns, empty, strict=True) if flag]
+    cells = f" (no value of {listed(columns)})" if columns else ""
+    freq = "" if grid.stepped else f" of '{grid.freq}'"
+    are, others = "is" if lacking == 1 else "are", ""
     if len(rows.ids) > 1:
-        gap += f"; {(gaps > 0).sum()} of {len(rows.ids)} series have gaps"
-    return MissingRows(f"{gap}. Set {_FIX}.")
+        others = f"; {count} of {len(rows.ids)} series have gaps"
+    return MissingRows(
+        f"{rows.where(after)}: before it {counted(lacking, 'row')}{freq}{rows.of_series(series)} {are} missing{cells}, "
+        f"from {since} on{others}. Set {_FIX}."
+    )
+
+
+def _check_sparse(rows: SortedRows, grid: Grid, there: IntArray) -> None:
+    """UserError for one series of which most is missing. there: its whole rows."""
+    positions = grid.positions(rows.times[there])
+    length = int(positions[-1] - positions[0]) + 1
+    gone = length - np.count_nonzero(~np.isnan(rows.values[there[0] : there[-1] + 1]), axis=0)
+    if gone.max() <= MOST_MISSING * length:
+        return
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(positions) > _LARGE * length) + 1, [len(positions)]])
+    sizes = np.diff(ends)
+    longest, part = int(sizes.argmax()), ""
+    if len(sizes) > 1 and sizes[longest] > max(_WORTH * len(positions), 2) and not grid.stepped:
+        since, until = (grid.words(int(rows.times[there[place]])) for place in (ends[longest], ends[longest + 1] - 1))
+        keys = f"{typed('data.since', since)} {typed('data.until', until)}"
+        part = f"read the longest part without a large hole with {keys}, "
+    raise UserError(
+        f"{rows.name}: column {quoted(rows.columns[int(gone.argmax())])} has no value in {gone.max()} of {length} rows "
+        f"at the frequency '{grid.freq}'. That is no gap to fill: {part}drop the column, resample the file to a "
+        "coarser frequency, count its rows, as hours of business, with data.time_column=null data.freq=steps data.drop=[TIME], "
+        "or, if a row that is not there means 0, as of a day without a sale, set data.gaps=zero."
+    )
 
 
 def times_are_counted(source: CsvSource) -> bool:
@@ -226,18 +173,19 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
     """
     ids = rows.ids
     left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in series.left_out.items()}
-    if not series.kept.size and rows.id_column is None:
-        raise UserError(
-            f"{name}: no row has a value in each of the columns {listed(rows.columns)}. Name columns that have some "
-            "rows in common: data.columns=[NAME]"
-        )
     if not series.kept.size:
         reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())
         raise UserError(
-            f"{name}: none of {len(ids)} series can be used: {reasons}. Name columns that all rows have: "
-            "data.columns=[NAME]"
+            f"{name}: none of {len(ids)} series can be used: {reasons}, of the columns {listed(rows.columns)}. Name "
+            "columns that have some rows in common: data.columns=[NAME]"
         )
-    say_left_out(name, left_out, series.repair)
+    for reason, names in left_out.items():
+        some = listed(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        _log.warning("%s: %d series left out, %s: %s", name, len(names), reason, some)
+    repair = series.repair
+    if repair.longest_run:
+        does = f"added {repair.rows_added} missing rows and filled {repair.cells_filled} empty cells"
+        _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", name, repair.policy, does, repair.longest_run)
     begin = int(series.steps.min())
     offsets = np.concatenate([[0], np.cumsum(series.lengths)]).astype(np.int64)
     return PanelFrame(
@@ -253,7 +201,7 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
         id_column=rows.id_column,
         time_column=rows.time_column,
         numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
-        repair=series.repair,
+        repair=repair,
         left_out=left_out,
         checksum=rows.checksum,
         time_format=rows.time_format,
