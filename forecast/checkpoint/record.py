@@ -50,10 +50,9 @@ class SeriesRecord:
     pad: bool
 
     @classmethod
-    def of(cls, saved: SeriesState, data: DataRecord) -> "SeriesRecord":
-        """Of a checkpoint's entry. Raises ValueError where its parts are not of these data."""
-        scale = SavedScale.from_state(saved["scale"], n_columns=len(data["columns"]), n_targets=len(data["targets"]))
-        rows = RecordedRows.from_state(saved["rows"], len(scale.ids))
+    def of(cls, saved: SeriesState) -> "SeriesRecord":
+        """Of a checkpoint's entry."""
+        scale, rows = SavedScale.from_state(saved["scale"]), RecordedRows.from_state(saved["rows"])
         named = {"id_column": saved["id_column"], "time_column": saved["time_column"]}
         return cls(scale=scale, rows=rows, pad=saved["pad"], **named)
 
@@ -122,11 +121,11 @@ class Record:
 
     @classmethod
     def of(cls, saved: Mapping[str, object]) -> "Record":
-        """Of a checkpoint's entry. Raises UserError for a config that is none of a run, ValueError for a scale."""
+        """Of a checkpoint's entry. Raises UserError for a config that is none of a run."""
         plain = {key: value for key, value in saved.items() if key in cls.__dataclass_fields__}
         fits = {key: saved[key] for key in FITS if key in saved}
-        config, data = RunConfig.of(cast(Plain, saved["config"])), cast(DataRecord, saved["data"])
-        series = SeriesRecord.of(cast(SeriesState, saved[SERIES]), data)
+        config = RunConfig.of(cast(Plain, saved["config"]))
+        series = SeriesRecord.of(cast(SeriesState, saved[SERIES]))
         values = {**plain, "config": config, "fits": fits, SERIES: series}
         return cls(**values)  # type: ignore[arg-type]
 

@@ -1,6 +1,5 @@
 """The scale and the rows of a training as a checkpoint keeps them, and what they give for another file."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from forecast.data.split import TargetRows
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own
-_ESCAPED = {"\\": r"\\", "\n": r"\n"}  # in ids: a line end parts them
 
 
 State = dict[str, Any]  # plain values and tensors; the ids as bytes
@@ -47,30 +45,29 @@ class SavedScale:
 
     def state(self) -> State:
         """For a checkpoint: a million ids are one tensor of bytes."""
-        text = ids_text(self.ids)
-        absolute, squared = (torch.from_numpy(part.copy()) for part in (self.naive.absolute, self.naive.squared))
-        state: State = {
+        naive = {"absolute": _tensor(self.naive.absolute), "squared": _tensor(self.naive.squared)}
+        return {
             "how": self.how,
-            "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8),
-            "mean": torch.from_numpy(self.mean.copy()),
-            "std": torch.from_numpy(self.std.copy()),
+            "ids": _tensor(np.frombuffer(ids_text(self.ids), np.uint8)),
+            "mean": _tensor(self.mean),
+            "std": _tensor(self.std),
             "period": self.period,
-            "naive": {"period": self.naive.period, "absolute": absolute, "squared": squared},
+            "naive": {"period": self.naive.period, **naive},
+            **({} if self.floor is None else {"floor": _tensor(self.floor)}),
         }
-        return state if self.floor is None else {**state, "floor": torch.from_numpy(self.floor.copy())}
 
     @classmethod
-    def from_state(cls, state: State, *, n_columns: int, n_targets: int) -> "SavedScale":
-        """From what `state` gave. ValueError where it is not of so many columns and targets."""
-        ids, mean, std = ids_of(state["ids"].numpy().tobytes()), state["mean"].numpy(), state["std"].numpy()
-        if mean.shape != std.shape or mean.shape != (len(ids) if state["how"] in EACH else 1, n_columns):
-            raise ValueError(f"has the shapes {mean.shape} and {std.shape} for {len(ids)} ids and {n_columns} columns")
-        floor = state["floor"].numpy() if "floor" in state else None
-        absolute, squared = state["naive"]["absolute"].numpy(), state["naive"]["squared"].numpy()
-        if {absolute.shape, squared.shape} != {(len(ids), n_targets)}:
-            raise ValueError(f"has the shapes {absolute.shape} and {squared.shape} instead of {(len(ids), n_targets)}")
-        naive = SeasonalDifferences(period=state["naive"]["period"], absolute=absolute, squared=squared)
-        return cls(state["how"], ids, mean, std, naive, state["period"], floor)
+    def from_state(cls, state: State) -> "SavedScale":
+        """From what `state` gave."""
+        arrays = {name: state[name].numpy() for name in ("mean", "std", "floor") if name in state}
+        naive = {name: state["naive"][name].numpy() for name in ("absolute", "squared")}
+        return cls(
+            how=state["how"],
+            ids=ids_of(state["ids"].numpy().tobytes()),
+            naive=SeasonalDifferences(period=state["naive"]["period"], **naive),
+            period=state["period"],
+            **arrays,
+        )
 
     @cached_property
     def _index(self) -> pd.Index:
@@ -79,10 +76,6 @@ class SavedScale:
     def places(self, ids: npt.NDArray[np.str_]) -> IntArray:
         """The numbers here of series; -1: it was not trained on."""
         return self._index.get_indexer(pd.Index(ids.astype(object)))
-
-    def unseen(self, ids: npt.NDArray[np.str_]) -> npt.NDArray[np.bool_]:
-        """Which of the series were not trained on."""
-        return np.asarray(self.places(ids) < 0)
 
     def naive_errors(self, other: SeasonalDifferences, ids: npt.NDArray[np.str_]) -> SeasonalDifferences:
         """Those of series `ids` over their train rows; of one that was not trained on what `other` has."""
@@ -115,25 +108,20 @@ class SavedScale:
         return Scales(self.how, mean, std, own, self.period, self.floor)
 
 
+def _tensor(array: npt.NDArray[Any]) -> Tensor:
+    """An array as a tensor of its own, which a file holds without what lies around a view."""
+    return torch.from_numpy(array.copy())
+
+
 def ids_text(ids: Iterable[str]) -> bytes:
-    """Ids as one text, a line each."""
-    return "\n".join(_escaped(str(name)) for name in ids).encode()
+    """Ids as one text, a NUL after each: none stands in a table."""
+    return "".join(f"{name}\0" for name in ids).encode()
 
 
 def ids_of(text: bytes) -> npt.NDArray[np.str_]:
-    """The ids (S,) of which this is the text. ValueError, with the second half of a sentence, where it is none."""
-    try:
-        return np.array([_unescaped(name) for name in text.decode().split("\n")], dtype=np.str_)
-    except UnicodeDecodeError:
-        raise ValueError("holds ids that are no UTF-8") from None
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"[\\\n]", lambda match: _ESCAPED[match[0]], name)
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], text)
+    """The ids (S,) of which this is the text, or that of 1.0, a line each."""
+    lines = text.decode()
+    return np.array(lines.split("\0")[:-1] if "\0" in lines else lines.replace(r"\\", "\\").split("\n"), dtype=np.str_)
 
 
 FIRST = "first"
@@ -171,12 +159,10 @@ class RecordedRows:
         return {FIRST: torch.from_numpy(self.first), **{k: torch.from_numpy(v) for k, v in self.splits.items()}}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Tensor], series: int) -> "RecordedRows":
-        """From what `state` gave of so many series. ValueError for those of others."""
-        splits = {name: part.numpy() for name, part in state.items() if name != FIRST}
-        if {(*state[FIRST].shape, 3), *(rows.shape for rows in splits.values())} != {(series, 3)}:
-            raise ValueError(f"is not of {series} series")
-        return cls(state[FIRST].numpy(), splits)
+    def from_state(cls, state: Mapping[str, Tensor]) -> "RecordedRows":
+        """From what `state` gave."""
+        splits = {name: part.numpy() for name, part in state.items()}
+        return cls(splits.pop(FIRST), splits)
 
     def begins(self, frame: PanelFrame, places: IntArray) -> IntArray:
         """The row of a frame that has the first time of each of its series (S',), perhaps outside of that; -1: none.

@@ -110,7 +110,6 @@ CHANGED = {
     "no weights": (drop("state_dict"), "KeyError: 'state_dict'"),
     "no epoch": (put("loops", "fit_loop", [3]), "TypeError"),
     "no scale": (drop(RECORD, "series", "scale"), "KeyError: 'scale'"),
-    "a short scale": (put(RECORD, "series", "scale", "std", torch.ones(1, 1).double()), "has the shapes (1, 7)"),
     "series in a list": (put(RECORD, "series", []), "TypeError"),
     "no version": (drop(RECORD, "versions"), "versions"),
 }

@@ -108,7 +108,7 @@ def continuation_of(
 
 def check_unseen(checkpoint: Checkpoint, frame: PanelFrame, *, refuse: bool) -> int:
     """How many series were not trained on, said in one line; UserError naming the first where they are refused."""
-    unseen = checkpoint.scale.unseen(frame.ids)
+    unseen = checkpoint.scale.places(frame.ids) < 0
     count = int(unseen.sum())
     if count and refuse:
         raise UserError(
