@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     before = read_part(output)
     keep_others(
         (output, beside(output)),
-        ours=before is not None and before.whole,
+        ours=before is not None and before.shard == (1, 1),
         key=f"--output {output}",
         like="a whole forecast",
         fix="choose another name, or remove it",

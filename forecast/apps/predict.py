@@ -29,7 +29,7 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
 from forecast.data.forecast_files import ForecastPart, beside, read_part, write_rows
-from forecast.data.writing import CSV, ENDINGS, ForecastTable, SeriesForecasts
+from forecast.data.writing import CSV, ENDINGS, FarSeries, ForecastTable, SeriesForecasts, all_far
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
 from forecast.files import together
@@ -114,7 +114,8 @@ class Scoring:
         first, stop = series_of(self.shard, len(self.ends.series))
         with written_or_refused(output), together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
-            far = write_rows(rows, output.suffix, self.table, self._blocks(first, stop))
+            far: list[FarSeries] = []
+            write_rows(rows, output.suffix, self.table, self._blocks(first, stop, far))
             head = len(self.table.header_text().encode()) if output.suffix == CSV else 0
             part = ForecastPart(
                 run={**self.run},
@@ -123,7 +124,7 @@ class Scoring:
                 stop=stop,
                 rows=(stop - first) * self.ends.pred_len,
                 head=head,
-                far=far,
+                far=all_far(far),
                 md5=file_md5(rows),
             )
             sheet.write_text(part.text(), encoding="utf-8")
@@ -131,10 +132,11 @@ class Scoring:
                 draw_ends(place(picture.name), self.ends, self.table)
         return part
 
-    def _blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
+    def _blocks(self, first: int, stop: int, far: list[FarSeries]) -> Iterator[SeriesForecasts]:
         done, meter = 0, Meter(stop - first, "series forecast")
         for some in self.ends.blocks(first, stop):
             yield some
+            far.append(some.far)
             done += len(some.series)
             meter.show(done)
         meter.end()

@@ -1,12 +1,13 @@
 """Forecasts in files: of some series each or joined, with a small JSON beside that says of which run they are."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.dataset import dataset
 from pydantic import BaseModel
 
 from forecast.data.catalog import file_md5
@@ -37,11 +38,6 @@ class ForecastPart(BaseModel):
     far: FarSeries
     md5: str
 
-    @property
-    def whole(self) -> bool:
-        """Whether it holds all series."""
-        return (self.first, self.stop) == (0, self.run["series"])
-
     def text(self) -> str:
         """The JSON."""
         return json_text(self.model_dump())
@@ -60,82 +56,54 @@ def read_part(path: Path) -> ForecastPart | None:
         return None
 
 
-def is_unchanged(path: Path, part: ForecastPart) -> bool:
-    """Whether a forecast is still what it was when its JSON was written."""
-    return path.is_file() and file_md5(path) == part.md5
-
-
-def write_rows(path: Path, ending: str, table: ForecastTable, ends: Iterable[SeriesForecasts]) -> FarSeries:
-    """Writes forecasts to a path from `forecast.files.together`, as files that end so; returns which are far."""
-    far: list[FarSeries] = []
-
-    def noted() -> Iterator[SeriesForecasts]:
-        for some in ends:
-            far.append(some.far)
-            yield some
-
+def write_rows(path: Path, ending: str, table: ForecastTable, blocks: Iterable[SeriesForecasts]) -> None:
+    """Writes forecasts to a path from `forecast.files.together`, as files that end so."""
     if ending == CSV:
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(table.header_text())
-            file.writelines(table.text(some.series, some.values) for some in noted())
+            file.writelines(table.text(some.series, some.values) for some in blocks)
     else:
-        with path.open("wb") as raw:
-            write_groups(raw, table.schema(), (table.columns(some.series, some.values) for some in noted()))
-    return all_far(far)
+        write_groups(path, table.schema(), (table.columns(some.series, some.values) for some in blocks))
 
 
-def write_groups(file: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+def write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Writes rows as Parquet in row groups of GROUP rows, whatever tables they come in."""
-    held: list[pa.Table] = []
-    with pq.ParquetWriter(file, schema) as writer:
+    held = schema.empty_table()
+    with pq.ParquetWriter(path, schema) as writer:
         for table in tables:
-            held.append(table)
-            while sum(map(len, held)) >= GROUP:
-                whole = pa.concat_tables(held).combine_chunks()
-                writer.write_table(whole.slice(0, GROUP))
-                held = [whole.slice(GROUP)]
-        if sum(map(len, held)):
-            writer.write_table(pa.concat_tables(held).combine_chunks())
-
-
-def join(path: Path, ending: str, parts: Sequence[tuple[Path, ForecastPart]]) -> None:
-    """Writes the rows of parts, in their order, to a path from `together`: however they were parted, of the same rows
-    come the same bytes.
-    """
-    with path.open("wb") as file:
-        if ending != CSV:
-            write_groups(file, pq.read_schema(parts[0][0]), tables_of(part_path for part_path, _ in parts))
-            return
-        for number, (part_path, part) in enumerate(parts):
-            with part_path.open("rb") as rows:
-                rows.seek(part.head if number else 0)
-                shutil.copyfileobj(rows, file, 1 << 20)
-
-
-def tables_of(paths: Iterable[Path]) -> Iterator[pa.Table]:
-    """The rows of Parquet files, one after another."""
-    for path in paths:
-        with pq.ParquetFile(path) as part:
-            for batch in part.iter_batches(batch_size=GROUP):
-                yield pa.Table.from_batches([batch])
+            held = pa.concat_tables([held, table]).combine_chunks()
+            while len(held) >= GROUP:
+                writer.write_table(held.slice(0, GROUP))
+                held = held.slice(GROUP)
+        if len(held):
+            writer.write_table(held)
 
 
 def write_joined(output: Path, parts: Sequence[tuple[Path, ForecastPart]]) -> ForecastPart:
-    """Writes the rows of all parts of a forecast, in its order, into one file with its JSON."""
+    """Writes the rows of all parts of a forecast, in its order, into one file with its JSON.
+
+    However they were parted, of the same rows come the same bytes.
+    """
     with together(output.parent) as place:
         sheet, rows = place(beside(output).name), place(output.name)
-        join(rows, output.suffix, parts)
-        run = parts[0][1].run
-        whole = ForecastPart(
-            run=run,
-            shard=(1, 1),
-            first=0,
-            stop=run["series"],
-            rows=sum(part.rows for _, part in parts),
-            head=parts[0][1].head,
-            far=all_far(part.far for _, part in parts),
-            md5=file_md5(rows),
-        )
+        if output.suffix == CSV:
+            with rows.open("wb") as file:
+                for number, (path, part) in enumerate(parts):
+                    with path.open("rb") as lines:
+                        lines.seek(part.head if number else 0)
+                        shutil.copyfileobj(lines, file, 1 << 20)
+        else:
+            stored = dataset([str(path) for path, _ in parts])
+            write_groups(rows, stored.schema, (pa.Table.from_batches([some]) for some in stored.to_batches()))
+        changes = {
+            "shard": (1, 1),
+            "first": 0,
+            "stop": parts[-1][1].stop,
+            "rows": sum(part.rows for _, part in parts),
+            "far": all_far(part.far for _, part in parts),
+            "md5": file_md5(rows),
+        }
+        whole = parts[0][1].model_copy(update=changes)
         sheet.write_text(whole.text(), encoding="utf-8")
     return whole
 
@@ -152,7 +120,7 @@ def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, 
                     f"{path} is no part of the same forecast as {first}: its {key} is {label(str(actual))}, there "
                     f"{label(str(expected))}. Name parts made from the same checkpoint, data and settings."
                 )
-        if not is_unchanged(path, part):
+        if file_md5(path) != part.md5:
             raise UserError(f"{path} is not what it was when {beside(path).name} was written. Make the part anew.")
     ordered = sorted(parts, key=lambda pair: pair[1].shard)
     if [part.shard for _, part in ordered] != [(i, number) for i in range(1, number + 1)]:

@@ -199,13 +199,8 @@ class ForecastTable:
 
     def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
-        places = pa.array(np.repeat(np.arange(len(series)), self.pred_len))
-        texts = [pa.array(cells[series], pa.string()) for cells in self.id_columns.values()]
-        kinds = self.schema().types
-        ids = [text.cast(kind).take(places) for text, kind in zip(texts, kinds, strict=False)]
-        times = pa.array(self.stamps[self._steps(series)])
-        targets = [pa.array(np.ascontiguousarray(part)) for part in values.reshape(-1, len(self.targets)).T]
-        return pa.Table.from_arrays([*ids, times, *targets], schema=self.schema())
+        table = self.table(series, values).astype({name: np.int64 for name in self.whole if name in self.id_columns})
+        return pa.Table.from_pandas(table, self.schema(), preserve_index=False)
 
     def schema(self) -> pa.Schema:
         """The names and kinds of the columns of a Parquet file."""
@@ -240,12 +235,10 @@ class ForecastTable:
         """The texts of each step, of each column of time; of steps that no forecast has none."""
         if self.frame.without_calendar:
             return [self.stamps]
-        used = np.zeros(len(self.stamps), dtype=np.bool_)
         ends = np.unique(self.frame.steps + self.frame.lengths)
-        used[(ends[:, None] + np.arange(self.pred_len)).ravel()] = True
-        stamps = pd.DatetimeIndex(self.stamps[used])
+        used = np.unique(ends[:, None] + np.arange(self.pred_len))
         writer = self.writing.times or TimeWriter((self.frame.time_column,))
-        cells = np.array(writer.cells(stamps, self.frame.time_zone), dtype=object)
-        texts = np.empty((len(used), cells.shape[1]), dtype=object)
+        cells = writer.cells(pd.DatetimeIndex(self.stamps[used]), self.frame.time_zone)
+        texts = np.empty((len(self.stamps), len(writer.names)), dtype=object)
         texts[used] = cells
         return list(texts.T)
