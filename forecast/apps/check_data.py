@@ -8,8 +8,8 @@ import pandas as pd
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.tables import typed_settings
-from forecast.data.describe.check import FileCheck, check_file, known_keys
-from forecast.data.describe.guess import settings_of
+from forecast.data.describe.check import check_file, known_keys
+from forecast.data.describe.guess import FileCheck, settings_of
 from forecast.data.seasonality import CLEAR, Season
 from forecast.data.values.findings import Severity
 from forecast.files import rounded
@@ -45,7 +45,7 @@ def document(check: FileCheck) -> dict[str, object]:
         "informer_command": check.informer_command,
         "layout": settings_of(check.layout),
         "reasons": check.reasons,
-        "columns": [] if table is None else list(table.columns),
+        "columns": [] if table is None else [name for name in table.columns if name not in check.layout.drop],
         "rows": 0 if table is None else len(table.values),
         "first": None if times is None or not len(times) else str(times.min()),
         "last": None if times is None or not len(times) else str(times.max()),

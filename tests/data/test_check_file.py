@@ -12,6 +12,7 @@ from forecast.apps.common.tables import typed_settings
 from forecast.config.run_config import composed
 from forecast.data.assembling.read import source_rows
 from forecast.data.describe.check import check_file, known_keys
+from forecast.data.describe.guess import NEW_FILE
 from forecast.data.sources import Source
 
 ROWS = 613
@@ -317,14 +318,10 @@ def test_row_numbers_and_marks_are_found(path):
     assert rows_by(check).columns == ("load", "temp")
 
 
-@pytest.mark.parametrize("separator", [",", ";"])
-def test_thousands_are_found(path, separator):
-    """Where commas separate the cells, a quoted comma is no decimal one."""
+def test_thousands_are_found(path):
     data = table().assign(load=[f"{900 + i + i % 2:,}" for i in range(ROWS)], temp=[f"{i % 50}.5" for i in range(ROWS)])
-    if separator == ",":
-        data["temp"] = 2 * np.arange(ROWS) % 50
-    check = checked(path, data.to_csv(index=False, sep=separator).splitlines())
-    assert check.layout.thousands == "," and "data.thousands=','" in check.reasons[-1]
+    check = checked(path, data.to_csv(index=False, sep=";").splitlines())
+    assert check.layout.thousands == "," and "data.thousands=\"','\"" in check.reasons[-1]
     assert rows_by(check).values[[0, 100], 0].tolist() == [900, 1000]
 
 
@@ -433,20 +430,42 @@ CHOICES = {  # a file, what is seen, and the keys that choose
     ),
     "nothing tells apart": (
         lambda: series(3),
-        "and no column tells them apart.",
+        "194 of 291 rows repeat a timestamp with other values.",
         ["data.duplicates=last", "data.duplicates=mean", "data.duplicates=sum"],
     ),
     "days exchanged": (
         lambda: table(rows=365, freq="D", start="2023-01-01").assign(
             date=lambda data: [exchanged(stamp) for stamp in data["date"]]
         ),
-        "and as many times are missing: day and month may be exchanged, see data.time_format.",
+        "data.time_format where day and month may be exchanged",
         [],
     ),
     "revised rows": (
         lambda: pd.concat([table(), table(seed=1)[100:140]]),
         "40 of 653 rows repeat a timestamp with other values.",
         ["data.duplicates=last"],
+    ),
+    "six days a week": (
+        lambda: table(rows=365, freq="D")[lambda data: data["date"].dt.day_name() != "Sunday"],
+        "No row is of Sunday.",
+        ["data.gaps=zero", "data.gaps=interpolate", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
+    "hours of business": (
+        lambda: table(rows=2500)[lambda data: data["date"].dt.hour.between(9, 20)],
+        "No row is of 0:00, 1:00, ",
+        ["data.gaps=zero", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
+    "a month of an office": (
+        lambda: table(rows=120, freq="MS").assign(date=lambda data: data["date"].dt.strftime("%YM%m")),
+        "Column 'date' looks like a calendar's, as '2021M02': set data.time_column=date",
+        ["data.time_column=date data.time_format=\"'%YM%m'\""],
+    ),
+    "a zone in brackets": (
+        lambda: table().assign(when=lambda data: data["date"].dt.strftime("%Y-%m-%dT%H:%M:%S+01:00[Europe/Paris]"))[
+            ["when", "load"]
+        ],
+        "Column 'when' looks like a calendar's",
+        ["data.time_column=when data.time_format=\"'%Y-%m-%dT%H:%M:%S%z[Europe/Paris]'\""],
     ),
     "uneven minutes": (
         lambda: table(rows=1999, freq="30min").assign(
@@ -475,6 +494,35 @@ def test_several_readings_are_refused_with_the_keys_that_choose(path, kind):
         assert not texts(check, "error")
         assert set(shlex.split(words)) <= {*check.command, "data.time_column=date"}
         assert (len(rows_by(check)) > 1) == ("id_column" in words)
+
+
+def test_a_calendar_that_no_format_reads_is_named(path):
+    data = table(rows=96).assign(date=[f"{1 + quarter % 4}Q{quarter // 4 + 70}" for quarter in range(96)])
+    seen = "Column 'date' looks like a calendar's, as '1Q70', but no data.time_format reads it"
+    assert seen in only(of_table(path, data), "error")
+
+
+def printed_file(check, folder, monkeypatch):
+    """The file that the command in a refusal writes."""
+    monkeypatch.chdir(folder)
+    words = shlex.split(only(check, "error").partition(": python ")[2])
+    exec(words[1])  # python -c
+    return str(folder / NEW_FILE)
+
+
+def test_a_line_of_units_is_named_with_the_command_that_leaves_it_out(path, tmp_path, monkeypatch):
+    lines = lines_of(table())
+    check = checked(path, [lines[0], "(UTC),MW,degC", *lines[1:]])
+    assert "Line 2 holds no time and no number, but words, as '(UTC)'" in only(check, "error")
+    assert rows_by(check_file(printed_file(check, tmp_path, monkeypatch))).lengths.tolist() == [ROWS]
+
+
+def test_dates_in_the_header_are_named_with_the_command_that_turns_them(path, tmp_path, monkeypatch):
+    wide = series(3, place="abc".__getitem__).pivot(index="place", columns="date", values="load").reset_index()
+    check = of_table(path, wide)
+    assert "The names of 97 columns are times, the first '2021-01-05 00:00:00'" in only(check, "error")
+    told = check_file(printed_file(check, tmp_path, monkeypatch), {"id_column": "place"})
+    assert rows_by(told).lengths.tolist() == [97, 97, 97]
 
 
 def test_equal_rows_count_once(path):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forecast.data.assembling.ids import KNOWN_IDS, KNOWN_TIMES
-from forecast.data.describe.columns import Names, choose_time, likely_times
+from forecast.data.describe.columns import Names, find_times
 from forecast.data.describe.guess import Given
 from forecast.data.reading.layout import USUAL
 from forecast.data.writing import SAMPLE as WRITTEN
@@ -331,7 +331,7 @@ def _is_typed(cells: Cells) -> bool:
 
 def _looks_like_time(cells: Cells) -> bool:
     """Whether cells are times by their type, or are written so."""
-    return _is_typed(cells) or bool(likely_times({str(cells.name or ""): _texts(cells[:SAMPLE])}))
+    return _is_typed(cells) or bool(find_times({str(cells.name or ""): _texts(cells[:SAMPLE])}))
 
 
 def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Names:
@@ -346,7 +346,7 @@ def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Name
     usual = [name for name in USUAL.time_columns if name in rows]
     usual += [name for name in KNOWN_TIMES if name in (typed or rows)]
     candidates = candidates or [(name,) for name in usual[:1] or typed]
-    candidates = candidates or likely_times({name: _texts(rows[name][:SAMPLE]) for name in map(str, rows)})
+    candidates = candidates or find_times({name: _texts(rows[name][:SAMPLE]) for name in map(str, rows)})
     if not candidates:
         raise UserError(
             f"{NAME} has no time: neither its index nor one of the columns {listed([*rows][:12])} holds timestamps. "
@@ -354,7 +354,7 @@ def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Name
         )
     if len(candidates) == 1:
         return candidates[0]
-    rivals = choose_time({names: {name: _texts(rows[name]) for name in names} for names in candidates})
+    rivals = find_times({name: _texts(rows[name]) for names in candidates for name in names})
     if len(rivals) > 1:
         raise _rivals([" + ".join(names) for names in rivals], "time", given, say)
     return rivals[0]

@@ -7,9 +7,7 @@ import numpy as np
 
 from forecast.data.seasonality import Lengths
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import quoted
 
-LOOKED_AT = 1_000_000  # values, evenly spaced, that tell what a column holds
 INTERMITTENT, MANY_ZEROS = 0.5, 0.1  # shares of zeros: with fewer than the first the median is none
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
@@ -39,43 +37,24 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     values (N, C). The test rows are not read: they judge a model and choose nothing.
     """
     before, after = values[train.start : train.stop], values[val.start : val.stop]
-    deviation = before.std(axis=0)
-    moves = deviation > 0
-    if not moves.any() or not len(after):
+    if not len(after):
         return None
-    shift = np.zeros(len(columns))
-    shift[moves] = (after.mean(axis=0) - before.mean(axis=0))[moves] / deviation[moves]
+    deviation = np.where(before.std(axis=0) > 0, before.std(axis=0), np.inf)
+    shift = (after.mean(axis=0) - before.mean(axis=0)) / deviation
     farthest = int(abs(shift).argmax())
     return Drift(columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
 
 
+def share_of_zeros(values: FloatArray) -> float:
+    """How many of the values (N,) are 0; 0 where one is below, or where all others are alike. NaN is not looked at."""
+    above = values[values > 0]
+    differ = len(above) and above.min() < above.max()
+    return float((values == 0).sum() / np.isfinite(values).sum()) if differ and not (values < 0).any() else 0.0
+
+
 def mostly_zero(values: FloatArray) -> bool:
-    """Whether values (N,) are intermittent: most are 0, none is below, and the others differ. NaN is not looked at."""
-    some = sampled(values)
-    if not np.fmin.reduce(values) >= 0 or not len(some) or (some == 0).mean() <= INTERMITTENT:
-        return False
-    above = some[some > 0]
-    return bool(len(above) and above.min() < above.max())
-
-
-def sampled(values: FloatArray) -> FloatArray:
-    """At most LOOKED_AT of values (N,), evenly spaced, without NaN."""
-    some = np.asarray(values[:: -(-len(values) // LOOKED_AT) or 1])
-    return some[np.isfinite(some)]
-
-
-def zero_notes(columns: Mapping[str, FloatArray]) -> list[str]:
-    """What is said of targets (N,) by name that are counts with many zeros. Their floor is set by who types it."""
-    notes = []
-    for name, values in columns.items():
-        some = sampled(values)
-        share = float((some == 0).mean()) if len(some) else 0.0
-        if share >= MANY_ZEROS and np.fmin.reduce(values) >= 0 and some.max() > 1 and (some % 1 == 0).all():
-            notes.append(
-                f"Column {quoted(name)}: counts, of which {share:.0%} are 0. With data.floor=0 no forecast and no "
-                "interval is below 0."
-            )
-    return notes
+    """Whether values (N,) are intermittent."""
+    return share_of_zeros(values) > INTERMITTENT
 
 
 def fitted_model(
@@ -103,9 +82,9 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
     train, val, test = windows["train"], windows["val"], windows["test"]
     width = 32 if train < HARDLY_ANY_WINDOWS else 64
     batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
-    most_epochs = max(MOST_EPOCHS, UPDATES * batch_size // train)
     affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
     affordable_epochs = int(affordable / (train + EVALUATED * val))
+    epochs = min(max(affordable_epochs, FEWEST_EPOCHS), max(MOST_EPOCHS, UPDATES * batch_size // train))
     settings: dict[str, object] = {
         "model.d_model": width,
         "model.n_heads": 4,
@@ -114,7 +93,7 @@ def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: b
         "data.batch_size": batch_size,
         "optim.lr": 1e-3,
         "schedule": "cosine",
-        "trainer.max_epochs": (epochs := min(max(affordable_epochs, FEWEST_EPOCHS), most_epochs)),
+        "trainer.max_epochs": epochs,
     }
     if epochs >= MOST_EPOCHS:  # the val rows are few, too: the best of their errors is known late
         settings["callbacks.early_stopping.patience"] = epochs // 5

@@ -3,308 +3,241 @@
 What nobody but the writer of a file can choose is refused with the keys that choose.
 """
 
+import calendar
 import re
-from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations, pairwise, product
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.gaps import MOST_MISSING
-from forecast.data.reading.layout import Cell
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS, RawColumn
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_columns import part_of
+from forecast.data.reading.time_formats import read_cells
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
-from forecast.data.values.cells import FloatArray
+from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.frequency import grid_frequency, rows_missing
 from forecast.errors import UserError
 from forecast.text.overrides import typed
+from forecast.text.terminal import listed
 
 _NAME = re.compile(
     r"(?:^|[^a-z])(?:date|day|time|datetime|timestamp|ds|ts|dt|year|quarter|month|week|period|epoch|unix|datum|zeit"
     r"|ym|yyyymm|yearmonth|yyyymmdd|yearweek|yyyyww)"
     r"(?:$|[^a-z])"
 )
-USUAL_NAMES = ("date", "datetime", "timestamp", "time")
-_DIGITS = re.compile(r"\d+(\.\d*|e-\d+)?", re.ASCII)
+USUAL_NAMES = ("date", "datetime", "timestamp", "time", "ds", "t", "step")  # of a column of times, or of steps
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?(\.\d+)?( ?[AaPp][Mm])?", re.ASCII)
-_LONG = 8  # digits: fewer are a time only by the name of the column
+_CALENDAR = re.compile(r"\b(1[6-9]|2[0-2])\d\d(?!\d)|\b\d?[QqMmWw]-?\d", re.ASCII)
+_LONG = 10_000_000  # numbers below are a time only by the name of the column
 _MOST, _FEW = 0.5, 0.1  # shares of the cells
-# The parts of a time that may stand in columns of their own, as far as none lacks.
-_CHAINS = ("year", "quarter"), ("year", "week"), ("year", "month", "day", "hour", "minute", "second")
-_LARGEST = {"quarter": 4, "week": 53, "month": 12, "day": 31, "hour": 24, "minute": 59, "second": 59}
+# The parts of a time that may stand in columns of their own: the first chain that a file has and that reads.
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+_CHAINS = (*(_PARTS[:stop] for stop in range(6, 1, -1)), ("year", "quarter"), ("year", "week"))
 _HOURS = set(range(24)), set(range(1, 25))  # of a day, as columns count them
 # Steps that people resample to, the finest first, in seconds.
-_PLAIN_STEPS = {"s": 1, "5s": 5, "10s": 10, "15s": 15, "30s": 30, "min": 60, "2min": 120, "5min": 300, "10min": 600}
-_PLAIN_STEPS |= {"15min": 900, "20min": 1_200, "30min": 1_800, "h": 3_600, "2h": 7_200, "3h": 10_800, "4h": 14_400}
-_PLAIN_STEPS |= {"6h": 21_600, "12h": 43_200, "D": 86_400, "W-SUN": 604_800, "MS": 2_629_800, "QS": 7_889_400}
-_COARSEST, _FEW = 12, 0.1  # times the usual step; share of steps without a row that a finer step is not worth
-_STRAY = 0.01  # share of the rows off the usual grid: fewer are faults to mend
-_REPEATS = 0.01  # share of the rows that may repeat one although the ids are known
+_PLAIN_STEPS = {
+    "s": 1,
+    "5s": 5,
+    "10s": 10,
+    "15s": 15,
+    "30s": 30,
+    "min": 60,
+    "2min": 120,
+    "5min": 300,
+    "10min": 600,
+    "15min": 900,
+    "20min": 1_200,
+    "30min": 1_800,
+    "h": 3_600,
+    "2h": 7_200,
+    "3h": 10_800,
+    "4h": 14_400,
+    "6h": 21_600,
+    "12h": 43_200,
+    "D": 86_400,
+    "W-SUN": 604_800,
+    "MS": 2_629_800,
+    "QS": 7_889_400,
+}
+_WEEKS = pd.Timedelta(weeks=3)  # that show on which days nothing is open
+_STRAY = 0.01  # share of the rows that may be faults: off the usual grid, or one once more although the ids are known
 _MOST_IDS, _MOST_COLUMNS, _FEW_ROWS = 1_000, 12, 10
-FEW_VALUES, FEW_WORDS = 4, 12  # different ones, of columns that somebody plans
-_STEADY = 0.9  # share of the rows that repeat the one before, of a price that moves in steps
-_SAMPLE, _EXACT = 1_000, 1e-6  # rows that show likely copies; deviations that these may differ by
+# Of columns that somebody plans: different values and words, and the share of rows that repeat the one before.
+FEW_VALUES, FEW_WORDS, _STEADY = 4, 12, 0.9
+_EXACT, _ALIKE = 1e-6, 1 - 1e-9  # share of a step that a ramp is off; squared correlation of copies
 
 Names = tuple[str, ...]
-Codes = npt.NDArray[np.int64]
 
 
 # time
 
 
-def likely_times(columns: Mapping[str, Sequence[str]]) -> list[Names]:
-    """The columns, by some of their cells, that may hold the time: one, a date and a time of day, or parts."""
-    rows = {name: [cell.strip(BLANKS) for cell in column] for name, column in columns.items()}
-    cells = {name: [cell for cell in column if cell not in MISSING_SPELLINGS] for name, column in rows.items()}
-    stamps_of = {name: stamps for name, column in cells.items() if (stamps := _stamps(name, column)) is not None}
-    named = [name for name in stamps_of if part_of(name) not in ("year", "day", "hour") or not _all_digits(cells[name])]
-    if not named and (parts := _parts(cells)):
-        return [parts]
-    times: list[Names] = []
-    for name in named or stamps_of:
-        days = bool((stamps_of[name] == stamps_of[name].normalize()).all())
-        others = [other for other in columns if days and other not in stamps_of]
-        clocks = [o for o in others if _is_clock(o, cells[o]) or _counts_hours(rows[name], rows[o])]
-        times.append((name, *clocks[:1]))
-    return times
+def find_times(columns: Mapping[str, Sequence[str]]) -> list[Names]:
+    """The columns that hold the time: one, a date and a time of day, or parts; several rivals, of equal ones the first.
+
+    Of rivals the one with a time of its own for nearly each row, if there is just one.
+    """
+    cells = {name: pd.Series([cell.strip(BLANKS) for cell in column], dtype=object) for name, column in columns.items()}
+    times = {name: stamps for name in cells if (stamps := _stamps(cells, name)) is not None}
+    whole = [name for name in times if part_of(name) not in ("year", "day", "hour") or _numbers(cells[name]).empty]
+    places = {part_of(name): name for name in reversed(cells)}
+    for chain in _CHAINS if not whole else ():
+        parts = tuple(places.get(part, "") for part in chain)
+        if all(parts) and _stamps(cells, *parts) is not None:
+            return [parts]
+    rivals: dict[Names, pd.DatetimeIndex] = {}
+    for name in whole or times:
+        others = [other for other in cells.keys() - times.keys() if (times[name] == times[name].normalize()).all()]
+        names = (name, *[other for other in others if _is_clock(other, cells[other], cells[name])][:1])
+        stamps = _stamps(cells, *names)
+        if stamps is not None and not any(stamps.equals(other) for other in rivals.values()):
+            rivals[names] = stamps
+    unique = [names for names, stamps in rivals.items() if stamps.nunique() > (1 - _FEW) * len(stamps)]
+    return unique if len(unique) == 1 else list(rivals)
 
 
-def choose_time(columns: Mapping[Names, Mapping[str, Sequence[str]]]) -> list[Names]:
-    """Of those that look like time: of equal ones the first; the one with a time for nearly each row."""
-    different: dict[Names, pd.DatetimeIndex | None] = {}
-    for names, cells in columns.items():
-        try:
-            stamps = read_timestamps(cells, missing=MISSING_SPELLINGS).stamps
-        except UserError:  # ambiguous, too
-            stamps = None
-        if not any(stamps is not None and stamps.equals(other) for other in different.values()):
-            different[names] = stamps
-    known = {names: stamps for names, stamps in different.items() if stamps is not None}
-    unique = [n for n, stamps in known.items() if np.mean(stamps.isna() | stamps.duplicated()) <= _FEW]
-    return unique if len(unique) == 1 else list(different)
-
-
-def _stamps(name: str, cells: Sequence[str]) -> pd.DatetimeIndex | None:
-    """The timestamps of a column that looks like time; none in it where its format must be set."""
-    if not cells:
+def _stamps(cells: Mapping[str, "pd.Series[str]"], *names: str) -> pd.DatetimeIndex | None:
+    """The time (N,) of each row; no row where its format must be set; None where most cells hold no time."""
+    first = cells[names[0]]
+    numbers = _numbers(first)
+    is_value = not numbers.is_monotonic_increasing or numbers.min() < _LONG
+    if len(names) == 1 and len(numbers) > _MOST * len(first) and not _NAME.search(names[0].lower()) and is_value:
         return None
-    if _all_digits(cells) and not _NAME.search(name.lower()):
-        numbers = [float(cell) for cell in cells]
-        if min(map(len, cells)) < _LONG or any(after < before for before, after in pairwise(numbers)):
-            return None
     try:
-        stamps = read_timestamps({name: cells}, missing=MISSING_SPELLINGS).stamps
-    except AmbiguousTime:
-        none: pd.DatetimeIndex = pd.DatetimeIndex([])
-        return none
-    except UserError:
-        return None
-    known: pd.DatetimeIndex = stamps[np.flatnonzero(stamps.notna())]
-    return known if len(known) > _MOST * len(stamps) else None
+        stamps = read_timestamps({name: cells[name].tolist() for name in names}, missing=MISSING_SPELLINGS).stamps
+    except UserError as error:
+        return pd.DatetimeIndex([]) if isinstance(error, AmbiguousTime) else None
+    return stamps if np.sum(stamps.notna()) > _MOST * np.sum(~first.isin(MISSING_SPELLINGS)) else None
 
 
-def _all_digits(cells: Collection[str]) -> bool:
-    return all(_DIGITS.fullmatch(cell) for cell in cells)
+def _numbers(cells: "pd.Series[str]") -> "pd.Series[float]":
+    return pd.to_numeric(cells, errors="coerce").dropna()
 
 
-def _is_clock(name: str, cells: Sequence[str]) -> bool:
-    """Whether cells are times of day: 18:00, or hours by their name."""
-    if part_of(name) == "hour":
-        return _in_range("hour", cells)
-    return sum(_CLOCK.fullmatch(cell) is not None for cell in cells) > _MOST * len(cells)
+def _is_clock(name: str, cells: "pd.Series[str]", days: "pd.Series[str]") -> bool:
+    """Whether cells are times of day: 18:00, hours by their name, or all hours of most days."""
+    if {*_numbers(cells)} in _HOURS:
+        return bool((_numbers(cells).groupby(days).nunique() >= 23).mean() > _MOST)
+    return part_of(name) == "hour" or cells.str.fullmatch(_CLOCK).mean() > _MOST
 
 
-def _counts_hours(days: Sequence[str], cells: Sequence[str]) -> bool:
-    """Whether cells count the hours of each day, 0 to 23 or 1 to 24, whatever their column is called."""
-    if not _all_digits(cells) or set(map(float, cells)) not in _HOURS:
-        return False
-    hours = pd.Series(cells).groupby(list(days)).nunique()
-    return bool((hours >= 23).mean() > _MOST)
-
-
-def _parts(cells: Mapping[str, Sequence[str]]) -> Names:
-    """The columns of year, month, day, ..., the coarsest first, as far as none lacks; none without a second."""
-    named = [(part_of(name), name) for name in cells]
-    own = {part: name for part, name in reversed(named) if part and _in_range(part, cells[name])}
-    *pairs, chain = _CHAINS
-    if "month" not in own and (pair := next((pair for pair in pairs if own.keys() >= {*pair}), None)):
-        return tuple(own[part] for part in pair)
-    lacking = next((place for place, part in enumerate(chain) if part not in own), len(chain))
-    return tuple(own[part] for part in chain[:lacking]) if lacking > 1 else ()
-
-
-def _in_range(part: str, cells: Sequence[str]) -> bool:
-    if part == "month" and not _all_digits(cells):
-        return bool(cells)
-    bare = [cell.lstrip("QqWw") if part in ("quarter", "week") else cell for cell in cells]
-    return bool(bare) and _all_digits(bare) and max(map(float, bare)) <= _LARGEST.get(part, 9999)
+def likely_calendar(columns: Mapping[str, Sequence[str]]) -> str:
+    """What to say of the first column whose cells look like a calendar's and are read as no time; "" without one."""
+    name = next((name for name, cells in columns.items() if all(map(_CALENDAR.search, cells))), None)
+    if name is None:
+        return ""
+    cell = columns[name][0]
+    text = re.sub(r"(?<=:\d\d)[+-]\d\d:?\d\d", "%z", re.sub(r"(?<!\d)\d{4}(?!\d)", "%Y", cell, count=1))
+    for directive in ("%m", "%d", "%H", "%M", "%S"):
+        text = re.sub(r"(?<!\d)\d\d(?!\d)", directive, text, count=1)
+    seen = f"Column {quoted(name)} looks like a calendar's, as {quoted(cell)}"
+    if "%Y" in text and read_cells(columns[name], text).notna().all():
+        return f"{seen}: set {typed('data.time_column', name)} {typed('data.time_format', text)}. "
+    return f"{seen}, but no data.time_format reads it: write it as 2016-07-01. "
 
 
 # series
 
 
-class SeveralSeries(UserError):
-    """Series below one another, of which nobody has said what they are. ids: the columns that tell them apart."""
+def find_ids(columns: Sequence[RawColumn], table: Table, *, below: bool) -> tuple[Names, IntArray]:
+    """The columns that tell series apart, () for none, and the number of each row's series (N,).
 
-    def __init__(self, message: str, ids: Sequence[str]) -> None:
-        super().__init__(message)
-        self.ids = tuple(ids)
-
-
-def check_series(columns: Sequence[RawColumn], table: Table, where: Mapping[str, Cell] | None) -> None:
-    """SeveralSeries for several, UserError for rows of one that repeat a time with other values.
-
-    columns: of the table's rows, those that may tell series apart. where: what has chosen the rows.
+    below: of series below one another the fewest that make pairs of them and the time unique; else a column of words
+    that changes only from one part of the rows to the next, or that tells levels apart.
     """
-    stamps, by_name = table.timestamps, {column.name: column for column in columns}
-    repeats, most = int(stamps.duplicated().sum()), (stamps.value_counts() > 1).mean() > MOST_MISSING
-    groups = pd.DataFrame(table.values).groupby(stamps)
-    equal = bool(repeats) and bool((groups.max().fillna(0) == groups.min().fillna(0)).all(axis=None))
-    some = f"{repeats} of {len(stamps)} rows repeat{'s' * (repeats == 1)} a timestamp"
-    ids = find_ids(columns, stamps) if most and not equal else find_parts(columns, table)
-    if ids is not None:
-        names, codes = ids
-        key = typed("data.id_column", names[0] if len(names) == 1 else list(names))
-        first = int((codes == np.bincount(codes).argmax()).argmax())
-        example = {**(where or {}), **{name: _cell(by_name[name], first) for name in names}}
-        drop = "" if repeats else f", or leave the column out with {typed('data.drop', list(names))}"
-        raise SeveralSeries(
-            f"{codes.max() + 1} series stand below one another{'' if repeats else ', it seems'}: "
-            f"{f'{some}, and ' if repeats else ''}{' and '.join(map(quoted, names))} tell{'s' * (len(names) == 1)} "
-            f"them apart. Read all as a panel with {key}, or "
-            f"choose one, as {typed('data.where', example)}{drop}.",
-            names if repeats else (),
-        )
-    if repeats and not equal:
-        why = ", as several series below one another do, and no column tells them apart" if most else ""
-        freq = grid_frequency(table.ordered()) if len(table.ordered()) >= 3 else None
-        if freq is not None and rows_missing(table.ordered(), freq) == repeats:
-            why = ", and as many times are missing: day and month may be exchanged, see data.time_format"
-        raise UserError(
-            f"{some} with other values{why}. Set data.duplicates=last where later rows correct earlier ones, mean or "
-            "sum, or add a column with the name of the series."
-        )
-
-
-def find_ids(columns: Sequence[RawColumn], stamps: pd.DatetimeIndex) -> tuple[Sequence[str], Codes] | None:
-    """The fewest columns of words, or of few whole numbers, that make the pairs of them and the time unique.
-
-    With the number of each row's series (N,).
-    """
-    words_first = sorted(columns, key=lambda column: not column.words)
-    known = {column.name: codes for column in words_first if (codes := _id_codes(column)) is not None}
-    times = pd.factorize(stamps)[0]
-    for names in (names for size in (1, 2, 3) for names in combinations([*known][:_MOST_COLUMNS], size)):
-        codes = pd.factorize(pd.MultiIndex.from_arrays([known[name] for name in names]))[0]
-        repeats = pd.Series(codes * (times.max() + 1) + times).duplicated().mean()
-        if repeats <= _REPEATS and np.median(np.bincount(codes)) >= 3:
+    known: dict[str, IntArray] = {}
+    for column in sorted(columns, key=lambda column: not column.words):
+        codes = pd.factorize(column.as_words().codes if column.words else column.numbers)[0].astype(np.int64)
+        is_id = "" not in column.words if column.words else below and not (column.numbers % 1).any()
+        if is_id and 1 <= codes.max() < min(len(codes) // 3, len(codes) if column.words else _MOST_IDS):
+            known[column.name] = codes
+    times = pd.factorize(table.timestamps)[0]
+    for names in (names for size in (1, 2, 3) for names in combinations([*known][:_MOST_COLUMNS], size) if below):
+        codes = pd.factorize(pd.MultiIndex.from_arrays([known[name] for name in names]))[0].astype(np.int64)
+        repeats = pd.Series(codes * len(times) + times).duplicated().mean()
+        if repeats <= _STRAY and np.median(np.bincount(codes)) >= 3:
             return names, codes
-    return None
+    for name, codes in known.items() if not below else ():
+        if name not in table.columns and not _NAME.search(name.lower()) and _tells_levels(codes, table.values):
+            return (name,), codes
+    return (), times
 
 
-def _id_codes(column: RawColumn) -> Codes | None:
-    """(N,) a number for each different cell; None for a column that cannot tell series apart."""
-    if "" in column.words or (not column.words and (column.numbers % 1 != 0).any()):
-        return None
-    codes = pd.factorize(column.codes if column.words else column.numbers)[0].astype(np.int64)
-    most = len(codes) // 3 if column.words else min(_MOST_IDS, len(codes) // 3)  # numbers may be values
-    return codes if 1 <= codes.max() < most else None
+def _tells_levels(codes: IntArray, values: FloatArray) -> bool:
+    """Whether codes (N,) are those of parts one after another, or the values (N, C) of one column lie apart by them."""
+    groups = pd.DataFrame(values).groupby(codes)
+    least, most = np.sort(groups.min().to_numpy(), axis=0), np.sort(groups.max().to_numpy(), axis=0)
+    apart = (least[1:] - most[:-1] > groups.std().max().to_numpy()).all(axis=0)
+    return bool(apart.any()) or np.count_nonzero(np.diff(codes)) == codes.max()
 
 
-def _cell(column: RawColumn, row: int) -> Cell:
-    cell = column.cells([row])[0]
-    return cell if column.words else int(float(cell))
+def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
+    """UserError for increasing timestamps (N,) on no grid, with the keys that bring them to one; none for few faults.
 
-
-def find_parts(columns: Sequence[RawColumn], table: Table) -> tuple[Sequence[str], Codes] | None:
-    """A column of words that changes only from one part of the rows to the next, or that tells levels apart."""
-    for column in columns:
-        codes = _id_codes(column) if column.words and column.codes.all() else None
-        if codes is None or codes.max() >= _MOST_IDS or column.name in table.columns or part_of(column.name):
-            continue
-        groups = pd.DataFrame(table.values).groupby(codes)
-        least, most = np.sort(groups.min().to_numpy(), axis=0), np.sort(groups.max().to_numpy(), axis=0)
-        apart = (least[1:] - most[:-1] > groups.std().max().to_numpy()).all(axis=0)
-        if apart.any() or np.count_nonzero(np.diff(codes)) == codes.max():
-            return (column.name,), codes
-    return None
-
-
-def counted_steps(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """The columns of whole numbers that count up by one within each value of a column of words."""
-    digits = [name for name, cells in columns.items() if _all_digits(cells)]
-    for name, words in product(digits, columns.keys() - digits):
-        steps = pd.Series(list(map(float, columns[name]))).groupby(list(columns[words])).diff().dropna()
-        if len(steps) > _MOST * len(columns[name]) and (steps == 1).all():
-            return [name]
-    return []
-
-
-def counts_above_zero(values: FloatArray) -> bool:
-    """Whether all values (N, C) are whole numbers above 0, none of them missing."""
-    return bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither
-
-
-def check_even(stamps: pd.DatetimeIndex) -> None:
-    """UserError for increasing timestamps (N,) on no grid, with the step to bring them to; none for a few faults."""
-    steps = np.diff(stamps.to_numpy())
-    if len(stamps) < _FEW_ROWS or np.count_nonzero(steps % np.median(steps)) <= max(2, _STRAY * len(steps)):
+    steps_keys: what counts the rows in place of their times.
+    """
+    steps = pd.Series(np.diff(stamps.to_numpy()))
+    usual, most = steps.median(), steps.quantile(0.9).total_seconds()
+    if len(stamps) < _FEW_ROWS or (steps % usual > pd.Timedelta(0)).sum() <= max(2, _STRAY * len(steps)):
         return
-    usual = pd.Timedelta(np.median(steps)).round("s")
-    near = {step: size for step, size in _PLAIN_STEPS.items() if 0.75 <= size / usual.total_seconds() <= _COARSEST}
-    empty = {step: (pd.Series(1, index=stamps).resample(step).count() == 0).mean() for step in near}
-    fitting = [step for most in (_FEW, MOST_MISSING) for step, share in empty.items() if share <= most]
-    if fitting:
+    step = next((step for step, seconds in _PLAIN_STEPS.items() if seconds >= 0.75 * most), "YS")
+    if (pd.Series(1, index=stamps).resample(step).count() == 0).mean() > _FEW:
+        return
+    raise UserError(
+        f"Rows with values are {usual.round('s').to_pytimedelta()} apart as a rule, at uneven times. For one step set "
+        f"data.resample={step} data.aggregate=mean (or sum, last), or, where each row is a step, {steps_keys}."
+    )
+
+
+def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
+    """UserError for increasing timestamps (N,) that lack little but a day of each week or an hour of each day."""
+    step, span = pd.Timedelta(np.median(np.diff(stamps.to_numpy()))), stamps[-1] - stamps[0]
+    days = [calendar.day_name[day] for day in range(7) if day not in stamps.day_of_week]
+    hours = [f"{hour}:00" for hour in range(24) if step <= pd.Timedelta(hours=1) and hour not in stamps.hour]
+    share = (1 - len(days) / 7) * (1 - len(hours) / 24)
+    if share < 1 and step <= pd.Timedelta(days=1) and span >= _WEEKS and len(stamps) * step >= (share - _FEW) * span:
         raise UserError(
-            f"Rows with values are {usual.to_pytimedelta()} apart as a rule, at uneven times. For one step set "
-            f"data.resample={fitting[0]} data.aggregate=mean (or sum, last)."
+            f"No row is of {listed(days + hours)}. If nothing happens then, set data.gaps=zero; if no step is there, "
+            f"{steps_keys}; if the values are just unknown, data.gaps=interpolate."
         )
 
 
 # columns of no use
 
 
-def useless_columns(
-    columns: Sequence[str], values: FloatArray, kept: Collection[str], target: str | None
-) -> dict[str, str]:
-    """{column: why} for constants, even ramps and linear copies of another column, those in `kept` aside.
-
-    values (N, C). Never the target; of its copies it is the one that stays. Empty where no other column is left.
-    """
-    names = sorted((name for name in columns if name not in kept), key=lambda name: name != target)
-    matrix = values[:, [columns.index(name) for name in names]]
-    deviations = np.nanstd(matrix, axis=0)
-    reasons = {name: "is always the same" for name, moves in zip(names, deviations, strict=True) if moves == 0}
-    scaled = (matrix - np.nanmean(matrix, axis=0)) / np.where(deviations > 0, deviations, 1.0)
-    steps = np.diff(scaled, axis=0)
-    even = np.flatnonzero((abs(steps - steps[:1]) < _EXACT * abs(steps[:1])).all(axis=0))
-    reasons |= {names[place]: "is an even ramp" for place in even}
-    some = np.nan_to_num(scaled[:: max(1, len(scaled) // _SAMPLE)])
-    alike = abs(some.T @ some) > (1 - 1e-3) * np.outer(norms := np.linalg.norm(some, axis=0), norms)
-    for first, other in zip(*np.nonzero(np.triu(alike, 1)), strict=True):
-        line = np.sign(some[:, first] @ some[:, other]) * scaled[:, first]
-        is_copy = np.allclose(scaled[:, other], line, rtol=0, atol=_EXACT, equal_nan=True)
-        if is_copy and not {names[first], names[other]} & reasons.keys():
-            reasons[names[other]] = f"is {quoted(names[first])} once more, or a line of it"
-    reasons.pop(f"{target}", None)
-    return reasons if len(reasons) < len(columns) else {}
+def useless_columns(table: pd.DataFrame) -> dict[str, str]:
+    """{column: why} for constants, even ramps, and columns that are one before them, or a line of it."""
+    steps, moves = table.diff()[1:], table.max() > table.min()
+    even = ((steps - steps.median()).abs() <= _EXACT * steps.abs().max()).all() | ~moves
+    reasons = {name: "is an even ramp" if moves[name] else "is always the same" for name in table.columns[even]}
+    others = table.loc[:, ~even]
+    alike = np.corrcoef(others.fillna(others.mean()), rowvar=False) ** 2 > _ALIKE
+    for place, other in zip(*np.nonzero(np.tril(np.atleast_2d(alike), -1)), strict=True):
+        reasons.setdefault(others.columns[place], f"is {quoted(others.columns[other])} once more, or a line of it")
+    return reasons
 
 
-def planned_columns(columns: Sequence[str], values: FloatArray, kept: Collection[str]) -> dict[str, str]:
+def planned_columns(table: pd.DataFrame) -> dict[str, str]:
     """{column: why} for those that somebody sets, as a promotion or a price."""
     reasons = {}
-    for name, column in zip(columns, values.T, strict=True):
-        known = column[np.isfinite(column)]
-        counts = np.unique(known, return_counts=True)[1]
-        if name in kept or len(known) < _FEW_ROWS * FEW_VALUES:
-            continue
-        if len(counts) <= FEW_VALUES:
-            reasons[name] = f"holds {counted(len(counts), 'value')}"
-        elif (np.diff(known) == 0).mean() >= _STEADY and counts.max() <= MOST_MISSING * len(known):
-            reasons[name] = "moves in steps"
-    return reasons
+    for name, column in table.items():
+        shares, steady = column.value_counts(normalize=True), (column.dropna().diff() == 0).mean()
+        if len(shares) <= FEW_VALUES:
+            reasons[str(name)] = f"holds {counted(len(shares), 'value')}"
+        elif steady >= _STEADY and shares.max() <= MOST_MISSING:
+            reasons[str(name)] = "moves in steps"
+    return reasons if len(table) >= _FEW_ROWS * FEW_VALUES else {}
+
+
+def is_between(value: float, numbers: FloatArray) -> bool:
+    """Whether one of the numbers (N,) is this value, and others lie on both sides of it."""
+    return bool((numbers == value).any() and (numbers < value).any() and (numbers > value).any())
+
+
+def counts_above_zero(values: FloatArray) -> bool:
+    """Whether all values (N, C) are whole numbers above 0, none of them missing."""
+    return bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither

@@ -7,75 +7,81 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
-from typing import cast
 
 import numpy as np
 import pandas as pd
 
+from forecast.data.describe.advice import Drift
 from forecast.data.describe.columns import (
     FEW_WORDS,
     USUAL_NAMES,
-    Names,
+    check_closed,
     check_even,
-    check_series,
-    choose_time,
-    counted_steps,
     counts_above_zero,
-    likely_times,
+    find_ids,
+    find_times,
+    is_between,
+    likely_calendar,
     planned_columns,
     useless_columns,
 )
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.reading.cells import read_columns, table_of
-from forecast.data.reading.column_guess import AmbiguousStyle, guess_missing, guess_style, is_usual_code
+from forecast.data.reading.column_guess import AmbiguousStyle, guess_missing, guess_style
 from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
-from forecast.data.reading.numbers import NumberStyle
+from forecast.data.reading.numbers import NumberStyle, as_typed, number_in
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Table, TableSpec
+from forecast.data.reading.time_formats import possible_formats
+from forecast.data.seasonality import Suggestion
 from forecast.data.values.findings import Findings, quoted
 from forecast.data.values.frequency import grid_frequency, rows_missing, stamps_on_grid
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, typed
-from forecast.text.terminal import listed
+from forecast.text.terminal import listed, shell_word
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 2_000, 1 << 20  # that show how separators, times and numbers are written
 _MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
-_CODES = {99, 999, 9999, 99999, 999999}  # marks are written so, with a sign or without; or in hundreds
+_CODE = re.compile(r"-?(9{2,}(\.9+)?|[1-9]\d*00)")  # numbers that mark a missing value
 _ID = re.compile(r"0\d+|\d+[eE]\d+", re.ASCII)  # a cell that another one may equal as a number alone
+
+NEW_FILE = "new.csv"  # what the commands write that a check prints for a file that no key reads
 
 Given = Mapping[str, object]
 
 
 @dataclass
-class Guess:
-    """A file, its first rows, and the layout found so far, with a line for each choice in it.
+class FileCheck:
+    """What is known of a file, its layout with a line for each choice in it, and the command to train on it.
 
-    given: what is typed, by the keys of data=csv. planned: columns that are not used and may be known in advance.
+    given: what is typed, by the keys of data=csv. planned: columns that are not used and may be known in advance. ids:
+    the columns that tell several series apart, where nobody named them. command: the words of the training that it is
+    fit for, None as long as something must be mended or typed first, and model what that trains; informer_command:
+    those of an Informer that fits the rows.
     """
 
     text: CsvText
     given: Given
     findings: Findings
-    header: list[str] = field(default_factory=list)
-    first_rows: list[list[str]] = field(default_factory=list)
+    header: Sequence[str] = ()
     layout: Layout = USUAL
     reasons: list[str] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether the columns are named that tell several series apart."""
-        return bool(self.given.get("id_column"))
+    table: Table | None = None
+    freq: str | None = None
+    suggestion: Suggestion | None = None
+    windows: dict[str, int] = field(default_factory=dict)
+    drift: Drift | None = None
+    model: str = "ridge"
+    command: list[str] | None = None
+    informer_command: list[str] | None = None
+    ids: tuple[str, ...] = ()
 
     def set(self, reason: str, **settings: object) -> None:
         """Takes a choice."""
         self.layout = self.layout.changed(settings)
         self.reasons.append(reason)
-
-    def spec(self) -> TableSpec:
-        """What the layout reads."""
-        return TableSpec.of(self.header, self.layout, str(self.text.path))
 
 
 def settings_of(layout: Layout) -> dict[str, object]:
@@ -84,175 +90,216 @@ def settings_of(layout: Layout) -> dict[str, object]:
     return {key: list(now) if isinstance(now, tuple) else now for key, (now, usual) in pairs.items() if now != usual}
 
 
-def open_file(guess: Guess) -> None:
-    """Reads the first rows; UserError for a file that is no text, or empty."""
-    guess.layout = USUAL.changed({key.name: guess.given[key.name] for key in fields(Layout) if key.name in guess.given})
-    text = replace(guess.text, separator=valid_separator(guess.layout.separator))
-    guess.text = text.verified(guess.findings, guess.layout.sheet)
-    if "separator" not in guess.given and guess.text.table is None:
-        separator = guess_separator(guess.text.whole().read(_SAMPLE_CHARACTERS))
-        guess.text = replace(guess.text, separator=separator)
+def open_file(check: FileCheck) -> dict[str, list[str]]:
+    """The cells of some rows, by column; UserError for a file that is no text, or empty."""
+    check.layout = USUAL.changed({key.name: check.given[key.name] for key in fields(Layout) if key.name in check.given})
+    text = replace(check.text, separator=valid_separator(check.layout.separator))
+    check.text = text.verified(check.findings, check.layout.sheet)
+    if "separator" not in check.given and check.text.table is None:
+        separator = guess_separator(check.text.whole().read(_SAMPLE_CHARACTERS))
+        check.text = replace(check.text, separator=separator)
         if separator != ",":
-            reason = f"data.separator: {separator!r} cuts the header and the rows alike"
-            guess.set(reason, separator=r"\t" if separator == "\t" else separator)
-    guess.header = guess.text.header((), guess.findings)
-    guess.first_rows = guess.text.sample(_SAMPLE_ROWS)
+            value = r"\t" if separator == "\t" else separator
+            check.set(f"data.separator: {separator!r} cuts the header and the rows alike", separator=value)
+    check.header = check.text.header((), check.findings)
+    by_column = zip_longest(check.header, *check.text.sample(_SAMPLE_ROWS), fillvalue="")
+    return {name: column for name, (_, *column) in zip(check.header, by_column, strict=False)}
 
 
-def read_guessed(guess: Guess) -> Table:
+def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
     """The rows of a file as they stand there; UserError where several readings give different data."""
-    by_column = zip_longest(guess.header, *guess.first_rows, fillvalue="")
-    cells = {name: column for name, (_, *column) in zip(guess.header, by_column, strict=False)}
-    times = _decide_time(guess, cells)
-    guess.layout.check()
-    guess.text.header(guess.layout.time_columns, guess.findings)
-    if guess.text.table is None:
-        sample = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
-    else:
-        sample = [column for column in guess.text.table.columns if not column.is_time]
-    _decide_style(guess, _numbers(guess, sample, times))
-    words = {*times, *(guess.layout.where or ()), *columns_named({"id_column": guess.given.get("id_column")})}
-    words |= {name for name in guess.header if any(map(_ID.fullmatch, cells[name]))}
-    places = {place for place, name in enumerate(guess.header) if name in words}
-    columns = read_columns(guess.text, guess.spec(), words=places)
-    _decide_missing(guess, _numbers(guess, columns, times))
-    table = table_of(guess.text, columns, guess.spec(), guess.findings)
-    chosen = within(table.timestamps, guess.layout, guess.findings.path)
+    if "time_column" not in check.given:
+        _decide_time(check, {name: column[:_SAMPLE_ROWS] for name, column in cells.items()})
+    check.layout.check()
+    check.text.header(check.layout.time_columns, check.findings)
+    if check.text.table is None:
+        _check_units(check, cells)
+        if not {"decimal", "thousands"} & check.given.keys():
+            sample = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
+            _decide_style(check, _numbers(check, sample))
+    words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
+    words |= {name for name in check.header if any(map(_ID.fullmatch, cells[name]))}
+    spec = TableSpec.of(check.header, check.layout, str(check.text.path))
+    columns = read_columns(check.text, spec, words=[place for place, name in enumerate(check.header) if name in words])
+    if "missing" not in check.given:
+        _decide_missing(check, _numbers(check, columns))
+    spec = TableSpec.of(check.header, check.layout, str(check.text.path))
+    table = table_of(check.text, columns, spec, check.findings)
+    chosen = within(table.timestamps, check.layout, check.findings.path)
     table = table if chosen is None else table.take(chosen)
-    others = [column for column in columns if column.name not in {*times, *guess.layout.drop}]
-    if table.origin is not None:
-        others = [column.take(table.origin) for column in others]
-    return _decide_rows(guess, table, others)
+    others = [column for column in columns if column.name not in {*check.layout.time_columns, *check.layout.drop}]
+    others = others if table.origin is None else [column.take(table.origin) for column in others]
+    _check_rows(check, table, others)
+    _drop_columns(check, table, others)
+    return table
 
 
-def _decide_time(guess: Guess, cells: Mapping[str, Sequence[str]]) -> set[str]:
-    """Finds the columns of the time in the first rows; returns all that look like time."""
-    if "time_column" in guess.given:
-        return {*guess.layout.time_columns}
-    called = {name.strip().lower(): name for name in reversed(guess.header)}
-    usual: list[Names] = [(called[name],) for name in USUAL_NAMES if name in called]  # whatever they hold
-    is_known = bool(usual) and guess.layout.time_format is not None
-    times = usual[:1] if is_known else likely_times(cells) or usual[:1]
-    if not times and guess.layout.freq is not None:
-        guess.set("data.time_column=null: no column holds timestamps", time_column=None)
-        return set()
-    if not times:
-        times = [(step,) for step in counted_steps({name: column[:_SAMPLE_ROWS] for name, column in cells.items()})]
-    if not times:
-        some = ", ".join(map(quoted, guess.header[:12])) + (", ..." if len(guess.header) > 12 else "")
-        raise UserError(
-            f"No column of {some} holds timestamps. If the rows are steps that no calendar counts, set "
-            f"data.time_column=null data.freq={STEPS}; else say when they were measured, as data.time_column=null "
-            "data.freq=h data.start=2016-07-01."
-        )
-    rivals = choose_time({names: {name: cells[name] for name in names} for names in times})
-    keys = [names[0] if len(names) == 1 else names for names in rivals]
-    if len(rivals) > 1:
-        some = " and ".join(" + ".join(map(quoted, names)) for names in rivals)
+def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
+    """Finds the columns of the time in the first rows."""
+    called = {name.strip().lower(): name for name in reversed(check.header)}
+    usual = [] if likely_calendar(cells) else [(called[name],) for name in USUAL_NAMES if name in called]
+    times = find_times(cells) or usual[:1]
+    keys = [names[0] if len(names) == 1 else names for names in times]
+    if not times and check.layout.freq is None:
+        raise _no_time(check, cells)
+    if len(times) > 1:
+        some = " and ".join(" + ".join(map(quoted, names)) for names in times)
         choices = " or ".join(typed("data.time_column", key) for key in keys)
         raise UserError(f"The columns {some} look like time and differ. Set {choices}.")
-    guess.layout = replace(guess.layout, time_column=keys[0])
-    if keys[0] != USUAL.time_column:
-        several = len(rivals[0]) > 1
-        guess.reasons.append(f"time: columns {listed(rivals[0])}" if several else f"time: column {quoted(*rivals[0])}")
-    return {name for names in times for name in names}
+    if not times:
+        check.set("data.time_column=null: no column holds timestamps", time_column=None)
+    elif keys[0] != USUAL.time_column:
+        said = f"column {quoted(*times[0])}" if len(times[0]) == 1 else f"columns {listed(times[0])}"
+        check.set(f"time: {said}", time_column=keys[0])
 
 
-def _numbers(guess: Guess, columns: Sequence[RawColumn], times: set[str]) -> list[RawColumn]:
+def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
+    """What to say of a file in which no time is found: what looks like one, and the keys that do without."""
+    dates = [name for name in check.header if len(possible_formats([name])) > 1]
+    if len(dates) > max(2, len(check.header) / 2):
+        ids = [name for name in check.header if name not in dates]
+        return UserError(
+            f"The names of {len(dates)} columns are times, the first {quoted(dates[0])}: a line is a series. Make a "
+            f"line of each time: {_pandas_command(check, '', f'.melt({ids}, var_name={USUAL_NAMES[0]!r})')}"
+        )
+    some = ", ".join(map(quoted, check.header[:12])) + (", ..." if len(check.header) > 12 else "")
+    return UserError(
+        f"No column of {some} holds timestamps. {likely_calendar(cells)}If the rows are steps that no calendar counts, "
+        f"set data.time_column=null data.freq={STEPS}; else say when they were measured, as data.time_column=null "
+        "data.freq=h data.start=2016-07-01."
+    )
+
+
+def _check_units(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
+    """UserError for a first row of words alone, also where the time should stand."""
+    row = {name: column[0].strip() for name, column in cells.items()}
+    words = [cell for cell in row.values() if number_in(cell, ".", None) is None]
+    times = "".join(row[name] for name in check.layout.time_columns)
+    if check.layout.time_columns and len(words) == len(row) and any(words) and not re.search(r"\d", times):
+        line = check.text.line(0)
+        raise UserError(
+            f"Line {line} holds no time and no number, but words, as {quoted(max(words, key=len))}: units, it seems. "
+            f"Leave it out: {_pandas_command(check, f', skiprows=[{line - 1}]', '')}"
+        )
+
+
+def _pandas_command(check: FileCheck, options: str, change: str) -> str:
+    """What to type into a shell to write a file anew."""
+    read = f"import pandas; pandas.read_csv({str(check.text.path)!r}, sep={check.text.separator!r}{options})"
+    return f"python -c {shell_word(f'{read}{change}.to_csv({NEW_FILE!r}, index=False)')}"
+
+
+def _numbers(check: FileCheck, columns: Sequence[RawColumn]) -> list[RawColumn]:
     """The columns that may hold numbers."""
-    aside = {*times, *guess.layout.drop, *(guess.layout.where or ())}
-    chosen = guess.layout.columns if guess.layout.columns is not None else guess.header
-    return [column for column in columns if column.name in chosen and column.name not in aside]
+    layout = check.layout
+    chosen = {*(check.header if layout.columns is None else layout.columns)}
+    chosen -= {*layout.time_columns, *layout.drop, *(layout.where or ())}
+    return [column for column in columns if column.name in chosen]
 
 
-def _decide_style(guess: Guess, columns: Sequence[RawColumn]) -> None:
+def _decide_style(check: FileCheck, columns: Sequence[RawColumn]) -> None:
     """Finds how numbers are written. UserError where two styles read all of them, as others."""
-    if {"decimal", "thousands"} & set(guess.given):
-        return
     style = guess_style(columns)
     if isinstance(style, AmbiguousStyle):
-        left = [other for other in style.styles if other.decimal != ","]
-        if guess.layout.separator != "," or len(left) != 1:  # where commas separate the cells, none stands in numbers
-            raise UserError(f"{style}")
-        choice = left[0]
-    else:
-        choice = style.style
-    settings = NumberStyle().settings(choice)
+        raise UserError(f"{style}")
+    settings = NumberStyle().settings(style.style)
     if settings:
         keys = {key.removeprefix("data."): value for key, value in settings.items()}
-        written = " ".join(f"{key}={value!r}" for key, value in settings.items())
-        guess.set(f"{written}: {quoted(style.cell)} in column {quoted(style.column)}", **keys)
+        check.set(f"{as_typed(settings)}: {quoted(style.cell)} in column {quoted(style.column)}", **keys)
 
 
-def _decide_missing(guess: Guess, columns: Sequence[RawColumn]) -> None:
+def _decide_missing(check: FileCheck, columns: Sequence[RawColumn]) -> None:
     """Takes words that mark missing values, and numbers where nothing else can be meant."""
-    style, reasons = NumberStyle(guess.layout.decimal, guess.layout.thousands), dict[Cell, dict[str, str]]()
-    for column in columns if "missing" not in guess.given else ():
+    style, reasons = NumberStyle(check.layout.decimal, check.layout.thousands), dict[Cell, str]()
+    for column in columns:
         for mark, reason in guess_missing(column, style).items():
-            if isinstance(mark, str) or is_usual_code(mark) or abs(mark) in _CODES or (mark % 100 == 0 and mark):
-                reasons.setdefault(mark, {})[column.name] = f"column {quoted(column.name)}: {reason}"
-    for mark in [mark for mark in reasons if not isinstance(mark, str)]:
-        others = [column.numbers for column in columns if column.name not in reasons[mark]]
-        if any((n == mark).any() and (n < mark).any() and (n > mark).any() for n in others):  # a value there
-            del reasons[mark]
+            others = [other.numbers for other in columns if other is not column]
+            if isinstance(mark, str) or (_CODE.fullmatch(f"{mark}") and not any(is_between(mark, n) for n in others)):
+                reasons.setdefault(mark, f"column {quoted(column.name)}: {reason}")
     if reasons:
-        why = "; ".join(next(iter(of.values())) for of in reasons.values())
-        guess.set(f"data.missing={list(reasons)}: {why}", missing=tuple(reasons))
+        check.set(f"data.missing={list(reasons)}: {'; '.join(reasons.values())}", missing=tuple(reasons))
 
 
-def _decide_rows(guess: Guess, table: Table, columns: Sequence[RawColumn]) -> Table:
-    """The table less columns of no use, where its rows are one even series, or several that are told apart.
+def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
+    """UserError for rows that are no even series, nor several that are told apart: nobody but the writer can choose.
 
-    columns: of its rows, those beside the time. UserError for what nobody but the writer can choose.
+    columns: of its rows, those beside the time.
     """
-    given, layout = guess.given, guess.layout
-    even = table
-    if layout.time_columns:
+    given, layout, names = check.given, check.layout, check.layout.time_columns
+    if names:
         stamps, moved = stamps_on_grid(table.timestamps)
-        even = replace(table, timestamps=stamps)
+        table = replace(table, timestamps=stamps)
         if moved is not None:
-            guess.findings.say(moved.note(len(stamps)))
-    if not guess.has_ids and "duplicates" not in given:
-        check_series(columns, even, layout.where)
-    stamps, counts = even.ordered(), counts_above_zero(table.values)
-    if len(stamps) >= 3 and not guess.has_ids and layout.resample is None:
-        freq = grid_frequency(stamps)
-        absent = 0 if freq is None else rows_missing(stamps, freq) or 0
-        is_grid = freq is not None and absent <= MOST_MISSING * (absent + len(stamps))
-        if not is_grid and (freq is None or not counts):
-            check_even(even.take(np.flatnonzero(~np.isnan(table.values).all(axis=1))).ordered())
-        elif is_grid and counts and absent > _MANY_ABSENT * (absent + len(stamps)) and "gaps" not in given:
-            guess.set(
-                f"data.gaps=zero: all values are whole numbers above 0, and {absent} rows are missing: a row of "
-                "nothing was not written, it seems. If nobody counted then, set data.gaps=interpolate",
-                gaps="zero",
-            )
-    return _without(guess, table, columns)
+            check.findings.say(moved.note(len(stamps)))
+    if given.get("id_column"):
+        return
+    if "duplicates" not in given:
+        _check_series(check, table, columns)
+    stamps = table.ordered()
+    if len(stamps) < 3 or layout.resample is not None or not names:
+        return
+    freq = grid_frequency(stamps)
+    absent = 0 if freq is None else rows_missing(stamps, freq) or 0
+    share = absent / (absent + len(stamps))
+    steps_keys = f"data.time_column=null data.freq={STEPS} {typed('data.drop', [*layout.drop, *names])}"
+    if freq != "B" and "gaps" not in given:
+        check_closed(stamps, steps_keys)
+    if freq is None or share > MOST_MISSING:
+        check_even(table.take(np.flatnonzero(~np.isnan(table.values).all(axis=1))).ordered(), steps_keys)
+    elif share > _MANY_ABSENT and "gaps" not in given and counts_above_zero(table.values):
+        check.set(
+            f"data.gaps=zero: all values are whole numbers above 0, and {absent} rows are missing, as if rows of 0 "
+            "were not written. If nobody counted then, set data.gaps=interpolate",
+            gaps="zero",
+        )
 
 
-def _without(guess: Guess, table: Table, columns: Sequence[RawColumn]) -> Table:
-    """The table without columns that say nothing, most of which is missing, or which somebody plans.
+def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
+    """UserError for rows of several series, and for those of one that repeat a time with other values."""
+    rows = pd.DataFrame(table.values).assign(time=table.timestamps)
+    repeats, most = int(rows.drop_duplicates()["time"].duplicated().sum()), rows["time"].duplicated(keep=False).mean()
+    some = f"{repeats} of {len(rows)} rows repeat a timestamp"
+    names, codes = find_ids(columns, table, below=repeats > 0 and most > MOST_MISSING)
+    if names:
+        first = int((codes == np.bincount(codes).argmax()).argmax())
+        cells = {column: column.cells([first])[0] for column in columns if column.name in names}
+        ids = {column.name: cell if column.words else int(cell) for column, cell in cells.items()}
+        check.ids, drop = names if repeats else (), f", or leave the column out with {typed('data.drop', list(names))}"
+        raise UserError(
+            f"{codes.max() + 1} series stand below one another{'' if repeats else ', it seems'}: "
+            f"{f'{some}, and ' if repeats else ''}{' and '.join(map(quoted, names))} tell{'s' * (len(names) == 1)} "
+            f"them apart. Read all as a panel with {typed('data.id_column', names[0] if len(names) == 1 else names)}, "
+            f"or choose one, as {typed('data.where', {**(check.layout.where or {}), **ids})}"
+            f"{'' if repeats else drop}."
+        )
+    if repeats:
+        raise UserError(
+            f"{some} with other values. Set data.duplicates=last where later rows correct earlier ones, mean or sum; "
+            "data.time_format where day and month may be exchanged; or add a column with the name of the series."
+        )
 
-    What is typed stays.
+
+def _drop_columns(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
+    """Leaves out columns most of which is missing, that say nothing, or that somebody plans, but what is typed.
+
+    columns: of the table's rows, those beside the time. Where all of one kind would go, none does.
     """
-    names, layout, target = table.columns, guess.layout, cast(str | None, guess.given.get("target"))
-    shares = np.isnan(table.values).mean(axis=0) if not (layout.columns or layout.resample) else np.zeros(len(names))
-    many = {name: share for name, share in zip(names, shares, strict=True) if share > MOST_MISSING}
-    bad = {name: f"lacks {share:.0%} of its values" for name, share in many.items()}
-    bad = bad if len(bad) < len(names) else {}
-    by_place = target is None and guess.given.get("features") in ("S", "MS")  # the target is the last column
-    if not (by_place or {"columns", "where"} & set(guess.given)):
-        kept = {*columns_named(guess.given), *bad} - {target}
-        bad |= {} if guess.has_ids else useless_columns(names, table.values, kept, target)
-        planned = {} if target is not None else planned_columns(names, table.values, {*kept, *bad})
+    given, target = check.given, check.given.get("target")
+    frame, kept = pd.DataFrame(table.values, columns=list(table.columns)), {*columns_named(given)} - {target}
+    shares = frame.isna().mean()
+    lacking = {name: f"lacks {shares[name]:.0%} of its values" for name in frame if shares[name] > MOST_MISSING}
+    kinds = [] if check.layout.columns or check.layout.resample else [lacking]
+    if not {"columns", "where", "features"} & given.keys():
+        free = [name for name in sorted(frame, key=lambda name: name != target) if name not in {*kept, *lacking}]
+        useless = {} if given.get("id_column") else useless_columns(frame[free])
+        planned = {} if target is not None else planned_columns(frame[free].drop(columns=[*useless]))
         words = [column.name for column in columns if column.name not in kept and 2 <= len(column.words) <= FEW_WORDS]
-        bad |= planned if len({*bad, *planned}) < len(names) else {}
-        guess.planned += [*planned, *(name for name in words if name not in names)]
-    if not bad:
-        return table
-    drop = (*layout.drop, *bad)
-    why = ", ".join(f"{quoted(name)} {reason}" for name, reason in bad.items())
-    guess.set(f"data.drop={hydra_value(list(drop))}: {why}", drop=drop)
-    keep = [place for place, name in enumerate(names) if name not in bad]
-    columns_kept, places = tuple(names[place] for place in keep), [table.places[place] for place in keep]
-    return replace(table, columns=columns_kept, places=places, values=table.values[:, keep])
+        check.planned += [*planned, *(name for name in words if name not in table.columns)]
+        kinds += [useless, planned]
+    bad: dict[str, str] = {}
+    for reasons in kinds:
+        bad |= reasons if len({*bad, *reasons} - {target}) < len(table.columns) else {}
+    bad.pop(f"{target}", None)
+    if bad:
+        drop, why = (*check.layout.drop, *bad), ", ".join(f"{quoted(name)} {reason}" for name, reason in bad.items())
+        check.set(f"data.drop={hydra_value(drop)}: {why}", drop=drop)
