@@ -187,13 +187,10 @@ class Prepared:
             **sizes,
         )
 
-    def original(self, scaled: npt.NDArray[np.floating], series: IntArray | None = None) -> FloatArray:
-        """Target values (W, P, T) of windows of these series (W,) in original units; None: of the one, (..., T)."""
-        if series is not None:
-            original = self.scaler.original(scaled.astype(np.float64, copy=False), series, self.targets)
-        else:
-            mean, std = self.target_scale
-            original = scaled * std[0] + mean[0]
+    def original(self, scaled: npt.NDArray[np.floating], series: IntArray) -> FloatArray:
+        """Target values (W, P, T) of windows of these series (W,) in original units."""
+        mean, std = (part[series][:, None] for part in self.target_scale)
+        original: FloatArray = scaled * std + mean
         floor = self.scaler.floor  # the last digit of float32 may be below it
         return original if floor is None else np.maximum(original, floor[list(self.targets)])
 
@@ -287,14 +284,9 @@ def prepare(
     assert not covariates or frame.columns[-len(covariates) :] == covariates
     panel = filled_within(frame, rows.values())
     if scaler is None:
-        train, together = rows["train"], len(covariates)
-        period = season if scaling == "season" else None
-        try:
-            scaler = Scales.fit(
-                panel, scaling, train.first, train.stop, context=seq_len, period=period, together=together
-            )
-        except UserError as error:
-            raise UserError(f"{panel.name}: {error}") from error
+        train, period = rows["train"], season if scaling == "season" else None
+        options = {"context": seq_len, "period": period, "together": len(covariates)}
+        scaler = Scales.fit(panel, scaling, train.first, train.stop, **options)
         scaler = replace(scaler, floor=floor)
     data = Prepared(
         frame=panel,

@@ -57,54 +57,39 @@ class Scales:
         known in advance, are scaled by all series: a degree, or a price, is the same in each. UserError for a column
         whose mean or std is beyond the largest float.
         """
-        n, c = len(cells.offsets) - 1, len(cells.columns)
-        none = np.zeros(n, dtype=np.bool_)
+        n, c = len(cells), len(cells.columns)
         if how == "none":
-            return cls(how, np.zeros((n, c)), np.ones((n, c)), none)
+            return cls(how, np.zeros((n, c)), np.ones((n, c)), np.zeros(n, dtype=np.bool_))
         count, mean, square = cell_means(cells, first, stop)
         counts = np.maximum(1, count.sum(0))
         with np.errstate(over="ignore", invalid="ignore"):
             share = count / counts
             whole = (share * mean).sum(0)
             whole_std = spread((share * (square + (mean - whole) ** 2)).sum(0), whole, counts)
-        if how == "global":
-            means, stds = (np.tile(part, (n, 1)) for part in (whole, whole_std))
-            return cls(how, means, stds, none)._finished(cells)
-        few = np.asarray((count < 2).any(axis=1))
+        few = np.asarray((count < 2).any(axis=1)) & (how != "global")
         begin, end = cells.offsets[:-1], cells.offsets[1:]
         until = np.where(few, np.minimum(begin + context, end), stop)
         if few.any():
             early = cell_means(cells, begin, np.where(few, until, begin))
             for part, more in zip((count, mean, square), early, strict=True):
                 part[few] = more[few]
-        std = spread(square, mean, count)
-        if how == "season":
-            assert period is not None
-            std = seasonal_spread(cells, until, period, std)
-        if together:
-            some = np.s_[:, -together:]
-            mean[some], std[some] = whole[-together:], whole_std[-together:]
-        return cls(how, mean, std, few, period)._finished(cells)
-
-    def _finished(self, cells: PanelFrame) -> "Scales":
-        """The same, the numbers of categories left as they are; UserError for a scale that is not finite."""
-        for name in cells.categories:
-            column = cells.columns.index(name)
-            self.mean[:, column], self.std[:, column] = 0, 1
-        finite = np.isfinite(self.mean) & np.isfinite(self.std)
+        std = (
+            spread(square, mean, count)
+            if period is None
+            else seasonal_spread(cells, until, period, spread(square, mean, count))
+        )
+        alike = 0 if how == "global" else c - together  # the first of the columns that all series are scaled alike in
+        mean[:, alike:], std[:, alike:] = whole[alike:], whole_std[alike:]
+        coded = [name in cells.categories for name in cells.columns]
+        mean[:, coded], std[:, coded] = 0, 1
+        finite = np.isfinite(mean) & np.isfinite(std)
         if not finite.all():
-            series, column = np.argwhere(~finite)[0]
-            values = cells.values[cells.offsets[series] : cells.offsets[series + 1], column]
+            column = int(np.argwhere(~finite)[0, 1])
             raise UserError(
-                f"column '{cells.columns[column]}' reaches {values[np.abs(values).argmax()]:g} in the train rows: too "
-                f"far for a mean and a standard deviation. {TOO_FAR}"
+                f"{cells.name}: column '{cells.columns[column]}' reaches {np.abs(cells.values[:, column]).max():g}, "
+                f"too far for a mean and a standard deviation. {TOO_FAR}"
             )
-        return self
-
-    def original(self, scaled: FloatArray, series: IntArray, targets: Sequence[int]) -> FloatArray:
-        """Target values (W, P, T) of these series (W,) in original units."""
-        columns = list(targets)
-        return scaled * self.std[series][:, None, columns] + self.mean[series][:, None, columns]
+        return cls(how, mean, std, few, period)
 
 
 def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -112,28 +97,24 @@ def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[Floa
 
     The variance is of two passes, corrected for what rounding leaves of the mean (Chan, Golub and LeVeque 1983).
     """
-    shape = len(cells.offsets) - 1, len(cells.columns)
-    count, mean, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    count, mean, variance = np.zeros((3, len(cells), len(cells.columns)))
     for some in pieces(cells, CELLS):
         low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
-        values = np.array(cells.values[low:high])
-        known = None if cells.measured is None else cells.measured[low:high]
-        rows = first[some] - low, stop[some] - low
-        held = np.maximum(rows[1] - rows[0], 0)
-        count[some] = held[:, None] if known is None else sums(known.astype(np.float64), *rows)
+        known, rows = measured_rows(cells, low, high), (first[some] - low, stop[some] - low)
+        count[some] = sums(known.astype(np.float64), *rows)
         of_cells = np.maximum(1, count[some])
         with np.errstate(over="ignore", invalid="ignore"):  # `Scales` says what is too large
-            mean[some] = sums(_measured(values, known), *rows) / of_cells
-            values -= np.repeat(mean[some], np.diff(cells.offsets)[some], axis=0)
-            values = _measured(values, known)
+            values = np.where(known, cells.values[low:high], 0.0)
+            mean[some] = sums(values, *rows) / of_cells
+            values = np.where(known, values - np.repeat(mean[some], cells.lengths[some], axis=0), 0.0)
             left = sums(values, *rows)
-            values **= 2
-            variance[some] = (sums(values, *rows) - left**2 / of_cells) / of_cells
+            variance[some] = (sums(values**2, *rows) - left**2 / of_cells) / of_cells
     return count, mean, variance
 
 
-def _measured(values: FloatArray, known: Flags | None) -> FloatArray:
-    return values if known is None else np.where(known, values, 0.0)
+def measured_rows(cells: PanelFrame, low: int, high: int) -> Flags:
+    """Which cells (n, C) of some rows were measured."""
+    return np.ones((high - low, len(cells.columns)), np.bool_) if cells.measured is None else cells.measured[low:high]
 
 
 def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatArray:
@@ -190,53 +171,37 @@ def seasonal_differences(
 
     std (S, T): by which values are divided before, None: they stay in the units of the file.
     """
-    columns, lengths = list(targets), np.diff(cells.offsets)
-    absolute, squared = (np.zeros((len(lengths), len(columns))) for _ in range(2))
+    columns, lengths = list(targets), cells.lengths
+    absolute, squared = np.zeros((2, len(cells), len(columns)))
     for some in pieces(cells, CELLS):
         low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
-        values = cells.values[low:high, columns]
+        values, known = cells.values[low:high, columns], measured_rows(cells, low, high)[:, columns]
         if std is not None:
             values = values / np.repeat(std[some], lengths[some], axis=0)
-        known = None if cells.measured is None else cells.measured[low:high, columns]
-        rows = first[some] - low, np.minimum(stop[some], cells.offsets[1:][some]) - low
-        ends = np.stack([rows[0], np.maximum(*rows)], axis=1).ravel()
-        sizes = np.concatenate([np.abs(values), np.zeros((1, values.shape[1]))])
-        largest = np.maximum.reduceat(sizes, ends, axis=0)[::2]
-        difference = np.zeros_like(values)
+        begin, end = first[some] - low, np.minimum(stop[some], cells.offsets[1:][some]) - low
+        largest = sums(np.abs(values), begin, end, add=np.maximum)
+        pairs, difference = np.zeros((2, *values.shape))
+        pairs[period:] = known[period:] & known[:-period]
         difference[period:] = np.abs(values[period:] - values[:-period])
         difference[difference <= ROUNDING * np.repeat(largest, lengths[some], axis=0)] = 0.0
-        edges = np.minimum(rows[0] + period, high - low), rows[1]
-        if known is None:
-            pairs = np.maximum(1, edges[1] - edges[0])[:, None]
-        else:
-            both = np.zeros(values.shape)
-            both[period:] = known[period:] & known[:-period]
-            difference *= both
-            pairs = np.maximum(1.0, sums(both, *edges))
-        absolute[some] = sums(difference, *edges) / pairs
-        squared[some] = sums(difference**2, *edges) / pairs
+        difference *= pairs
+        edges = np.minimum(begin + period, np.maximum(begin, end)), end
+        count = np.maximum(1.0, sums(pairs, *edges))
+        absolute[some] = sums(difference, *edges) / count
+        squared[some] = sums(difference**2, *edges) / count
     return SeasonalDifferences(period=period, absolute=absolute, squared=squared)
 
 
-def sums(values: FloatArray, first: IntArray, stop: IntArray) -> FloatArray:
+def sums(values: FloatArray, first: IntArray, stop: IntArray, *, add: np.ufunc = np.add) -> FloatArray:
     """Of the rows first[s] to stop[s] of values (N, C), in order and none shared: (S, C), 0 of no rows.
 
     Those of a series are added as numpy adds the columns of an array of them alone, which begins with a 0: whatever
     stands around them, its sum has the same bits.
     """
-    total = np.zeros((len(first), values.shape[1]))
-    some = np.flatnonzero(first < stop)
-    if not some.size:
-        return total
-    begin, end = first[some], stop[some]
-    none = np.zeros((1, values.shape[1]))
-    if (begin[1:] > end[:-1]).all():  # in place of a row that no series adds, or of the first
-        padded = np.concatenate([none, values, none])
-    else:
-        padded = np.concatenate([np.insert(values, begin, 0.0, axis=0), none])
-        begin, end = begin + np.arange(some.size), end + np.arange(some.size)
-    padded[begin] = 0.0
-    total[some] = np.add.reduceat(padded, np.stack([begin, end + 1], axis=1).ravel(), axis=0)[::2]
+    place = np.arange(len(first))
+    padded = np.insert(values, np.append(first, len(values)), 0.0, axis=0)
+    edges = np.stack([first + place, np.maximum(first, stop) + place + 1], axis=1)
+    total: FloatArray = add.reduceat(padded, edges.ravel(), axis=0)[::2]
     return total
 
 

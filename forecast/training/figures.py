@@ -67,11 +67,10 @@ class Figures(Callback):
             forecast = module(batch.past, batch.past_known, batch.future_known)
         logger, step = trainer.logger, trainer.global_step
         values, timestamps = data.shown("val", numbers)
-        series = None if batch.series is None else batch.series.cpu().numpy()
         figure = forecast_figure(
             past=values[:, : data.seq_len],
             truth=values[:, data.seq_len :],
-            forecast=data.original(forecast.float().cpu().numpy(), series),
+            forecast=data.original(forecast.float().cpu().numpy(), windows.series_of(numbers).numpy()),
             timestamps=[pd.DatetimeIndex(row) for row in timestamps],
             columns=data.target_names,
             title="validation windows",

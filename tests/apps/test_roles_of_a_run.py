@@ -40,7 +40,7 @@ def test_a_forecast_with_categories_is_that_of_the_window(folder):
     assert (checkpoint.data["hidden"], checkpoint.future_columns) == (["shift"], ("weather",))
     data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
     windows = data.windows("test")
-    expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1])[0])
+    expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1]), np.array([0]))[0]
     future = series()[-3:][["date", "weather"]]
     found = Forecaster.load(folder / "one.ckpt", device="cpu").predict(series()[:-3], future=future)
     np.testing.assert_allclose(found["load"], expected[:, 0], rtol=1e-5)
@@ -100,7 +100,7 @@ def test_holidays_need_no_file_of_the_future(folder, tmp_path):
     assert checkpoint.data["columns"] == ["load", "shift", "holiday"] and checkpoint.future_columns == ()
     data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
     windows = data.windows("test")
-    expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1])[0])
+    expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1]), np.array([0]))[0]
     found = Forecaster.load(best, device="cpu").predict(series()[:-3])
     np.testing.assert_allclose(found["load"], expected[:, 0], rtol=1e-5)
 

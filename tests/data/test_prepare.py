@@ -41,7 +41,7 @@ def test_a_given_scaler_is_used_as_it_is_whatever_the_frame(frame):
     scaler = given_scales([1.0, 2.0], [3.0, 5.0])
     data = prepared(frame, scaler=scaler)
     np.testing.assert_allclose(data.kept[:, 1].numpy(), (frame.values[:, 1] - 2.0) / 5.0, rtol=1e-5)
-    np.testing.assert_allclose(data.original(np.array([[0.5]])), [[4.5]])
+    np.testing.assert_allclose(data.original(np.array([[[0.5]]]), np.array([0])), [[[4.5]]])
     assert (data.target_names, data.target_scale[1].tolist(), data.n_columns, data.n_known) == (["b"], [[5.0]], 2, 4)
 
 
@@ -64,7 +64,9 @@ def test_a_large_value_that_models_can_square_passes(frame):
 
 @pytest.mark.parametrize("value", [1e308, -1e200])
 def test_train_rows_too_large_for_a_mean_or_deviation_are_refused(frame, value):
-    with pytest.raises(UserError, match=rf"column 'b' reaches {re.escape(f'{value:g}')} in the train rows.*data.gaps"):
+    with pytest.raises(
+        UserError, match=rf"test: column 'b' reaches {re.escape(f'{abs(value):g}')}, too far .*data.gaps"
+    ):
         prepared(with_value(frame, 11, value))
 
 

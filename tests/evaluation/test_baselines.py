@@ -147,7 +147,7 @@ def test_the_train_mean_is_that_of_the_measured_cells_before_val(scaling):
         sizes = {"targets": (1, 0), "seq_len": L, "pred_len": P, "encoding": "timeF"}
         data = prepare(frame, splits=splits, scaling=scaling, season=24, **sizes)
         model = make_baselines(data, fitted=fit_baselines(data, ridge=False))["train_mean"]
-        means.append(data.original(model(torch.zeros(1, L, 2), *NOTHING).numpy())[0])
+        means.append(data.original(model(torch.zeros(1, L, 2), *NOTHING).numpy(), np.array([0]))[0])
     expected = [values[:131, c][measured[:131, c]].mean() for c in (1, 0)]
     np.testing.assert_allclose(means[0], np.tile(expected, (P, 1)), rtol=1e-6)
     assert np.array_equal(means[0], means[1])

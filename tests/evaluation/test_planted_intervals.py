@@ -137,7 +137,7 @@ def test_the_plain_margins_are_the_residuals_of_their_rank():
     data = series_data(noise(TRAIN + 2 * ROWS))
     model = known_mean(data)
     margins = plain_calibration(model, data, LEVELS).margins  # (K, P, 1)
-    truth = data.original(data.kept[TRAIN : TRAIN + ROWS, :1].numpy()[None])[0, :, 0]
+    truth = data.original(data.kept[TRAIN : TRAIN + ROWS, :1].numpy()[None], np.array([0]))[0, :, 0]
     for step in range(data.pred_len):
         residuals = sorted(abs(truth[step : step + ROWS - data.pred_len + 1]))
         for level, margin in zip(LEVELS, margins[:, step, 0], strict=True):
