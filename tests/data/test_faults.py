@@ -127,10 +127,7 @@ STRICT_FAULTS = {  # a check finds out how the file is written, a rule for gaps 
         table(HOURS, header="dates,a,b"),
         "line 1 ... 'date' ... dates, a, b ... Did you mean 'dates'? ... data.time_column=NAME ... data.separator",
     ),
-    "another separator": (
-        "date;a\n2016-07-01;1\n",
-        "no time column 'date' among the 1 columns date;a ... data.separator=';'",
-    ),
+    "another separator": ("date;a\n2016-07-01;1\n", "no time column 'date' ... date;a ... data.separator=';'"),
     "an unknown column": (
         table(HOURS, header="date,HUFL,OT"),
         "'HUFLL' ... HUFL, OT ... Did you mean 'HUFL'?",
@@ -180,7 +177,7 @@ def test_no_rule_for_gaps_changes_a_fault_and_a_check_lists_it_with_its_count(tm
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        *(({"separator": sign}, f"data.separator is {sign!r}. Choose ','") for sign in ("::", "a", "1", '"', "\n")),
+        *(({"separator": mark}, f"data.separator is {mark!r}. Choose ','") for mark in ("::", "a", "1", '"', "\n")),
         ({"decimal": "::"}, "data.decimal is '::'; it must be one of two characters. Set '.' or ','"),
         ({"decimal": "-"}, "data.decimal is '-'; it must be one of two characters. Set '.' or ','"),
         ({"decimal": ","}, "data.decimal and data.separator are both ','. Set them to different characters"),
