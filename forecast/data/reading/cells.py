@@ -59,12 +59,7 @@ def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> l
             f"data.decimal and data.separator are both {spec.style.decimal!r}. Set them to different characters, or "
             "write the file with another separator."
         )
-    if text.table is None:
-        columns = _parsed(text, spec, words)
-    elif text.table.surplus:
-        raise _structure(text, text.table.surplus, len(spec.header))
-    else:
-        columns = list(text.table.columns)
+    columns = _parsed(text, spec, words) if text.table is None else list(text.table.columns)
     candidates = {*spec.candidates}
     for place, column in enumerate(columns):
         if place in words and not (column.is_time and place in spec.times):

@@ -118,15 +118,14 @@ def blank_rows(columns: Sequence[RawColumn]) -> Flags:
 class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
 
-    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. surplus: (line,
-    cells) of rows with more cells than there are names. index: the columns that number the rows.
+    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. index: the
+    columns that number the rows.
     """
 
     kind: str
     columns: Sequence[RawColumn]
     lines: Sequence[int]
     header: int = 1
-    surplus: Sequence[tuple[int, int]] = ()
     index: Collection[str] = ()
 
     @property
