@@ -16,7 +16,6 @@ CATALOG = {  # the MD5 of FOLDER/NAME.csv
     "ETTm1": "82d6bd89109c63d075d99c1077b33f38",
     "ETTm2": "7687e47825335860bf58bccb31be0c56",
 }
-_LONGEST_REASON = 300  # characters of what the network says
 
 
 def published_md5(name: str) -> str:
@@ -51,7 +50,7 @@ def locate(name: str, root: Path | str) -> Path:
     # Every network error of requests is an OSError, a wrong checksum a ValueError.
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path} is not there and its download failed: {label(str(error), _LONGEST_REASON)}. Get it from {url} "
+            f"{path} is not there and its download failed: {label(str(error), 300)}. Get it from {url} "
             f"(MD5 {md5}) and put it at {path.absolute()}, or point FORECAST_DATA or data.root to the folder that "
             "holds it. data=demo needs no download."
         ) from error

@@ -113,7 +113,7 @@ class TimeColumn(RawColumn):
     @classmethod
     def of(cls, name: str, stamps: pd.DatetimeIndex, zone: str | None = None) -> "TimeColumn":
         """A column of these times."""
-        codes = 1 + stamps.isna().astype(np.int32)
+        codes = 1 + np.asarray(stamps.isna(), dtype=np.int32)
         return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps, zone)
 
     @property

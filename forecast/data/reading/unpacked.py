@@ -27,7 +27,6 @@ from forecast.text.terminal import label, listed
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _KINDS = KINDS | {GZIP: "compressed with gzip", ZIP: "a zip archive or an Excel workbook"}
 _WORKBOOK = "xl/workbook.xml"  # what a zip archive holds that is a workbook
-_LONGEST_REASON = 200  # characters of what another library says
 _SAMPLE = 100  # rows of a sheet that tell where its table begins
 
 
@@ -76,7 +75,7 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        reason = label(str(error), _LONGEST_REASON) or "its end is missing"
+        reason = label(str(error)) or "its end is missing"
         raise UserError(
             f"{path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and name that."
         ) from error
