@@ -18,22 +18,17 @@ CATALOG = {  # the MD5 of FOLDER/NAME.csv
 }
 
 
-def published_md5(name: str) -> str:
-    """The MD5 of the catalog's file of that name; UserError with the nearest name for an unknown one."""
-    if name not in CATALOG:
-        raise UserError(
-            f"The catalog has no data set '{name}', only {', '.join(CATALOG)}.{closest(name, CATALOG)} "
-            "For a file of your own use data=csv data.path=my.csv."
-        )
-    return CATALOG[name]
-
-
 def locate(name: str, root: Path | str) -> Path:
     """The file root/NAME.csv, verified; downloaded (pooch) when it is not there.
 
     UserError for an unknown name, a file that is not the published one, and a download that fails.
     """
-    md5, path, url = published_md5(name), Path(root) / f"{name}.csv", f"{FOLDER}/{name}.csv"
+    if name not in CATALOG:
+        raise UserError(
+            f"The catalog has no data set '{name}', only {', '.join(CATALOG)}.{closest(name, CATALOG)} "
+            "For a file of your own use data=csv data.path=my.csv."
+        )
+    md5, path, url = CATALOG[name], Path(root) / f"{name}.csv", f"{FOLDER}/{name}.csv"
     if path.exists():
         if file_md5(path) != md5:
             raise UserError(

@@ -242,9 +242,6 @@ class CatalogSource(FileSource):
     root: str
     path: str | None = None
 
-    def __post_init__(self) -> None:
-        catalog.published_md5(self.name)  # refuses an unknown name before any file is looked for
-
     def path_used(self) -> Path:
         """`path`, unverified, or the verified file under `root`."""
         return Path(self.path) if self.path else catalog.locate(self.name, self.root)

@@ -117,11 +117,6 @@ def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv):
     }
 
 
-def test_an_unknown_catalog_name_is_refused_before_any_file_is_looked_for():
-    with pytest.raises(UserError, match=r"no data set 'ETTh'.*Did you mean"):
-        CatalogSource(name="ETTh", root="nowhere", split=SPLIT)
-
-
 def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
     use = {"split": SPLIT, "features": "MS", "target": None, "batch_size": 13}
     assert DemoSource(**use).with_file(csv) == CsvSource(path=str(csv), **use)
