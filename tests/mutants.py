@@ -411,8 +411,8 @@ DATA = [
         "data-scaler-of-all-rows",
         "Only train rows scale the data.",
         "forecast/data/prepare.py",
-        "panel, scaling, train.first, train.stop, **options",
-        "panel, scaling, train.first, panel.offsets[1:], **options",
+        "panel, scaling, train.first, train.stop, **sizes",
+        "panel, scaling, train.first, panel.offsets[1:], **sizes",
         ("tests/data/test_prepare.py::test_only_train_rows_scale_the_data",),
     ),
     Mutant(

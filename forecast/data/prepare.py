@@ -284,9 +284,8 @@ def prepare(
     assert not covariates or frame.columns[-len(covariates) :] == covariates
     panel = filled_within(frame, rows.values())
     if scaler is None:
-        train, period = rows["train"], season if scaling == "season" else None
-        options = {"context": seq_len, "period": period, "together": len(covariates)}
-        scaler = Scales.fit(panel, scaling, train.first, train.stop, **options)
+        sizes, train = {"context": seq_len, "period": season or 1, "together": len(covariates)}, rows["train"]
+        scaler = Scales.fit(panel, scaling, train.first, train.stop, **sizes)
         scaler = replace(scaler, floor=floor)
     data = Prepared(
         frame=panel,

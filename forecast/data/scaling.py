@@ -47,7 +47,7 @@ class Scales:
         stop: IntArray,
         *,
         context: int,
-        period: int | None = None,
+        period: int = 1,
         together: int = 0,
     ) -> "Scales":
         """The scales of measured cells in train rows first[s] to stop[s] of each series; later rows would leak.
@@ -73,11 +73,9 @@ class Scales:
             early = cell_means(cells, begin, np.where(few, until, begin))
             for part, more in zip((count, mean, square), early, strict=True):
                 part[few] = more[few]
-        std = (
-            spread(square, mean, count)
-            if period is None
-            else seasonal_spread(cells, until, period, spread(square, mean, count))
-        )
+        std = spread(square, mean, count)
+        if how == "season":
+            std = seasonal_spread(cells, until, period, std)
         alike = 0 if how == "global" else c - together  # the first of the columns that all series are scaled alike in
         mean[:, alike:], std[:, alike:] = whole[alike:], whole_std[alike:]
         coded = [name in cells.categories for name in cells.columns]
@@ -89,7 +87,7 @@ class Scales:
                 f"{cells.name}: column '{cells.columns[column]}' reaches {np.abs(cells.values[:, column]).max():g}, "
                 f"too far for a mean and a standard deviation. {TOO_FAR}"
             )
-        return cls(how, mean, std, few, period)
+        return cls(how, mean, std, few, period if how == "season" else None)
 
 
 def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
