@@ -962,8 +962,8 @@ LEAKAGE = [
         "leakage-gap-open-at-the-origin",
         "A gap of a panel that is open at the origin holds the last measured value.",
         "forecast/data/windows.py",
-        "hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c])",
-        "hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c] * 0)",
+        "hold(past[..., :c], origin - 1, table[:, :c], since[:, :c])",
+        "hold(past[..., :c], origin - 1, table[:, :c], since[:, :c] * 0)",
         (
             "tests/evaluation/test_leak_in_gaps.py::test_a_gap_that_is_open_at_the_origin_holds_the_last_measured_value_and_is_a_line_once_it_is_closed",
         ),
@@ -1255,14 +1255,6 @@ TRAINING = [
         "if self._last is None or self._last[0] != key:",
         "if self._last is None:",
         ("tests/attention/test_draws.py::test_what_is_kept_of_an_evaluation_is_drawn_anew_for_other_sizes",),
-    ),
-    Mutant(
-        "windows-on-a-device-of-no-tensor",
-        "A device is compared by the name that its tensors have.",
-        "forecast/data/windows.py",
-        "self.home if device is None else torch.empty(0, device=device).device",
-        "self.home if device is None else device",
-        ("tests/data/test_windows.py::test_a_device_with_another_name_is_the_one_that_holds_the_rows",),
     ),
     Mutant(
         "refit-without-the-last-rows",

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import torch
+from scales import given_scales
 
 from forecast.data.panel import PanelFrame
 from forecast.data.split import WindowOrigins
@@ -32,8 +33,7 @@ def windows_of(table, *, n_columns, rows, seq_len, pred_len, offset=0, **options
     return Windows(
         frame,
         WindowOrigins(np.array([rows.start + seq_len]), count, np.cumsum(count)),
-        mean=torch.zeros(1, n_columns, dtype=torch.float64),
-        std=torch.ones(1, n_columns, dtype=torch.float64),
+        scaler=given_scales(np.zeros(n_columns), np.ones(n_columns)),
         calendar=table[:, n_columns:],
         kept=table,
         n_columns=n_columns,

@@ -5,6 +5,7 @@ Where there is none, what needs no more than a device runs on the CPU, so that i
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -167,10 +168,13 @@ def test_no_training_step_waits_for_the_gpu(tmp_path, monkeypatch, precision, co
     assert len(seen) > 3
 
 
-def windows_of(targets=(0, 1, 2)):
-    """A data set that fits the small model."""
+def windows_of(targets=(0, 1, 2), file=None):
+    """A data set that fits the small model. file: that is mapped in place of the values in memory."""
     values = np.random.default_rng(0).normal(size=(331, WINDOW["n_columns"])).cumsum(0)
     frame = series_frame(values, pd.date_range("2020-01-01", periods=331, freq="h"), ("a", "b", "c"), "h", "test")
+    if file is not None:
+        values.tofile(file)
+        frame = replace(frame, values=np.memmap(file, dtype=np.float64, mode="r", shape=values.shape))
     splits = {"train": range(211), "val": range(211, 271), "test": range(271, 331)}
     lengths = {"seq_len": WINDOW["seq_len"], "pred_len": WINDOW["pred_len"]}
     return prepare(frame, splits=splits, targets=targets, encoding="timeF", **lengths)
@@ -178,14 +182,12 @@ def windows_of(targets=(0, 1, 2)):
 
 @needs_gpu
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
-@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("targets", [(0, 1, 2), (2, 0)])
-def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_waits_for_them(monkeypatch, fits, targets):
-    data = windows_of(targets)
-    if not fits:
-        monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: 1)
+def test_the_batches_of_an_epoch_on_the_gpu_are_those_of_the_cpu_and_nobody_waits_for_them(tmp_path, mapped, targets):
+    data = windows_of(targets, tmp_path / "values" if mapped else None)
     placed = data.on(GPU)
-    assert placed.kept.is_cuda is fits
+    assert placed.windows("train").home.type == ("cpu" if mapped else "cuda")
     here, there = (
         WindowLoader(some.windows("train"), TrainBatches(EpochOrder(len(data.windows("train")), seed=5), batch_size=13))
         for some in (data, placed)

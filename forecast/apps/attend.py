@@ -13,7 +13,7 @@ from forecast.apps.common.outputs import keep_others
 from forecast.apps.common.page import remake
 from forecast.attention.maps import Maps, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
-from forecast.data.prepare import Prepared
+from forecast.data.prepare import Prepared, series_windows
 from forecast.data.windows import Windows
 from forecast.documents import DocumentError, read_arrays
 from forecast.errors import UserError
@@ -48,11 +48,11 @@ def main(arguments: argparse.Namespace) -> None:
         number = window_number(data, windows, arguments.window, split=arguments.split)
         series = None
         if data.frame.id_column is not None:
-            series = str(data.frame.ids[int(windows.series_of([number])[0])])
+            series = str(data.frame.ids[windows.places([number])[0][0]])
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
-    arrays = as_arrays(model, data, maps, times_of(data, windows, arguments.split, number)) | {
+    arrays = as_arrays(model, data, maps, times_of(data, windows, number)) | {
         "split": np.array([arguments.split]),
         "window": np.array([number]),
         "checkpoint": np.array([checkpoint.path.name]),
@@ -105,7 +105,8 @@ def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split
         return int(wanted)
     if data.frame.without_calendar:
         raise UserError(f"--window={wanted}: these rows have no times. Choose {some}.")
-    times = data.times_of(windows.origins_of(numbers).numpy() - 1, windows.series_of(numbers).numpy()).tz_localize(None)
+    series, origins = windows.places(numbers)
+    times = data.times_of(origins - 1, series).tz_localize(None)
     span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
     try:
         hits = numbers[times == pd.Timestamp(wanted).tz_localize(None)]
@@ -114,15 +115,15 @@ def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split
     if len(hits) == 0:
         raise UserError(f"--window={wanted}: {span}. Choose one of them, or {some}.")
     if len(hits) > 1:
-        shown = {str(data.frame.ids[int(windows.series_of([hit])[0])]): hit for hit in hits[:MOST_SERIES].tolist()}
+        shown = {str(data.frame.ids[series[hit]]): hit for hit in hits[:MOST_SERIES].tolist()}
         each = listed([f"{hit} (series '{label(name)}')" for name, hit in shown.items()])
         raise UserError(f"--window={wanted}: of several series. Choose one by its number, as {each}.")
     return int(hits[0])
 
 
-def times_of(data: Prepared, windows: Windows, split: str, number: int) -> np.ndarray:
+def times_of(data: Prepared, windows: Windows, number: int) -> np.ndarray:
     """Of each row of a window, from the first that the model reads: its time, or its number in the file."""
-    frame, times = data.frame, pd.DatetimeIndex(data.shown(split, [number])[1][0])
+    frame, times = data.frame, pd.DatetimeIndex(series_windows(data, *windows.places([number]))[1][0])
     more = windows.look_back - data.seq_len  # members of an ensemble may read further back
     before = pd.date_range(end=times[0], periods=more + 1, freq=frame.freq)[:more]
     stamps: np.ndarray = before.append(times).to_numpy().astype("datetime64[ns]")

@@ -1,7 +1,7 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from forecast.data.seasonality import suggest
 from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
-from forecast.data.windows import Windows, moved_if_it_fits
+from forecast.data.windows import Windows
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 
@@ -105,14 +105,6 @@ class Prepared:
             return None
         return scaled_table(self.frame, self.scaler, self.calendar, self.n_columns)
 
-    @cached_property
-    def _scale(self) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(self.scaler.mean), torch.from_numpy(self.scaler.std)
-
-    @cached_property
-    def _facts(self) -> Tensor | None:
-        return scaled_facts(self.frame.facts, self.fact_scale)
-
     def but(self, *, kept: Tensor | None = None, **changes: object) -> "Prepared":
         """The same rows in the same scale with other sizes, splits or another device; kept: in place of its own."""
         assert not changes.keys() & {"frame", "scaler", "calendar", "covariates"}, "these make the rows that are kept"
@@ -122,8 +114,8 @@ class Prepared:
         return changed
 
     def on(self, device: torch.device) -> "Prepared":
-        """The same data with batches on a device. The rows are moved there once, when they fit."""
-        return self.but(kept=None if self.kept is None else moved_if_it_fits(self.kept, device), device=device)
+        """The same data with batches on a device. The rows that are kept are moved there once."""
+        return self.but(kept=None if self.kept is None else self.kept.to(device), device=device)
 
     def target_rows(self, split: str) -> TargetRows:
         """The rows of a split; of train the `recent` ones."""
@@ -153,10 +145,10 @@ class Prepared:
         """
         origins = self.origins(split, offset=offset)
         windows = self.windows_of(origins, look_back=look_back, masked=masked, offset=offset)
-        if windows.left_out and not len(windows) and not offset:
+        if len(origins) and not len(windows) and not offset:
             raise UserError(
                 f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
-                f"{windows.left_out} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
+                f"{len(origins)} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
                 "shorter lengths, data.gaps=forward_fill, or another data.split, or drop the columns with most gaps."
             )
         return windows
@@ -165,13 +157,11 @@ class Prepared:
         self, origins: WindowOrigins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
     ) -> Windows:
         """The windows whose forecasts begin there, less those that the gaps forbid."""
-        mean, std = self._scale
         sizes = {"seq_len": self.seq_len, "pred_len": self.pred_len, "offset": offset}
         return Windows(
             self.frame,
             origins,
-            mean=mean,
-            std=std,
+            scaler=self.scaler,
             calendar=self.calendar,
             kept=self.kept,
             chosen=usable_windows(self.frame, origins, ahead=len(self.covariates), **sizes),
@@ -180,9 +170,8 @@ class Prepared:
             look_back=look_back,
             padded=self.pad,
             hidden=len(self.hidden),
-            facts=self._facts,
+            facts=scaled_facts(self.frame.facts, self.fact_scale),
             masked=masked,
-            floor=self.scaler.floor,
             device=self.device,
             **sizes,
         )
@@ -194,20 +183,9 @@ class Prepared:
         floor = self.scaler.floor  # the last digit of float32 may be below it
         return original if floor is None else np.maximum(original, floor[list(self.targets)])
 
-    def shown(self, split: str, windows: Sequence[int]) -> tuple[FloatArray, np.ndarray]:
-        """Target values (W, L + P, T), original units, and timestamps (W, L + P) of windows of a split."""
-        served = self.windows(split)
-        return series_windows(self, served.series_of(windows).numpy(), served.origins_of(windows).numpy())
-
     def times_of(self, rows: IntArray, series: IntArray) -> pd.DatetimeIndex:
         """The timestamps (W,) of rows of these series."""
         return self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]]
-
-    def origin_times(self, split: str, windows: Sequence[int]) -> pd.DatetimeIndex:
-        """The last known timestamps of windows of a split, sorted."""
-        served = self.windows(split)
-        last = served.origins_of(windows).numpy() - 1
-        return self.times_of(last, served.series_of(windows).numpy()).sort_values()
 
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""

@@ -10,11 +10,9 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from forecast.data.panel import PanelFrame
+from forecast.data.scaling import Scales
 from forecast.data.split import WindowOrigins
-from forecast.data.values.cells import FloatArray, IntArray
-
-# The rows of all series are moved to a GPU when they take at most so much of the free memory there.
-SERIES_SHARE = 0.25
+from forecast.data.values.cells import IntArray
 
 Numbers = Sequence[int] | IntArray | Tensor  # of windows
 
@@ -41,25 +39,14 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; where it is there already, the very same tensors."""
-        return Batch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
+        to_gpu = device.type == "cuda"
+        return Batch(*(None if part is None else part.to(device, non_blocking=to_gpu) for part in self))  # type: ignore[arg-type]
 
     def bounded(self, forecasts: Tensor) -> Tensor:
         """Forecasts (B, P, T), or ends of intervals (B, P, T, K), none below the floor."""
         if self.floor is None:
             return forecasts
         return torch.maximum(forecasts, self.floor if forecasts.ndim == 3 else self.floor.unsqueeze(-1))
-
-
-def moved_if_it_fits(rows: Tensor, device: torch.device) -> Tensor:
-    """Rows (N, C + F) on the device, or where they were when they would fill more than SERIES_SHARE of a GPU's rest."""
-    if device.type == "cuda" and rows.device.type == "cpu" and rows.nbytes > SERIES_SHARE * free_bytes(device):
-        return rows
-    return rows.to(device)
-
-
-def free_bytes(device: torch.device) -> int:
-    """What a GPU has left for everyone."""
-    return torch.cuda.mem_get_info(device)[0]
 
 
 def hold(part: Tensor, rows: Tensor, table: Tensor, since: Tensor) -> None:
@@ -89,8 +76,7 @@ class Windows(Dataset[Batch]):
         frame: PanelFrame,
         origins: WindowOrigins,
         *,
-        mean: Tensor,
-        std: Tensor,
+        scaler: Scales,
         calendar: Tensor,
         targets: Sequence[int],
         n_columns: int,
@@ -104,63 +90,49 @@ class Windows(Dataset[Batch]):
         facts: Tensor | None = None,
         masked: bool = False,
         offset: int = 0,
-        floor: FloatArray | None = None,
         device: torch.device | None = None,
     ) -> None:
-        """mean, std (S, C) float64. calendar (steps, F): the known features of each step, up to the last target's.
+        """The calendar (steps, F) holds the known features of each step, up to the last target's.
 
         n_columns: C; the K columns of the frame after them are known in advance. kept (N, C + F + K) float32: all rows
         of `prepare.scaled_table`; None: the windows' alone are made. chosen (W,): the windows of `origins` that are
         served, None: all. look_back: rows of the past in a batch, None: seq_len. offset: rows between past and targets.
         padded: whether the calendar is followed by a feature that is 1 where a row was repeated. hidden: how many of
         the last columns are 0 at the forecast steps. facts (S, G): the last known features of each step of a series,
-        held once. masked: whether batches have `learnt`. floor: as `Scales` has it. device: where batches are wanted;
-        they are gathered where `kept` is.
+        held once. masked: whether batches have `learnt`. device: where batches are wanted if no rows are kept; else
+        they are where `kept` is.
         """
-        self.home = torch.device("cpu") if kept is None else kept.device
-        # `cuda` without a number is equal to the device of no tensor
-        self.device = self.home if device is None else torch.empty(0, device=device).device
+        self.home = torch.device("cpu") if kept is None else kept.device  # where batches are gathered
+        self.device = self.home if device is None or kept is not None else device
         self.origins, self.frame, self.chosen = origins, frame, chosen
-        self.seq_len, self.look_back, self.pred_len = seq_len, look_back or seq_len, pred_len
-        assert self.look_back >= seq_len and offset >= 0
+        self.look_back, self.pred_len = look_back or seq_len, pred_len
         self._hidden, self._padded, self._masked, self._offset = hidden, padded, masked, offset
-        self._n_columns, self._n_ahead = n_columns, len(frame.columns) - n_columns
-        self._length = self.look_back + offset + pred_len
-        self._mean, self._std, self._calendar, self._kept = mean, std, calendar, kept
-        self._floor = None if floor is None else torch.from_numpy(floor)
-        # of rows that are kept the scale is known; else it may be found later, of those series that are needed
-        self._floors = None if self._floor is None or kept is None else self._scaled_floor(slice(None)).to(self.home)
+        self._n_columns, self._length = n_columns, self.look_back + offset + pred_len
+        self._calendar, self._is_scaled = calendar, kept is not None
 
-        def at_home(array: np.ndarray | None) -> Tensor | None:
-            return None if array is None else _as_tensor(array).to(self.home)
+        def at_home(array: np.ndarray) -> Tensor:
+            return _as_tensor(array).to(self.home)
 
-        self._measured, self._since = at_home(frame.measured), at_home(frame.since)
-        self._facts = None if facts is None else facts.to(self.device)
-        self._values = None if kept is not None else _as_tensor(frame.values)
-        self._begin = torch.from_numpy(frame.offsets[:-1]).to(self.home)
-        self._steps = torch.from_numpy(frame.steps).to(self.home)
-        self._first = torch.from_numpy(origins.first - (origins.ends - origins.counts)).to(self.home)
-        self._ends = torch.from_numpy(origins.ends).to(self.home)
-        self._chosen = at_home(chosen)
+        self._table = _as_tensor(frame.values) if kept is None else kept
+        self._mean, self._std = at_home(scaler.mean), at_home(scaler.std)
+        self._floor = None if scaler.floor is None else at_home(scaler.floor)
+        self._measured = None if frame.measured is None else at_home(frame.measured)
+        self._since = None if frame.since is None else at_home(frame.since)
+        self._facts = None if facts is None else facts.to(self.home)
+        self._chosen = None if chosen is None else at_home(chosen)
+        self._begin, self._steps, self._ends = map(at_home, (frame.offsets[:-1], frame.steps, origins.ends))
+        self._first = at_home(origins.first - (origins.ends - origins.counts))
         self._after = torch.arange(self._length, device=self.home)
         # Rows of one piece of memory, where no window reaches over the beginning of its series.
         reaching = (origins.first - frame.offsets[:-1] < self.look_back)[origins.counts > 0]
         self._whole = not bool(reaching.any())
         # A slice where one will do: it is a view. Else numbers on the device: a list would go there with each batch.
-        columns, one_piece = list(targets), list(targets) == list(range(targets[0], targets[-1] + 1))
-        self._targets, self._moved_targets = (
-            slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=device)
-            for device in (self.home, self.device)
-        )
-        self._all = columns == list(range(n_columns))
+        columns = list(targets)
+        one_piece = columns == list(range(columns[0], columns[-1] + 1))
+        self._targets = slice(columns[0], columns[-1] + 1) if one_piece else torch.tensor(columns, device=self.home)
 
     def __len__(self) -> int:
         return len(self.origins) if self.chosen is None else len(self.chosen)
-
-    @property
-    def left_out(self) -> int:
-        """How many windows are not served."""
-        return len(self.origins) - len(self)
 
     @property
     def ends(self) -> IntArray:
@@ -173,25 +145,17 @@ class Windows(Dataset[Batch]):
         return np.diff(self.ends, prepend=0)
 
     @property
-    def rows(self) -> IntArray:
-        """The row at which the forecast of each window (W,) begins, but for an offset."""
-        rows = self.origins.rows()
-        return rows if self.chosen is None else rows[self.chosen]
-
-    @property
     def window_bytes(self) -> int:
         """What one gathered window takes."""
         known = self._calendar.shape[1] + self._padded + (0 if self._facts is None else self._facts.shape[1])
         return self._length * (len(self.frame.columns) + known) * torch.float32.itemsize
 
-    def series_of(self, indices: Numbers) -> Tensor:
-        """The series (B,) of windows."""
-        return torch.from_numpy(self.origins.series(self._numbers(indices)))
-
-    def origins_of(self, indices: Numbers) -> Tensor:
-        """The row (B,) of the frame at which the targets of windows begin, but for an offset."""
-        numbers, origins = self._numbers(indices), self.origins
-        return torch.from_numpy((origins.first - (origins.ends - origins.counts))[origins.series(numbers)] + numbers)
+    def places(self, windows: Numbers) -> tuple[IntArray, IntArray]:
+        """The series (B,) of windows, and the row (B,) of the frame where each forecast begins, but for an offset."""
+        numbers = np.asarray(windows, dtype=np.int64)
+        numbers = numbers if self.chosen is None else self.chosen[numbers]
+        series = self.origins.series(numbers)
+        return series, (self.origins.first - (self.origins.ends - self.origins.counts))[series] + numbers
 
     def __getitems__(self, indices: Numbers) -> Batch:
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""
@@ -203,38 +167,31 @@ class Windows(Dataset[Batch]):
         before = None  # the rows that lie before their series
         if not self._whole and (self.home.type != "cpu" or bool((start < begin).any())):
             before = start[:, None] + self._after < begin[:, None]
-        c = self._n_columns
-        if self._kept is not None:
-            both = _rows_of(self._kept, start, begin, self._length, before)
-            both = self._held(both, self._kept, origin, c + self._calendar.shape[1])
-        else:
-            assert self._values is not None
-            values = self._held(_rows_of(self._values, start, begin, self._length, before), self._values, origin, c)
-            values = ((values - self._mean[series][:, None]) / self._std[series][:, None]).float()
-            steps = self._steps[series]
-            known = _rows_of(self._calendar, start - begin + steps, steps, self._length, before)
-            both = torch.cat([values[..., :c], known, values[..., c:]], dim=2)
+        both, c = self._scaled(series, origin, before), self._n_columns
         if self._hidden:
             both[:, self.look_back :, -self._hidden :] = 0
-        learnt = self._learnt(before, origin) if self._masked else None
-        measured = None
+        measured, floor = None, None
         if self._measured is not None:
             rows = (origin + self._offset)[:, None] + self._after[: self.pred_len]
             measured = self._measured[rows][..., self._targets]
-        floor = None
         if self._floor is not None:
-            floor = self._scaled_floor(series) if self._floors is None else self._floors[series]
-            floor = floor[:, None, self._targets]
-        if self.device != self.home:
-            both, series = self._moved(both), self._moved(series)
-            before, measured, learnt, floor = (
-                None if part is None else self._moved(part) for part in (before, measured, learnt, floor)
-            )
+            floor = ((self._floor - self._mean[series]) / self._std[series]).float()[:, None, self._targets]
         past, later = slice(None, self.look_back), slice(self.look_back + self._offset, None)
         known, future = self._known(both, series, before), both[:, later, :c]
-        target = future if self._all else future[..., self._moved_targets]
-        of_past = both[:, past, :c], known[:, past]
-        return Batch(*of_past, known[:, later], target, future, series, measured, learnt, floor)
+        batch = Batch(
+            past=both[:, past, :c],
+            past_known=known[:, past],
+            future_known=known[:, later],
+            target=future[..., self._targets],
+            future=future,
+            series=series,
+            measured=measured,
+            learnt=self._learnt(before, origin) if self._masked else None,
+            floor=floor,
+        )
+        if self.device.type == "cuda" != self.home.type:  # from pinned memory a copy waits for no GPU
+            batch = Batch(*(None if part is None else part.pin_memory() for part in batch))  # type: ignore[arg-type]
+        return batch.to(self.device)
 
     def in_batches(self, indices: Numbers, size: int) -> list[Batch]:
         """The windows `indices` in batches of `size`, the last one with the rest; gathered at once.
@@ -251,59 +208,52 @@ class Windows(Dataset[Batch]):
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
 
-    def _moved(self, part: Tensor) -> Tensor:
-        """On the device; only from pinned memory does a copy not wait for a GPU."""
-        pinned = part.pin_memory() if self.device.type == "cuda" else part
-        return pinned.to(self.device, non_blocking=True)
+    def _scaled(self, series: Tensor, origin: Tensor, before: Tensor | None) -> Tensor:
+        """The scaled rows (B, D, C + F + K) of windows of these series (B,), with origins (B,).
 
-    def _numbers(self, indices: Numbers) -> IntArray:
-        """The numbers among all windows of those that are served."""
-        numbers = torch.as_tensor(indices, dtype=torch.int64).cpu().numpy()
-        return numbers if self.chosen is None else self.chosen[numbers]
-
-    def _held(self, both: Tensor, table: Tensor, origin: Tensor, ahead: int) -> Tensor:
-        """Rows (B, D, ...) of a table, in place of a line to later rows the last measured value.
-
-        ahead: the first column of the table that is known in advance: up to the end of the horizon.
+        before (B, D): the rows that lie before their series.
         """
-        if self._since is None:
-            return both
-        c, past = self._n_columns, both[:, : self.look_back]
-        hold(past[..., :c], origin - 1, table[:, :c], self._since[:, :c])
-        if self._n_ahead:
-            hold(past[..., ahead:], origin - 1, table[:, ahead:], self._since[:, c:])
-            last = origin + self._offset + self.pred_len - 1
-            hold(both[:, self.look_back + self._offset :, ahead:], last, table[:, ahead:], self._since[:, c:])
-        return both
+        start, begin, c = origin - self.look_back, self._begin[series], self._n_columns
+        rows = _rows_of(self._table, start, begin, self._length, before)
+        if self._since is not None:
+            self._hold(rows, origin, self._since)
+        if self._is_scaled:
+            return rows
+        values = ((rows - self._mean[series][:, None]) / self._std[series][:, None]).float()
+        steps = self._steps[series]
+        known = _rows_of(self._calendar, start - begin + steps, steps, self._length, before)
+        return torch.cat([values[..., :c], known, values[..., c:]], dim=2)
+
+    def _hold(self, rows: Tensor, origin: Tensor, since: Tensor) -> None:
+        """Puts the last measured value in place of a line to rows after the origins (B,), in rows (B, D, ...)."""
+        table, c = self._table, self._n_columns
+        ahead = table.shape[1] - since.shape[1] + c  # what is known in advance is known to the end of the horizon
+        past, later = rows[:, : self.look_back], rows[:, self.look_back + self._offset :]
+        hold(past[..., :c], origin - 1, table[:, :c], since[:, :c])
+        hold(past[..., ahead:], origin - 1, table[:, ahead:], since[:, c:])
+        hold(later[..., ahead:], origin + self._offset + self.pred_len - 1, table[:, ahead:], since[:, c:])
 
     def _known(self, both: Tensor, series: Tensor, before: Tensor | None) -> Tensor:
         """The known features (B, D, F): calendar, flag of padded rows, columns that are known in advance, facts."""
-        c, behind = self._n_columns, self._n_columns + self._calendar.shape[1]
-        if not self._padded and self._facts is None:
-            return both[..., c:]
-        parts = [both[..., c:behind]]
+        known, width = both[..., self._n_columns :], self._calendar.shape[1]
         if self._padded:
-            parts.append(both.new_zeros(*both.shape[:2], 1) if before is None else before.unsqueeze(2).float())
-        parts.append(both[..., behind:])
+            flag = both.new_zeros(*both.shape[:2], 1) if before is None else before.unsqueeze(2).float()
+            known = torch.cat([known[..., :width], flag, known[..., width:]], dim=2)
         if self._facts is not None:
-            parts.append(self._facts[series][:, None].expand(-1, self._length, -1))
-        return torch.cat(parts, dim=2)
-
-    def _scaled_floor(self, series: Tensor | slice) -> Tensor:
-        """The floor (B, C) of these series."""
-        assert self._floor is not None
-        scaled = (self._floor - self._mean[series]) / self._std[series]
-        return scaled[:, : self._n_columns].float()
+            known = torch.cat([known, self._facts[series][:, None].expand(-1, self._length, -1)], dim=2)
+        return known
 
     def _learnt(self, before: Tensor | None, origin: Tensor) -> Tensor | None:
         """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
         if self._whole and self._measured is None:
             return None
-        inside = torch.ones(1, 1, 1, dtype=torch.bool, device=self.home) if before is None else ~before.unsqueeze(2)
-        if self._measured is None:
-            return inside.expand(len(origin), self._length, self._n_columns)
-        rows = ((origin - self.look_back)[:, None] + self._after).clamp_(min=0)
-        return self._measured[rows][..., : self._n_columns] & inside
+        learnt = torch.ones(len(origin), self._length, self._n_columns, dtype=torch.bool, device=self.home)
+        if before is not None:
+            learnt &= ~before.unsqueeze(2)
+        if self._measured is not None:
+            rows = (origin - self.look_back)[:, None] + self._after
+            learnt &= self._measured[rows.clamp_(min=0)][..., : self._n_columns]
+        return learnt
 
 
 def _rows_of(table: Tensor, start: Tensor, begin: Tensor, length: int, before: Tensor | None) -> Tensor:
@@ -321,9 +271,6 @@ def _rows_of(table: Tensor, start: Tensor, begin: Tensor, length: int, before: T
 
 def _as_tensor(array: np.ndarray) -> Tensor:
     """The same memory; of a file that is mapped for reading nothing is written."""
-    if not array.flags.writeable:
-        array = np.lib.stride_tricks.as_strided(array, writeable=False)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            return torch.from_numpy(array)
-    return torch.from_numpy(array)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

@@ -163,8 +163,8 @@ class WindowErrors:
 
     def __init__(self, one_pass: WindowPass) -> None:
         numbers, windows, data = one_pass.numbers, one_pass.windows, one_pass.data
-        self.series = windows.series_of(numbers).numpy()
-        self.start = windows.origins_of(numbers).numpy() - data.frame.offsets[self.series] - data.seq_len
+        self.series, origins = windows.places(numbers)
+        self.start = origins - data.frame.offsets[self.series] - data.seq_len
         self.squared, self.absolute = (np.empty((len(numbers), len(data.targets))) for _ in range(2))
         self.measured = np.full(self.squared.shape, data.pred_len)
 
@@ -295,7 +295,7 @@ def evaluate(
         places = np.searchsorted(numbers, windows.ends[np.concatenate([worst, best, between])])
         shown = numbers[places - 1]
         forecasts = shown_forecasts(one_pass, shown, scored_intervals)
-    series, rows = windows.series_of(shown).numpy(), windows.origins_of(shown).numpy()
+    series, rows = windows.places(shown)
     return Evaluation(
         errors=errors,
         baselines={name: entry.errors for name, entry in scored.items() if name != MODEL},
@@ -376,9 +376,7 @@ def score(
             rows = [i - done for i in examples if now.start <= i < now.stop]
             scale = None
             if each is not None:
-                numbers = one_pass.numbers[now]
-                windows = one_pass.windows
-                scale = each.at(windows.series_of(numbers).numpy(), windows.origins_of(numbers).numpy())
+                scale = each.at(*one_pass.windows.places(one_pass.numbers[now]))
             for name, forecaster in forecasters.items():
                 own = scored[name]
                 if name == MODEL and intervals is not None:

@@ -121,7 +121,7 @@ def whole_windows(data: Prepared) -> Callable[[str, int], WholeWindows]:
         served = long.windows_of(data.origins(split, context=look_back))
         numbers = np.arange(len(served))
         if made_up is not None:
-            begin = served.origins_of(torch.from_numpy(numbers)).numpy()
+            _, begin = served.places(numbers)
             numbers = numbers[made_up[begin + data.pred_len] == made_up[begin - look_back]]
         return WholeWindows(numbers, lambda some: gathered(served.__getitems__(torch.from_numpy(some)), data.targets))
 

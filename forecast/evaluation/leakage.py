@@ -155,7 +155,7 @@ def check_rows(data: Prepared, dataset: Windows, window: int) -> None:
     """The rows that a window is gathered from are made of the frame's timestamps and values."""
     if data.kept is None:
         return
-    s, origin = int(dataset.series_of([window])), int(dataset.origins_of([window]))
+    (s,), (origin,) = dataset.places([window])
     rows = np.arange(max(int(data.frame.offsets[s]), origin - dataset.look_back), origin + data.pred_len)
     again = scaled_rows(data.frame, data.scaler, data.calendar, data.n_columns, rows)
     if change := first_change(data.kept[torch.from_numpy(rows)].cpu(), again):
@@ -166,7 +166,7 @@ def check_rows(data: Prepared, dataset: Windows, window: int) -> None:
 
 def check_inputs(data: Prepared, dataset: Windows, window: int, before: Batch, after: Batch) -> None:
     """The inputs of a window are the same when the rows after its origin have become noise."""
-    origin = int(dataset.origins_of([window]))
+    _, (origin,) = dataset.places([window])
     for name, old, new in zip(before._fields[:3], before[:3], after[:3], strict=True):
         if change := first_change(old, new):
             _, row, column = change
@@ -179,7 +179,7 @@ def check_inputs(data: Prepared, dataset: Windows, window: int, before: Batch, a
 def wrong_input(data: Prepared, dataset: Windows, window: int, cell: tuple[int, int], why: str) -> UserError:
     """What to say of a cell of the rows from which a window is gathered: the row of the frame, and the column."""
     row, column = cell
-    known, s = column - data.n_columns, int(dataset.series_of([window]))
+    known, ((s,), _) = column - data.n_columns, dataset.places([window])
     name = f"known feature {known + 1}" if known >= 0 else f"column '{data.frame.columns[column]}'"
     time = data.times_of(np.array([max(row, int(data.frame.offsets[s]))]), np.array([s]))[0]
     return UserError(
@@ -236,7 +236,7 @@ def noise_after(data: Prepared, dataset: Windows, window: int, generator: np.ran
     """
     rows = later_rows(data, dataset, window)
     frame, values = data.frame, data.frame.values
-    s, origin = int(dataset.series_of([window])), int(dataset.origins_of([window]))
+    (s,), (origin,) = dataset.places([window])
     start, stop = int(frame.offsets[s]), min(int(frame.offsets[s + 1]), origin + NOISY_ROWS)
     begin = max(start, origin - dataset.look_back)
     series, in_advance = np.searchsorted(frame.offsets, rows, side="right") - 1, slice(0, 0)
@@ -273,7 +273,7 @@ def noise_after(data: Prepared, dataset: Windows, window: int, generator: np.ran
 def later_rows(data: Prepared, dataset: Windows, window: int) -> IntArray:
     """The rows of the frame after the origin of a window in time; of many or long series some."""
     frame = data.frame
-    s, origin = int(dataset.series_of([window])), int(dataset.origins_of([window]))
+    (s,), (origin,) = dataset.places([window])
     step = origin - frame.offsets[s] + frame.steps[s]
     first = frame.offsets[:-1] + np.clip(step - frame.steps, 0, frame.lengths)
     stop = np.minimum(frame.offsets[1:], first + NOISY_ROWS)

@@ -129,8 +129,8 @@ def check_training_outputs(
 
 def origin_name(data: Prepared, dataset: Windows, window: int) -> str:
     """The last known timestamp of a window, and its series."""
-    series, row = dataset.series_of([window]).numpy(), dataset.origins_of([window]).numpy() - 1
-    return f"{data.times_of(row, series)[0]}{data.frame.of_series(int(series[0]))}"
+    series, row = dataset.places([window])
+    return f"{data.times_of(row - 1, series)[0]}{data.frame.of_series(int(series[0]))}"
 
 
 def refuse_not_finite(output: Tensor, model: ForecastModel, subject: str) -> None:

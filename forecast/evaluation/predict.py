@@ -43,7 +43,6 @@ class Continuation:
     a look-back may begin before its series, whose first row is then repeated, and the model is told so. future
     (S, P, K): what is known of the steps to come, the last K columns of the frame, in original units. facts (S, G): of
     the series, scaled. intervals: which ends are further columns of the forecasts, after the targets.
-    floor: as `Scales` has it.
     """
 
     model: ForecastModel
@@ -58,7 +57,6 @@ class Continuation:
     future: FloatArray | None = None
     facts: Tensor | None = None
     intervals: Intervals | None = None
-    floor: FloatArray | None = None
 
     @property
     def needed(self) -> int:
@@ -108,12 +106,10 @@ class Continuation:
         """A window a series, without rows to come: none of another series is read in their place."""
         counts = np.zeros(len(self.frame), dtype=np.int64)
         counts[self.series] = 1
-        mean, std = self._tensors
         return Windows(
             self.frame,
             WindowOrigins(self.frame.offsets[1:], counts, np.cumsum(counts)),
-            mean=mean,
-            std=std,
+            scaler=self.scale,
             calendar=self.calendar,
             targets=self.targets,
             n_columns=self.n_columns,
@@ -122,7 +118,6 @@ class Continuation:
             look_back=max(self.seq_len, self.model.look_back),
             padded=self.pad,
             facts=self.facts,
-            floor=self.floor,
         )
 
     def blocks(self, first: int, stop: int) -> Iterator[SeriesForecasts]:
@@ -215,8 +210,8 @@ class Continuation:
         digits = MOST_DIGITS - np.ceil(np.log10(std))
         up, down = 10.0 ** np.maximum(0, digits), 10.0 ** np.maximum(0, -digits)  # whole: their product is exact
         rounded: FloatArray = np.rint((scaled * std + mean) * up / down) * down / up
-        if self.floor is not None:  # the last digit of float32 may be below it
-            rounded = np.maximum(rounded, self.floor[columns])
+        floor = self.scale.floor  # the last digit of float32 may be below it
+        rounded = rounded if floor is None else np.maximum(rounded, floor[columns])
         return rounded + 0.0  # no -0.0
 
     def past(self, series: int) -> FloatArray:

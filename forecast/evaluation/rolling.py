@@ -49,7 +49,7 @@ def fold_origins(data: Prepared, windows: Windows, *, split: str, folds: int, st
     One that lies in a gap, or before its series has seq_len rows, is left out.
     """
     every = np.arange(len(windows))
-    series, rows = windows.series_of(torch.from_numpy(every)).numpy(), windows.rows
+    series, rows = windows.places(every)
     behind = data.splits[split].stop[series] - data.pred_len - rows
     fold = folds - 1 - behind // step
     chosen = np.flatnonzero((behind % step == 0) & (fold >= 0))

@@ -257,7 +257,7 @@ def reference(
     if intervals is not None:
         unit_scale = np.ones((1, len(data.targets)))
         scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * unit_scale, std=unit_scale)
-    series, rows = windows.series_of(range(len(windows))).numpy(), windows.rows
+    series, rows = windows.places(range(len(windows)))
     begins, times = np.unique(rows + (data.frame.steps - data.frame.offsets[:-1])[series], return_inverse=True)
     together = len(windows) / max(1, len(begins))
     every = -(-len(begins) // min(MOST_TIMES, max(LEAST_TIMES, int(MOST_WINDOWS / together))))

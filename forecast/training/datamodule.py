@@ -231,12 +231,12 @@ class ForecastDataModule(pl.LightningDataModule):
         self.data = data
         self.batch_size = batch_size
         self.masked = masked
-        self.learnt = data.but(seq_len=self.look_back)
-        windows = self.learnt.windows("train")
-        self.order = EpochOrder(len(windows), seed=seed)
-        ends = windows.ends if sampling == "series" else None
+        self.windows = data.but(seq_len=self.look_back).windows("train")
+        count = len(self.windows)
+        self.order = EpochOrder(count, seed=seed)
+        ends = self.windows.ends if sampling == "series" else None
         if windows_per_epoch or ends is not None:
-            self.order = DrawnOrder(len(windows), drawn=windows_per_epoch or len(windows), seed=seed, ends=ends)
+            self.order = DrawnOrder(count, drawn=windows_per_epoch or count, seed=seed, ends=ends)
         self.batches: TrainBatches | None = None
         self.resumed: dict[str, int] = {}
         self.device_data: Prepared | None = None  # the data on the device that trains
@@ -264,7 +264,8 @@ class ForecastDataModule(pl.LightningDataModule):
         """
         if self.batches is None:
             return None
-        return self.learnt.origin_times("train", self.batches.step_windows(step))
+        series, origins = self.windows.places(self.batches.step_windows(step))
+        return self.data.times_of(origins - 1, series).sort_values()
 
     def state_dict(self) -> dict[str, object]:
         """How far the epoch is."""

@@ -11,6 +11,7 @@ from lightning.pytorch.loggers import Logger
 from forecast.attention.base import Mechanism
 from forecast.attention.maps import Maps, attention_weights
 from forecast.bounds import Positive
+from forecast.data.prepare import series_windows
 from forecast.evaluation.evaluate import evenly_spaced
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.loggers import DRAWING, log_figure, log_histogram
@@ -66,11 +67,12 @@ class Figures(Callback):
         with torch.random.fork_rng(), trainer.precision_plugin.forward_context():
             forecast = module(batch.past, batch.past_known, batch.future_known)
         logger, step = trainer.logger, trainer.global_step
-        values, timestamps = data.shown("val", numbers)
+        series, origins = windows.places(numbers)
+        values, timestamps = series_windows(data, series, origins)
         figure = forecast_figure(
             past=values[:, : data.seq_len],
             truth=values[:, data.seq_len :],
-            forecast=data.original(forecast.float().cpu().numpy(), windows.series_of(numbers).numpy()),
+            forecast=data.original(forecast.float().cpu().numpy(), series),
             timestamps=[pd.DatetimeIndex(row) for row in timestamps],
             columns=data.target_names,
             title="validation windows",

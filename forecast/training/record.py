@@ -104,7 +104,7 @@ def describe_series(data: Prepared) -> SeriesRecord:
 def describe_data(source: Source, data: Prepared) -> DataRecord:
     """Where the data came from, what the model must know of them, what was filled in and what was left out."""
     frame, windows = data.frame, {name: data.windows_of(data.origins(name)) for name in data.splits}
-    left_out = {name: windows[name].left_out for name in ("train", "val", "test")}
+    left_out = {name: len(windows[name].origins) - len(windows[name]) for name in ("train", "val", "test")}
     if any(left_out.values()):
         counts = ", ".join(f"{count} of {name}" for name, count in left_out.items())
         log.info("data.gaps=%s: windows left out beside gaps: %s", frame.repair.policy, counts)

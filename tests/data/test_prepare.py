@@ -85,9 +85,10 @@ def test_data_on_a_device_share_one_series_there_and_give_batches_there(frame):
     assert copies.seen == [] and copies.gathered == 3
 
 
-def test_a_series_too_large_for_the_device_stays_and_batches_come_there_all_the_same(frame, monkeypatch):
-    monkeypatch.setattr("forecast.data.prepare.moved_if_it_fits", lambda series, device: series)
-    windows = prepared(frame).on(torch.device("meta")).windows("train")
+def test_of_a_mapped_file_the_rows_stay_and_batches_come_to_the_device_all_the_same(frame, tmp_path):
+    frame.values.tofile(tmp_path / "values")
+    mapped = np.memmap(tmp_path / "values", dtype=np.float64, mode="r", shape=frame.values.shape)
+    windows = prepared(replace(frame, values=mapped)).on(torch.device("meta")).windows("train")
     assert windows.home.type == "cpu"
     assert {part.device.type for part in windows[0][:5]} == {"meta"}
 

@@ -38,7 +38,7 @@ def all_starts(split):
 
 
 def starts(windows):
-    return (windows.rows - L).tolist()
+    return (windows.places(range(len(windows)))[1] - L).tolist()
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -54,8 +54,6 @@ def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbid
     starts_of_all = all_starts(split)[: -offset or None]
     expected = [s for s in starts_of_all if policy != "mask" or not set(range(s, s + L)) & set(GAPS)]
     assert starts(windows) == expected
-    assert windows.left_out == len(starts_of_all) - len(expected)
-    assert (windows.left_out > 0) == (policy == "mask")
     batch = windows.__getitems__(range(len(windows)))
     targets = np.array(expected)[:, None] + L + offset + np.arange(P)
     assert torch.equal(batch.measured, torch.from_numpy(~np.isin(targets, GAPS))[..., None].expand(-1, -1, 2))
@@ -79,7 +77,6 @@ def test_a_window_after_the_chosen_ones_is_an_error(index):
     assert len(windows) == 71 - L - P + 1 - 2 * L == 48
     with pytest.raises((IndexError, RuntimeError)):
         windows[index]
-    assert len(windows.rows) == 48
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])
@@ -88,7 +85,7 @@ def test_without_gaps_every_policy_serves_the_same_bits_by_the_same_way(policy):
     assert torch.equal(plain.kept, data.kept)
     for split in SPLITS:
         windows = data.windows(split)
-        assert windows.chosen is None and windows.left_out == 0  # no indirection where nothing is left out
+        assert windows.chosen is None  # no indirection where nothing is left out
         assert len(windows) == len(plain.windows(split))
 
 
@@ -175,5 +172,5 @@ def test_what_is_known_in_advance_owes_nothing_to_rows_after_the_horizon(tmp_pat
         scaler = given_scales(np.zeros(2), np.ones(2))
         windows = prepare(frame, scaler=scaler, **known).windows("train", look_back=look_back)
         futures.append(windows.__getitems__(range(len(windows))).future_known)
-    early = torch.from_numpy(windows.rows + P <= 34)
+    early = torch.from_numpy(windows.places(range(len(windows)))[1] + P <= 34)
     assert early.sum() > 20 and torch.equal(futures[0][early], futures[1][early])

@@ -4,16 +4,14 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from copies import Copies
 from data.csv_files import read_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
-from scales import all_rows
+from scales import all_rows, given_scales
 from tables import stacked, windows_of
 from torch.utils.data import DataLoader
 
@@ -21,10 +19,8 @@ from forecast.data.gaps import Repair
 from forecast.data.split import RowSplit, WindowOrigins
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import (
-    SERIES_SHARE,
     Batch,
     Windows,
-    moved_if_it_fits,
 )
 
 N, C, F, L, P = 101, 5, 3, 11, 7
@@ -65,7 +61,7 @@ def test_a_batch_holds_the_rows_that_a_loop_would_copy(rows, targets, offset):
     indices = [len(dataset) - 1, 0, len(dataset) // 2]
     batch = dataset.__getitems__(indices)
     for b, index in enumerate(indices):
-        t = int(dataset.rows[index] - L)
+        t = int(dataset.places([index])[1][0] - L)
         assert t == rows.start + index
         later = t + L + offset
         past, future = slice(t, t + L), slice(later, later + P)
@@ -86,13 +82,14 @@ def test_one_item_is_a_batch_of_one_and_no_known_features_are_a_width_of_zero():
 def test_a_longer_look_back_changes_the_past_alone_and_repeats_the_first_row_before_the_series(rows, chosen):
     options = {"chosen": None if chosen is None else np.array(chosen), "offset": 2}
     usual, longer = windows(rows, **options), windows(rows, look_back=37, **options)
-    assert np.array_equal(longer.rows, usual.rows) and len(longer) == len(usual)
+    every = range(len(usual))
+    assert np.array_equal(longer.places(every), usual.places(every)) and len(longer) == len(usual)
     numbers = [0, 1, len(usual) - 1]
     batch, expected = longer.__getitems__(numbers), usual.__getitems__(numbers)
     for name in ("future_known", "target", "future"):
         assert torch.equal(getattr(batch, name), getattr(expected, name)), name
     for b, number in enumerate(numbers):
-        end = usual.rows[number]
+        end = usual.places([number])[1][0]
         wanted = np.maximum(0, np.arange(end - 37, end))
         assert torch.equal(batch.past[b], torch.tensor(VALUES[wanted], dtype=torch.float32))
         assert torch.equal(batch.past_known[b], torch.tensor(KNOWN[wanted], dtype=torch.float32))
@@ -104,7 +101,6 @@ def test_a_window_that_does_not_exist_is_an_error(index):
     assert len(dataset) == 84
     with pytest.raises((IndexError, RuntimeError)):
         dataset[index]
-    assert len(dataset.rows) == 84
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -136,25 +132,6 @@ def test_windows_gathered_at_once_are_those_gathered_batch_by_batch(targets, siz
         assert all(torch.equal(x, y) for x, y in zip(one[:5], other[:5], strict=True))
 
 
-def test_batches_for_another_device_are_gathered_at_home_and_copied_at_once():
-    """With a series too large for the device: one copy for many batches, and none for their fields."""
-    dataset = windows(targets=(3, 1), device=torch.device("meta"))
-    assert (dataset.home.type, dataset.device.type) == ("cpu", "meta")
-    with Copies() as copies:
-        batches = dataset.in_batches(torch.arange(26), 13)
-    assert copies.seen == ["meta", "meta"], "rows and series, once for all batches"
-    assert copies.awaited == 0, "the numbers of the targets lie on the device"
-    assert {part.device.type for batch in batches for part in batch[:5]} == {"meta"}
-
-
-@pytest.mark.parametrize(("rows", "moves"), [(1000, True), (1001, False)])
-def test_a_series_is_moved_to_a_gpu_when_it_takes_a_quarter_of_its_free_memory_at_most(monkeypatch, rows, moves):
-    monkeypatch.setattr("forecast.data.windows.free_bytes", lambda device: int(1000 * 44 / SERIES_SHARE))
-    series = SimpleNamespace(nbytes=rows * 44, device=torch.device("cpu"), to=lambda device: f"on {device}")
-    assert moved_if_it_fits(series, torch.device("cuda", 1)) == ("on cuda:1" if moves else series)
-    assert moved_if_it_fits(SERIES, torch.device("cpu")) is SERIES, "there already"
-
-
 def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
     rows = 3_000_000
     mapped = np.memmap(tmp_path / "series.f64", dtype=np.float64, mode="w+", shape=(rows, C))
@@ -165,10 +142,10 @@ def test_a_memory_mapped_series_is_read_only_where_its_windows_are(tmp_path):
     count = np.array([rows - L - P + 1])
     origins = WindowOrigins(np.array([L]), count, count)
     sizes = {"n_columns": C, "seq_len": L, "pred_len": P, "targets": (1, 2)}
-    scale = {"mean": torch.zeros(1, C, dtype=torch.float64), "std": torch.ones(1, C, dtype=torch.float64)}
+    scaler = given_scales(np.zeros(C), np.ones(C))
     calendar = torch.zeros(rows, 0)
     before = resident_bytes()
-    dataset = Windows(frame, origins, calendar=calendar, **scale, **sizes)
+    dataset = Windows(frame, origins, calendar=calendar, scaler=scaler, **sizes)
     batch = dataset.__getitems__([late, 5])
     assert len(dataset) == rows - L - P + 1
     assert batch.past[0, :, 0].tolist() == [C * row for row in range(L)]
@@ -183,12 +160,6 @@ def resident_bytes():
     if not status.exists():
         pytest.skip("only Linux tells")
     return 1024 * int(re.findall(r"VmRSS:\s*(\d+) kB", status.read_text())[0])
-
-
-def test_datasets_share_the_memory_of_the_series():
-    assert SERIES.dtype == torch.float32 and SERIES.is_contiguous()
-    for rows in (range(53), range(42, N)):
-        assert windows(rows)._kept.data_ptr() == SERIES.data_ptr()
 
 
 def test_a_batch_is_a_copy_that_may_be_changed_without_changing_others():
@@ -256,10 +227,3 @@ def test_windows_of_a_mapped_file_are_scaled_as_they_are_drawn_to_the_same_bits(
                 Batch._fields, kept.__getitems__(numbers), other.__getitems__(numbers), strict=True
             ):
                 assert (one is None) == (two is None) and (one is None or torch.equal(one, two)), name
-
-
-def test_a_device_with_another_name_is_the_one_that_holds_the_rows():
-    """`cpu:0` is `cpu` and `cuda` is `cuda:0` to a tensor, but not to one another: all would be copied, or refused."""
-    data = prepared(panel([41, 53]), seq_len=7, pred_len=5)
-    windows = data.on(torch.device("cpu", 0)).windows("train")
-    assert windows.device == windows.home == torch.device("cpu")

@@ -57,7 +57,7 @@ def test_widths_that_follow_a_drift_begin_anew_with_each_series():
         scored.add(model, batch, data.seq_len)
         return scored.last[0]
 
-    series = windows.series_of(range(len(windows)))
+    series, _ = windows.places(range(len(windows)))
     whole = lower_ends(range(len(windows)))
     for one in range(3):
         assert torch.equal(whole[series == one], lower_ends(torch.nonzero(series == one).flatten().tolist()))

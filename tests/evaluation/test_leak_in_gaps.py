@@ -49,8 +49,8 @@ def test_the_guard_finds_a_gap_that_is_filled_towards_rows_that_are_not_known_ye
 def inputs(data, split="train"):
     """Of each window of the first series its origin, past and known features."""
     windows = data.windows(split)
-    numbers = torch.arange(len(windows))[windows.series_of(torch.arange(len(windows))) == 0]
-    return windows.origins_of(numbers).tolist(), windows.__getitems__(numbers)
+    numbers = np.flatnonzero(windows.places(range(len(windows)))[0] == 0)
+    return windows.places(numbers)[1].tolist(), windows.__getitems__(numbers)
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill", "mask"])

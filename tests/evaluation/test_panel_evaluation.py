@@ -142,7 +142,7 @@ def test_each_window_is_scaled_by_the_rows_of_its_series_before_it():
     frame, ratios = data.frame, {}
     for number in range(len(data.windows("test"))):
         batch = data.windows("test")[number]
-        s, origin = int(batch.series), int(data.windows("test").origins_of([number]))
+        s, origin = int(batch.series), int(data.windows("test").places([number])[1][0])
         begin, error = frame.offsets[s], (batch.past[0, -1, [0, 2]] - batch.target[0]).abs().double()
         error = torch.where(batch.measured[0], error, torch.nan).nanmean(0).numpy()
         for place, column in enumerate((0, 2)):
@@ -334,10 +334,10 @@ def test_of_a_masked_panel_the_last_served_windows_are_shown():
     frame = replace(panel((120, 140, 130), gaps=0.01, seed=4), repair=Repair("mask"))
     data = prepared(frame, split=ShareSplit(train=0.5, val=0.2, test=0.3))
     windows = data.windows("test")
-    assert 0 < windows.left_out < len(data.origins("test"))
+    assert 0 < len(windows) < len(data.origins("test"))
     found = evaluated(data)
     assert found.errors.n_windows == len(windows) == windows.ends[-1]
-    last = {int(s): int(row) for s, row in zip(windows.series_of(range(len(windows))), windows.rows, strict=True)}
+    last = {int(s): int(row) for s, row in zip(*windows.places(range(len(windows))), strict=True)}
     assert dict(zip(found.shown.tolist(), found.origins.tolist(), strict=True)) == {s: last[s] for s in found.shown}
 
 

@@ -86,7 +86,7 @@ def test_another_series_alone_gives_it_away(split):
     """The window that is looked at, the last one, is not of the series that leaks."""
     data = prepared(panel())
     windows = data.windows(split)
-    assert int(windows.series_of([len(windows) - 1])) == 5
+    assert windows.places([len(windows) - 1])[0] == 5
     with pytest.raises(UserError, match="reads the future, of this series or of another one"):
         check_forecasts(OtherSeries(data).eval(), data, device=CPU, split=split, windows=1)
 
@@ -173,7 +173,7 @@ def test_noise_covers_all_rows_that_lie_later_in_time_and_no_others():
     data = prepared(panel())
     windows = data.windows("test")
     for window in (0, 3, len(windows) - 1):
-        s, origin = int(windows.series_of([window])), int(windows.origins_of([window]))
+        (s,), (origin,) = windows.places([window])
         frame = data.frame
         now = origin - frame.offsets[s] + frame.steps[s]
         series = np.repeat(np.arange(len(frame)), frame.lengths)
@@ -187,8 +187,8 @@ def test_of_a_large_panel_some_of_the_later_rows_become_noise_its_own_among_them
     windows = data.windows("train")
     for window in (0, len(windows) - 1):
         rows = later_rows(data, windows, window)
-        s = int(windows.series_of([window]))
-        own = np.arange(int(windows.origins_of([window])), data.frame.offsets[s + 1])
+        (s,), (origin,) = windows.places([window])
+        own = np.arange(origin, data.frame.offsets[s + 1])
         assert set(own) <= set(rows) and len(rows) < len(data.frame.values) / 2
 
 

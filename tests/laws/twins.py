@@ -123,8 +123,8 @@ def windows_of(data, split, series=0):
     """
     windows = data.windows(split)
     numbers = np.arange(len(windows))
-    numbers = np.flatnonzero(windows.series_of(numbers).numpy() == series)
-    rows = windows.origins_of(numbers).numpy()
+    numbers = np.flatnonzero(windows.places(numbers)[0] == series)
+    _, rows = windows.places(numbers)
     times = data.frame.calendar()[rows - data.frame.offsets[series] + data.frame.steps[series]]
     if not len(numbers):
         return {}

@@ -100,7 +100,7 @@ def test_training_and_validation_share_one_series_on_the_device_that_trains(data
     module = datamodule_on(META, data)
     with Copies() as copies:
         train, val = module.train_dataloader(), module.val_dataloader()
-    assert copies.seen[0] == "meta" and train.windows._kept is val.windows._kept
+    assert copies.seen[0] == "meta" and train.windows._table is val.windows._table
     assert train.windows.home == val.windows.home == META
     module.teardown("fit")
     assert module.device_data is None

@@ -93,7 +93,6 @@ def continuation_of(
         pad=checkpoint.record.series.pad,
         device=device,
         facts=scaled_facts(frame.facts, checkpoint.fact_scale),
-        floor=checkpoint.scale.floor,
         intervals=wanted(checkpoint, how="static", level=level) if level else None,
     )
     if not ends.series.size:

@@ -63,7 +63,7 @@ def test_every_window_is_that_of_a_slow_reader(split, part, pad, look_back):
     assert batch.series is not None and batch.measured is None
     for i, (series, origin, past, known, flags, future) in enumerate(expected):
         assert int(batch.series[i]) == series
-        assert int(windows.origins_of([i])) == data.frame.offsets[series] + origin
+        assert windows.places([i])[1] == data.frame.offsets[series] + origin
         np.testing.assert_array_equal(batch.past[i], past)
         np.testing.assert_array_equal(batch.future[i], future)
         np.testing.assert_array_equal(batch.target[i], future[:, 1:])
@@ -87,7 +87,7 @@ def test_a_masked_window_tells_what_of_its_past_was_measured(pad, gaps):
         assert learnt is None
         return
     for window in range(len(windows)):
-        series, origin = int(windows.series_of([window])), int(windows.origins_of([window]))
+        (series,), (origin,) = windows.places([window])
         for place, row in enumerate(range(origin - SEQ_LEN, origin + PRED_LEN)):
             inside = row >= data.frame.offsets[series]
             expected = [inside and (measured is None or bool(measured[row, c])) for c in range(2)]
@@ -129,7 +129,7 @@ def test_windows_are_scaled_by_measured_train_rows_alone(scaling):
             assert data.scaler.mean[s, c] == pytest.approx(mean, rel=1e-9)
             assert data.scaler.std[s, c] == pytest.approx(std, rel=1e-9)
     batch = data.windows("train")[3]
-    first = int(data.windows("train").origins_of([3])) - SEQ_LEN
+    first = data.windows("train").places([3])[1][0] - SEQ_LEN
     s = int(batch.series)
     expected = (frame.values[first : first + SEQ_LEN] - data.scaler.mean[s]) / data.scaler.std[s]
     np.testing.assert_allclose(batch.past[0], expected, rtol=1e-5, atol=1e-6)
