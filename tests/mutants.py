@@ -377,8 +377,8 @@ DATA = [
         "data-window-start",
         "A window's past begins at the row that `starts` says.",
         "forecast/data/windows.py",
-        "start, begin = origin - self.look_back,",
-        "start, begin = origin - self.look_back - 1,",
+        "start, begin, c = origin - self.look_back,",
+        "start, begin, c = origin - self.look_back - 1,",
         ("tests/data/test_windows.py::test_a_batch_holds_the_rows_that_a_loop_would_copy",),
     ),
     Mutant(
@@ -483,8 +483,8 @@ DATA = [
         "data-gap-drawn-over-the-border",
         "A gap over the end of a split is filled from rows before it.",
         "forecast/data/prepare.py",
-        "inside = (rows.stop > begin) & (rows.stop < end)",
-        "inside = (rows.stop > begin) & (rows.stop > end)",
+        "(rows.stop > begin) & (rows.stop < end)",
+        "(rows.stop > begin) & (rows.stop > end)",
         (
             "tests/data/test_gaps_over_borders.py::test_a_gap_over_the_end_of_a_split_is_drawn_from_the_rows_before_up_to_there_and_as_ever_behind",
         ),

@@ -21,7 +21,8 @@ def known_targets(data: Prepared) -> dict[str, str]:
 
     In the train rows, at a lag of less than pred_len rows, which are still to be forecast, or of later rows, below 0.
     """
-    known = [name for name in data.covariates if name not in (*data.hidden, HOLIDAY) and not data.frame.size_of(name)]
+    others = (*data.hidden, HOLIDAY, *data.frame.categories)
+    known = [name for name in data.covariates if name not in others]
     train, frame, parts, copies = data.splits["train"], data.frame, [], dict[str, str]()
     farthest = data.pred_len + LATER
     for series in range(0, len(frame), max(1, len(frame) // SERIES)) if known else ():

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.gaps import Repair, rows_since_measured
-from forecast.data.reading.layout import STEPS
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.frequency import future_timestamps
 from forecast.text.terminal import label
@@ -28,10 +27,6 @@ class Facts:
     values: npt.NDArray[np.float64]
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
-
-    def size_of(self, name: str) -> int:
-        """As `PanelFrame.size_of`."""
-        return len(self.categories[name]) + 1 if name in self.categories else 0
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """One of them (S,)."""
@@ -87,10 +82,7 @@ class PanelFrame:
     facts: Facts | None = None
 
     def __post_init__(self) -> None:
-        assert self.values.dtype == np.float64 and self.values.shape == (self.offsets[-1], len(self.columns))
         assert self.values.flags.c_contiguous, "windows are views of whole rows"
-        assert len(self.offsets) == len(self.ids) + 1 and len(self.steps) == len(self.ids)
-        assert self.measured is None or self.measured.shape == self.values.shape
 
     @classmethod
     def single(
@@ -133,14 +125,12 @@ class PanelFrame:
         calendar = self._calendar
         if not more:
             return calendar
-        longer: pd.DatetimeIndex = pd.DatetimeIndex(calendar.append(future_timestamps(calendar[-1], self.freq, more)))
-        return longer
+        return pd.DatetimeIndex(calendar.append(future_timestamps(calendar[-1], self.freq, more)))
 
     @cached_property
     def _calendar(self) -> pd.DatetimeIndex:
         steps = int((self.steps + self.lengths).max())
-        calendar: pd.DatetimeIndex = pd.date_range(self.first, periods=steps, freq=self.freq)
-        return calendar
+        return pd.date_range(self.first, periods=steps, freq=self.freq)
 
     def times(self, more: int = 0) -> IntArray:
         """Of each step of the calendar: nanoseconds, or its number in the file where that counts steps."""
@@ -151,8 +141,7 @@ class PanelFrame:
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
         """The timestamps of the rows of one series, and of `more` steps after it."""
         steps = int(self.steps[series])
-        timestamps: pd.DatetimeIndex = self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
-        return timestamps
+        return self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
 
     def end(self, series: int) -> str:
         """The time of the last row of one series, in words."""
@@ -197,23 +186,6 @@ class PanelFrame:
         """Some series alone (M,)."""
         return self.cut(series, self.offsets[:-1][series], self.offsets[1:][series])
 
-    def between(self, first: int, stop: int) -> "PanelFrame":
-        """Some series alone, whose rows are the same memory."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[stop]))
-        return replace(
-            self,
-            values=self.values[rows],
-            measured=None if self.measured is None else self.measured[rows],
-            offsets=self.offsets[first : stop + 1] - self.offsets[first],
-            steps=self.steps[first:stop],
-            ids=self.ids[first:stop],
-            facts=None if self.facts is None else self.facts.of(np.arange(first, stop)),
-        )
-
-    def size_of(self, column: str) -> int:
-        """0 for a column of numbers, else how many numbers its categories have, that of another one among them."""
-        return len(self.categories[column]) + 1 if column in self.categories else 0
-
     def of(self, columns: Sequence[str]) -> "PanelFrame":
         """Some columns alone, in this order."""
         if tuple(columns) == self.columns:
@@ -236,4 +208,3 @@ class PanelFrame:
 
 
 STEP_FREQ = "ms"  # of rows with data.freq=steps, as `layout.STEPS` says
-assert STEPS == "steps"

@@ -3,7 +3,6 @@
 import mmap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,11 @@ from torch import Tensor
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.scaling import TOO_FAR, How, Scales
-from forecast.data.seasonality import suggest
-from forecast.data.split import PARTS, TAIL, ShareSplit, TargetRows, WindowOrigins, usable_windows
+from forecast.data.split import TAIL, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows
 from forecast.errors import UserError
-from forecast.text.overrides import typed
 
 FARTHEST = 1e18  # standard deviations: errors are squared in float32
 MOST_KEPT = 2**30  # bytes of scaled rows that are kept beside those of the file
@@ -37,7 +34,8 @@ class Prepared:
     frame's columns, which are known in advance: the last of the known features but for the facts of the series, none of
     the C. hidden: the last of these, which are observed: at the steps to come a model finds 0 there. fact_scale (2, G):
     mean and deviation of the frame's facts. recent: so many of the last train rows of each series, in which alone the
-    windows of "train" forecast, None: all. device: where batches are wanted, None: where the rows are.
+    windows of "train" forecast, None: all. device: where batches are wanted, None: where the rows are. kept
+    (N, C + F + K): all rows of `scaled_table`; None of a mapped file, and beyond MOST_KEPT.
     """
 
     frame: PanelFrame
@@ -55,6 +53,7 @@ class Prepared:
     fact_scale: FloatArray | None = None
     recent: int | None = None
     device: torch.device | None = None
+    kept: Tensor | None = None
 
     @property
     def n_columns(self) -> int:
@@ -69,8 +68,10 @@ class Prepared:
     @property
     def covariate_sizes(self) -> tuple[int, ...]:
         """What the covariates and the facts (K + G,) are: 0 for a number, n for one of n categories."""
-        facts = () if self.frame.facts is None else map(self.frame.facts.size_of, self.frame.facts.names)
-        return (*map(self.frame.size_of, self.covariates), *facts)
+        frame, facts = self.frame, self.frame.facts
+        words = dict(frame.categories) if facts is None else {**frame.categories, **facts.categories}
+        names = self.covariates if facts is None else (*self.covariates, *facts.names)
+        return tuple(len(words[name]) + 1 if name in words else 0 for name in names)
 
     @property
     def target_names(self) -> list[str]:
@@ -89,33 +90,16 @@ class Prepared:
         val, test = self.splits.get("val"), self.splits.get("test")
         if val is None or test is None:
             return False
-        return np.array_equal(val.first, test.first) and np.array_equal(val.stop, test.stop)
+        return np.array_equal(np.stack([val.first, val.stop]), np.stack([test.first, test.stop]))
 
     @property
     def context(self) -> int:
         """The rows of its series that must lie before a forecast."""
         return 1 if self.pad else self.seq_len
 
-    @cached_property
-    def kept(self) -> Tensor | None:
-        """All rows of `scaled_table` (N, C + F + K); None of a mapped file, and beyond MOST_KEPT."""
-        width = len(self.frame.columns) + self.calendar.shape[1]
-        large = 4 * len(self.frame.values) * width > MOST_KEPT
-        if large or isinstance(self.frame.values, np.memmap):
-            return None
-        return scaled_table(self.frame, self.scaler, self.calendar, self.n_columns)
-
-    def but(self, *, kept: Tensor | None = None, **changes: object) -> "Prepared":
-        """The same rows in the same scale with other sizes, splits or another device; kept: in place of its own."""
-        assert not changes.keys() & {"frame", "scaler", "calendar", "covariates"}, "these make the rows that are kept"
-        changed = replace(self, **changes)  # type: ignore[arg-type]
-        if (kept := self.kept if kept is None else kept) is not None:
-            changed.__dict__["kept"] = kept
-        return changed
-
     def on(self, device: torch.device) -> "Prepared":
         """The same data with batches on a device. The rows that are kept are moved there once."""
-        return self.but(kept=None if self.kept is None else self.kept.to(device), device=device)
+        return replace(self, kept=None if self.kept is None else self.kept.to(device), device=device)
 
     def target_rows(self, split: str) -> TargetRows:
         """The rows of a split; of train the `recent` ones."""
@@ -189,47 +173,23 @@ class Prepared:
 
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
-        frame, pred_len = self.frame, self.pred_len
-        needed = self.context + pred_len
-        fit = "" if splits or "train" not in self.splits else self._fitting_words()
-        before = "1 row before them, since data.short=pad, + " if self.pad else f"seq_len {self.seq_len} + "
-        for name, rows in self.splits.items():
-            if name == TAIL or (splits and name not in splits) or len(self.origins(name)):
+        for name in splits or [name for name in self.splits if name != TAIL]:
+            if len(self.origins(name)):
                 continue
-            part, longest = PARTS.get(name, name), int(frame.lengths.argmax())
-            times, count = frame.timestamps(longest), int((rows.stop - rows.first)[longest])
-            if len(frame) > 1:
-                raise UserError(
-                    f"{frame.name}: no series has a window for {part}: one needs {needed} rows ({before}pred_len "
-                    f"{pred_len}), and the longest of the {len(frame)} series, '{frame.ids[longest]}', has "
-                    f"{frame.lengths[longest]} in all. Set "
-                    f"{'a shorter' if self.pad else 'data.short=pad, a shorter seq_len or'} pred_len, or another "
-                    f"data/split.{fit}"
-                )
-            if name != "train" and count < pred_len:  # what lies before them is in other splits
-                needed, before = pred_len, ""
+            rows, longest = self.splits[name], self.frame.lengths.max()
             raise UserError(
-                f"{frame.name}: of its {frame.lengths[0]} rows ({times[0]} to {times[-1]}) {count} are for {part}, but "
-                f"one window needs {needed} ({before}pred_len {pred_len}). Choose a shorter "
-                f"{'seq_len or ' * bool(before)}pred_len, another data.split, or evaluate with split=all.{fit}"
+                f"{self.frame.name}: no series has a window for {name}: one window needs {self.context} rows of past "
+                f"and {self.pred_len} of {name}; the longest series has {longest} rows, "
+                f"{(rows.stop - rows.first).max()} of them for it. Set a shorter seq_len or pred_len, data.short=pad "
+                "or another data.split, as forecast check-data proposes, or evaluate with split=all."
             )
-
-    def _fitting_words(self) -> str:
-        """Words of train with which each split holds a window; "" where there are none for this horizon."""
-        fit = suggest(self.frame, ShareSplit(), targets=self.targets, pred_len=self.pred_len, is_free=True)
-        if fit.cut is not None and not fit.cut.val:
-            return ""
-        words = (typed(key, value) for key, value in {**fit.settings(), "seq_len": fit.lengths.seq_len}.items())
-        return f" For these rows: {' '.join(words)}"
 
     def left_out(self) -> dict[str, list[str]]:
         """The ids of series without a window, by the reason; those that the reader left out among them."""
         counts = sum(self.origins(split).counts for split in self.splits)
-        short = self.frame.ids[np.asarray(counts == 0)]
-        reasons = {reason: list(names) for reason, names in self.frame.left_out.items()}
-        if len(short):
-            reasons[f"fewer rows than a window needs, {self.context + self.pred_len}"] = [str(name) for name in short]
-        return reasons
+        short = self.frame.ids[np.asarray(counts == 0)].tolist()
+        few = {f"fewer rows than a window needs, {self.context + self.pred_len}": short} if short else {}
+        return {**self.frame.left_out, **few}
 
 
 def prepare(
@@ -259,13 +219,17 @@ def prepare(
     values with which no model can compute.
     """
     rows = {name: split if isinstance(split, TargetRows) else TargetRows.of(split) for name, split in splits.items()}
-    assert not covariates or frame.columns[-len(covariates) :] == covariates
     panel = filled_within(frame, rows.values())
     if scaler is None:
         sizes, train = {"context": seq_len, "period": season or 1, "together": len(covariates)}, rows["train"]
         scaler = Scales.fit(panel, scaling, train.first, train.stop, **sizes)
         scaler = replace(scaler, floor=floor)
-    data = Prepared(
+    calendar = frame_calendar(panel, encoding)
+    size = calendar.element_size() * len(panel.values) * (calendar.shape[1] + len(panel.columns))
+    kept = None
+    if size <= MOST_KEPT and not isinstance(panel.values, np.memmap):
+        kept = scaled_table(panel, scaler, calendar, len(panel.columns) - len(covariates))
+    return Prepared(
         frame=panel,
         splits=rows,
         scaler=scaler,
@@ -273,15 +237,14 @@ def prepare(
         seq_len=seq_len,
         pred_len=pred_len,
         encoding=encoding,
-        calendar=frame_calendar(panel, encoding),
+        calendar=calendar,
         pad=pad,
         season=season,
         covariates=covariates,
         hidden=hidden,
         fact_scale=fact_scale,
+        kept=kept,
     )
-    _ = data.kept  # made now, so that a value with which no model computes is refused now
-    return data
 
 
 def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame:
@@ -289,31 +252,22 @@ def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame
 
     data.gaps=interpolate has put them on a line to a row of the next split; so they are as if the file ended there.
     """
-    if frame.measured is None or frame.repair.policy != "interpolate":
-        return frame
     begin, end = frame.offsets[:-1], frame.offsets[1:]
-    cells = []
-    for rows in splits:
-        inside = (rows.stop > begin) & (rows.stop < end)
-        last = rows.stop[inside] - 1
-        cells += [(int(last[place]), int(column)) for place, column in np.argwhere(~frame.measured[last])]
-    if not cells:
+    last = np.concatenate([rows.stop[(rows.stop > begin) & (rows.stop < end)] - 1 for rows in splits])
+    if frame.since is None or not frame.since[last].any():
         return frame
     values = private(frame.values)
-    for last_row, column in cells:
-        row = last_row
-        begin_row = int(begin[np.searchsorted(begin, row, side="right") - 1])
-        while not frame.measured[row, column] and row > begin_row:
-            row -= 1
-        values[row + 1 : last_row + 1, column] = values[row, column]
+    for place, column in np.argwhere(frame.since[last]):
+        row = last[place]
+        first = row - frame.since[row, column]
+        values[first + 1 : row + 1, column] = values[first, column]
     return replace(frame, values=values)
 
 
 def private(values: FloatArray) -> FloatArray:
     """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
     if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
-        where = {"dtype": values.dtype, "offset": values.offset, "shape": values.shape}
-        return np.memmap(values.filename, mode="c", **where)
+        return np.memmap(values.filename, values.dtype, mode="c", offset=values.offset, shape=values.shape)
     return values.copy()
 
 
@@ -341,11 +295,10 @@ def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns:
 
 def scaled_rows(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int, rows: IntArray) -> Tensor:
     """Some rows (n, C + F + K) of `scaled_table`; UserError as there."""
-    scaled = scaled_values(frame, scaler, rows)
+    scaled = torch.from_numpy(scaled_values(frame, scaler, rows).astype(np.float32))
     series = np.searchsorted(frame.offsets, rows, side="right") - 1
     known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]
-    parts = [torch.from_numpy(part.astype(np.float32)) for part in (scaled[:, :n_columns], scaled[:, n_columns:])]
-    return torch.cat([parts[0], known, parts[1]], dim=1)
+    return torch.cat([scaled[:, :n_columns], known, scaled[:, n_columns:]], dim=1)
 
 
 def scaled_values(frame: PanelFrame, scaler: Scales, rows: IntArray) -> FloatArray:
@@ -370,23 +323,17 @@ def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple
 
     series, origins (W,): as `Windows` has them. NaN before a series begins, and where no file held a value.
     """
-    frame, columns = data.frame, list(data.targets)
-    values = np.full((len(series), data.seq_len + data.pred_len, len(columns)), np.nan)
-    stamps = []
-    for window, s, origin in zip(values, series, origins, strict=True):
-        begin = int(frame.offsets[s])
-        first = max(begin, int(origin) - data.seq_len)
-        rows = slice(first, int(origin) + data.pred_len)
-        held = frame.values[rows, columns]
-        if frame.measured is not None:
-            held[~frame.measured[rows, columns]] = np.nan
-        missing = len(window) - len(held)
-        window[missing:] = held
-        step = int(first - begin + frame.steps[s])
-        known = frame.calendar()[step : step + len(held)]
-        before = pd.date_range(end=known[0], periods=missing + 1, freq=frame.freq)[:missing]
-        stamps.append(before.append(known).to_numpy().astype("datetime64[ns]"))
-    return values, np.array(stamps)
+    frame, columns, begin = data.frame, list(data.targets), data.frame.offsets[:-1][series][:, None]
+    rows = origins[:, None] + np.arange(-data.seq_len, data.pred_len)
+    inside = np.maximum(rows, begin)
+    values = frame.values[inside][..., columns]
+    if frame.measured is not None:
+        values[~frame.measured[inside][..., columns]] = np.nan
+    values[rows < begin] = np.nan
+    steps, calendar = rows - begin + frame.steps[series][:, None], frame.calendar()
+    more = max(0, -int(steps.min(initial=0)))  # steps before the first of the calendar
+    times = pd.date_range(end=calendar[0], periods=more + 1, freq=frame.freq)[:more].append(calendar)
+    return values, times.to_numpy().astype("datetime64[ns]")[steps + more]
 
 
 def scaled_facts(facts: Facts | None, scale: npt.NDArray[np.float64] | None) -> Tensor | None:

@@ -19,9 +19,6 @@ from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
-PARTS = {"train": "training", "val": "validation", "test": "the test"}
-
-
 # From a date to the first row of each series that is not before it (S,), counted from the first row of the series.
 Places = Callable[[pd.Timestamp], IntArray]
 ANYWHERE = "train", "val", "test"

@@ -79,7 +79,7 @@ def season(data: Prepared) -> int | None:
 
 def fitting_rows(data: Prepared, *, recent: int | None = None) -> FittingRows:
     """What a fitted model may see: the scaled targets, and where a forecast may begin; recent: as `Prepared` has it."""
-    return rows_to_fit(data.but(recent=recent), period=season(data))
+    return rows_to_fit(replace(data, recent=recent), period=season(data))
 
 
 def fit_nlinear(data: Prepared, rows: FittingRows | None = None) -> Float[Tensor, "P L"]:

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -117,7 +118,7 @@ def whole_windows(data: Prepared) -> Callable[[str, int], WholeWindows]:
         made_up = np.concatenate([[0], made_up])
 
     def windows(split: str, look_back: int) -> WholeWindows:
-        long = data.but(seq_len=look_back, device=None)
+        long = replace(data, seq_len=look_back, device=None)
         served = long.windows_of(data.origins(split, context=look_back))
         numbers = np.arange(len(served))
         if made_up is not None:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import CELLS, pieces, sums
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
 from forecast.text.terminal import label
@@ -72,14 +71,10 @@ def report_filled(frame: PanelFrame, series: IntArray, *, seq_len: int, of: int)
 
 def made_up_cells(frame: PanelFrame, first: int, stop: int, rows: int) -> FloatArray:
     """How many cells (S, C) of the last rows of the series `first` to `stop` no file held."""
-    some = frame.between(first, stop)
+    begin, end = frame.offsets[first:stop], frame.offsets[first + 1 : stop + 1]
+    some = frame.cut(np.arange(first, stop), np.maximum(begin, end - rows), end)
     assert some.measured is not None
-    begin, counts = np.maximum(some.offsets[:-1], some.offsets[1:] - rows), np.zeros((len(some), len(some.columns)))
-    for part in pieces(some, CELLS):
-        low, high = int(some.offsets[part.start]), int(some.offsets[part.stop])
-        made_up = (~some.measured[low:high]).astype(np.float64)
-        counts[part] = sums(made_up, begin[part] - low, some.offsets[1:][part] - low)
-    return counts
+    return np.add.reduceat(~some.measured, some.offsets[:-1], axis=0, dtype=np.float64)
 
 
 def is_far(past: Tensor, level: Tensor) -> Tensor:

@@ -347,7 +347,7 @@ def some_rows(data: Prepared, split: str) -> Prepared:
     splits = {
         name: TargetRows(moved(target_rows.first), moved(target_rows.stop)) for name, target_rows in data.splits.items()
     }
-    return replace(data, frame=less, splits=splits)
+    return replace(data, frame=less, splits=splits, kept=None)
 
 
 def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[str, Tensor]:
@@ -383,7 +383,7 @@ def made_anew(data: Prepared, split: str, noise: np.random.Generator) -> dict[st
         last = TargetRows(
             np.maximum(train.first, train.stop - FITTED_WINDOWS - data.seq_len - data.pred_len + 1), train.stop
         )
-        tensors["the closed-form NLinear"] = fit_nlinear(anew.but(splits=anew.splits | {"train": last}))
+        tensors["the closed-form NLinear"] = fit_nlinear(replace(anew, splits=anew.splits | {"train": last}))
     return tensors
 
 

@@ -195,7 +195,7 @@ class Continuation:
         covariates = batch.past_known[..., ahead : ahead + len(self.frame.columns) - self.n_columns]
         past = torch.cat([batch.past, covariates], dim=2)
         for number in series[(past.abs().flatten(1).amax(1) > FARTHEST).numpy()][:1].tolist():
-            rows = self.frame.between(number, number + 1)
+            rows = self.frame.take(np.array([number]))
             last = np.arange(max(0, len(rows.values) - past.shape[1]), len(rows.values))
             scaled_values(rows, self.scales(rows), last)
         if self.scale.how != "series":

@@ -117,7 +117,7 @@ def add_own_calibration(path: Path, data: Prepared, *, levels: Sequence[float]) 
     pred_len = min(data.pred_len, max(1, int((learned.stop - learned.first).max()) // 2))
     config = replace(checkpoint.config, pred_len=pred_len)
     model = build_model(config, checkpoint.record.data).eval()
-    data = data.but(pred_len=pred_len, splits={**data.splits, "val": learned})
+    data = replace(data, pred_len=pred_len, splits={**data.splits, "val": learned})
     parts = [ValPart(model=model, windows=range(len(data.windows("val"))))]
     own = calibrate(
         parts, data, levels=levels, batch_size=config.data.batch_size, device=torch.device("cpu"), together=True

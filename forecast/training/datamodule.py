@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import groupby, islice
 
 import lightning.pytorch as pl
@@ -231,7 +232,7 @@ class ForecastDataModule(pl.LightningDataModule):
         self.data = data
         self.batch_size = batch_size
         self.masked = masked
-        self.windows = data.but(seq_len=self.look_back).windows("train")
+        self.windows = replace(data, seq_len=self.look_back).windows("train")
         count = len(self.windows)
         self.order = EpochOrder(count, seed=seed)
         ends = self.windows.ends if sampling == "series" else None
@@ -292,4 +293,4 @@ class ForecastDataModule(pl.LightningDataModule):
             self.device_data = self.data.on(device)
         if split != "train":
             return self.device_data.windows(split, look_back=self.look_back)
-        return self.device_data.but(seq_len=self.look_back).windows("train", masked=self.masked)
+        return replace(self.device_data, seq_len=self.look_back).windows("train", masked=self.masked)

@@ -161,7 +161,7 @@ def make_batches(
 ) -> ForecastDataModule:
     """The batches of a config. windows_per_epoch, batch_size: in place of its own."""
     return ForecastDataModule(
-        data.but(recent=config.data.recent),
+        replace(data, recent=config.data.recent),
         batch_size=batch_size or config.data.batch_size,
         seed=config.seed,
         windows_per_epoch=windows_per_epoch or config.data.windows_per_epoch,

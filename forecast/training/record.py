@@ -61,7 +61,7 @@ def make_record(
         versions=versions(),
         config=config,
         choices=choices,
-        data=describe_data(source, data.but(recent=config.data.recent)),
+        data=describe_data(source, replace(data, recent=config.data.recent)),
         series=describe_series(data),
         fits=fitted,
     )
@@ -110,7 +110,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
         log.info("data.gaps=%s: windows left out beside gaps: %s", frame.repair.policy, counts)
     unscaled = (data.scaler.std == 1).all(axis=0) & (data.scaler.how != "none")
     names = (frame.columns[number] for number in np.flatnonzero(unscaled).tolist())
-    if constant := [name for name in names if not frame.size_of(name)]:
+    if constant := [name for name in names if name not in frame.categories]:
         log.warning("Constant in the train rows, so not scaled (std 1): %s", ", ".join(constant))
     # of several series each has its own
     alone = data.splits if len(frame) == 1 else {}

@@ -114,7 +114,7 @@ def with_more_rows(data: Prepared, rows: Literal["val"] | bool) -> tuple[Prepare
     learnt = ["train", "val"] if rows == "val" else list(data.splits)
     end = np.max([data.splits[name].stop for name in learnt], axis=0)
     train = TargetRows(data.splits["train"].first, end)
-    return data.but(splits={**data.splits, "train": train}), learnt
+    return replace(data, splits={**data.splits, "train": train}), learnt
 
 
 def fitted_again(

@@ -79,7 +79,7 @@ def test_another_file_is_evaluated_whole_with_the_training_files_scaling(tmp_pat
     [
         ({"freq": "h"}, "has the frequency 'h'; the model was trained on '15min'"),
         ({"columns": ("load", "winds")}, "no column 'wind'"),
-        ({"rows": 23}, "23 are for all, but one window needs 24 (seq_len 19 + pred_len 5)"),
+        ({"rows": 23}, "one window needs 19 rows of past and 5 of all; the longest series has 23 rows, 23 of them"),
     ],
 )
 @pytest.mark.usefixtures("elsewhere")

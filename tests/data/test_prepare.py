@@ -95,10 +95,10 @@ def test_of_a_mapped_file_the_rows_stay_and_batches_come_to_the_device_all_the_s
 
 def test_recent_rows_are_the_last_of_each_series_train_rows_and_of_no_other_split(frame):
     data = prepared(frame)
-    some = data.but(recent=13)
+    some = replace(data, recent=13)
     for split in ("val", "test"):
         assert np.array_equal(some.origins(split).first, data.origins(split).first)
     assert some.origins("train").first == 31 - 13 and data.origins("train").first == L
     assert (some.origins("train").counts, data.origins("train").counts) == (13 - P + 1, 31 - L - P + 1)
     assert some.windows("train")[0].past.equal(data.windows("train")[31 - 13 - L].past)
-    assert data.but(recent=100).origins("train").first == L
+    assert replace(data, recent=100).origins("train").first == L

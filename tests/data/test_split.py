@@ -108,7 +108,7 @@ def test_a_fold_learns_from_all_rows_before_its_forecast_and_from_none_after(fol
 def test_of_a_sliding_window_no_row_before_its_train_rows_is_read():
     splits = split_rows(frame(101), FoldSplit(**FOLDS, fold=3, window="sliding"), seq_len=7, pred_len=5)
     data = prepare(frame(101), splits=splits, targets=(0,), seq_len=7, pred_len=5, encoding="timeF")
-    assert data.windows("train").rows[0] - 7 == splits["train"].start == 9
+    assert data.windows("train").places([0])[1] - 7 == splits["train"].start == 9
     first = split_rows(frame(101), FoldSplit(**FOLDS, fold=0), seq_len=7, pred_len=5)
     assert len(
         replace(data, splits={name: TargetRows.of(rows) for name, rows in first.items()}).windows("train")

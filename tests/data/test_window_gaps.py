@@ -62,7 +62,7 @@ def test_just_the_windows_are_left_out_that_read_a_row_which_their_policy_forbid
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_chosen_window_is_the_batch_that_it_was_among_all_windows(split):
     data, whole = prepared(frame_of("mask")), prepared(replace(frame_of("mask"), measured=None))
-    whole = whole.but(kept=data.kept)
+    whole = replace(whole, kept=data.kept)
     left, every = data.windows(split), whole.windows(split)
     numbers = [s - all_starts(split).start for s in starts(left)]
     order = [len(left) - 1, 0, len(left) // 2]

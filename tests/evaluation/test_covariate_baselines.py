@@ -72,7 +72,7 @@ def test_of_a_panel_it_is_fitted_to_whole_windows_alone_and_finds_the_column():
     known = made.columns[-1:]
     split = LastSplit(horizon=P, val=3, test=2)
     data = [prepared(frame, split=split, targets=(0,), covariates=known) for frame in frames]
-    data[1] = replace(data[1], scaler=data[0].scaler)
+    data[1] = replace(data[1], scaler=data[0].scaler, kept=None)
     fits = [fit_baselines(one) for one in data]
     assert torch.equal(fits[0]["ridge_effect"], fits[1]["ridge_effect"])
     assert fits[0]["ridge_effect"].shape[0] == 1

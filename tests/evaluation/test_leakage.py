@@ -354,7 +354,7 @@ def test_what_is_fitted_on_rows_after_train_is_caught(data, monkeypatch):
     honest = leakage.fit_nlinear
     val = data.splits["val"]
     late = TargetRows(val.first - L, val.stop)
-    of_val = lambda data: honest(data.but(splits={"train": late}))  # noqa: E731
+    of_val = lambda data: honest(replace(data, splits={"train": late}))  # noqa: E731
     monkeypatch.setattr(leakage, "fit_nlinear", of_val)
     with pytest.raises(UserError, match="borders: the closed-form NLinear changes when the rows after train"):
         check_borders(data)
@@ -403,7 +403,7 @@ def test_splits_that_share_rows_are_caught(data):
 def test_a_known_feature_made_of_values_is_caught(data, plain):
     series = data.kept.clone()
     series[:-1, 3] = series[1:, 0]  # the first feature is the next value
-    message = leak(plain, data.but(kept=series))
+    message = leak(plain, replace(data, kept=series))
     assert "inputs: " in message and "known feature 1 at 2021-03-01 00:00:00 is not made of the frame's" in message
 
 

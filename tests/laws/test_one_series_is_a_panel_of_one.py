@@ -78,7 +78,7 @@ def test_windows_of_each_frequency(freq):
 
 def test_windows_of_a_file_that_no_window_fits():
     refusals = both(File(rows=12))
-    assert all("one window needs" in text or "one needs 10 rows" in text for text in refusals)
+    assert all("no series has a window for train: one window needs" in text for text in refusals)
 
 
 def columns_file(file, path):

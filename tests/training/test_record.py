@@ -36,5 +36,5 @@ def test_a_series_without_train_rows_is_not_what_a_training_knew_last():
     frame = panel((61, 43), columns=("y",))  # the second begins later
     data = prepared(frame, targets=(0,))
     train = data.splits["train"]
-    late = data.but(splits={**data.splits, "train": TargetRows(train.first, np.array([9, train.first[1]]))})
+    late = replace(data, splits={**data.splits, "train": TargetRows(train.first, np.array([9, train.first[1]]))})
     assert trained_until(late) == str(frame.calendar()[8])

@@ -4,12 +4,12 @@ import math
 from unittest import mock
 
 import pytest
+from evaluation.small_panels import panel
 from program import BRIEF, ONE_COLUMN, call
 from training.test_processes import DDP, PLAIN, checkpoint, largest_difference, metrics, only_run, torchrun
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.prepare import Prepared
-from forecast.data.split import TargetRows
+from forecast.data.prepare import prepare
 from forecast.training.checkpoint import CheckpointFiles
 from forecast.training.datamodule import ForecastDataModule
 from forecast.training.refit import StopAt, refit, with_more_rows
@@ -78,11 +78,11 @@ def test_each_step_of_the_refit_has_the_rate_of_that_step_and_no_other_file_is_l
 
 def test_the_rows_after_the_test_are_learned_from_too():
     splits = {"train": range(9), "val": range(9, 13), "test": range(13, 20), "tail": range(20, 31)}
-    data = mock.Mock(spec=Prepared, splits={name: TargetRows.of(rows) for name, rows in splits.items()})
-    data.but = lambda splits: splits
+    frame = panel((31,))
+    data = prepare(frame, splits=splits, targets=(0,), seq_len=3, pred_len=2, encoding="timeF")
     for rows, end, names in ((True, 31, [*splits]), ("val", 13, ["train", "val"])):
         more, learnt = with_more_rows(data, rows)
-        found = {name: range(int(part.first[0]), int(part.stop[0])) for name, part in more.items()}
+        found = {name: range(int(part.first[0]), int(part.stop[0])) for name, part in more.splits.items()}
         assert found == {**splits, "train": range(end)} and learnt == names
 
 

@@ -84,7 +84,7 @@ def checkpoint_folds(
         )
     learned_from = {name: part for name, part in data.splits.items() if name in ("train", "val")}
     first = np.maximum(split.cuts(frame.lengths).test + begin, seen)
-    return data.but(splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})
+    return replace(data, splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})
 
 
 def learned_rows(checkpoint: Checkpoint, frame: PanelFrame) -> IntArray:

@@ -5,6 +5,7 @@ The plan is the checked config of the command, or that of the run that goes on.
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -117,7 +118,7 @@ def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prep
         seq_len=config.seq_len,
         pred_len=pred_len,
     )
-    data = data.but(season=period)  # a season that was only taken for the scale is none of the data
+    data = replace(data, season=period)  # a season that was only taken for the scale is none of the data
     if judged:
         data.check_enough()
     return data
