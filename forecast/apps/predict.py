@@ -180,7 +180,7 @@ def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: tor
     table = forecast_table(checkpoint, source, ends.frame, ends.levels, safe=settings.output_safe)
     run = {
         "checkpoint": file_md5(checkpoint.path),
-        "data": source.checksum_of(ends.frame),
+        "data": ends.frame.checksum,
         **({"reading": dict(reading)} if reading else {}),
         **({} if future is None else {"future": [file_md5(path) for path in files_of(future)]}),
         "series": len(ends.series),

@@ -27,7 +27,7 @@ from forecast.data.reading.table import Codebook
 from forecast.data.roles import HOLIDAY, names_roles
 from forecast.data.saved_scale import SavedScale
 from forecast.data.scaling import Scales
-from forecast.data.sources import CsvSource, FileSource, Source
+from forecast.data.sources import CsvSource
 from forecast.errors import UserError, readable
 from forecast.models.base import ForecastModel
 from forecast.run_folder import checkpoint_path
@@ -116,10 +116,9 @@ class Checkpoint:
         facts = self.data.get("facts")
         return None if facts is None else np.array([facts["mean"], facts["std"]], dtype=np.float64)
 
-    def codebook(self, source: Source) -> Codebook:
+    def codebook(self, source: CsvSource) -> Codebook:
         """Which columns of a file are read as categories: those that were in the training."""
-        keys = source.static_on or {} if isinstance(source, CsvSource) else {}
-        return Codebook(self.categories, keys, source.missing if isinstance(source, FileSource) else ())
+        return Codebook(self.categories, source.static_on or {}, source.missing)
 
     def scales_of(self, frame: PanelFrame) -> Scales:
         """Of each series of a frame; of one that was not trained on that of its own rows."""

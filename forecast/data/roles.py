@@ -83,25 +83,6 @@ class Columns:
         return self.known + self.hidden
 
 
-def check_roles(roles: Roles, *, features: str, panel: str | None) -> None:
-    """UserError for what does not go together with roles. panel: how several series stand in the file."""
-    first, facts = next(iter(roles.named), "target"), "static" if roles.static else "static_path"
-    problems = {
-        f"data.features={features} says what is what where no role is named, and data.{first} names some: the targets "
-        "are data.target alone. Leave data.features out.": features != "M",
-        f"data.{first} names columns beside the target, and in a panel with data.panel={panel} each is a series. Write "
-        "a row for each series and time: data.panel=long data.id_column=NAME": panel in ("columns", "rows"),
-        f"data.{facts}: facts tell series from each other, and the data are one. Leave them out, or name the panel: "
-        "data.id_column=NAME": roles.has_facts and panel is None,
-        "data.static_path and data.static_on go together: a file of facts, and a column of the panel with the one that "
-        "it is in that file: 'data.static_on={store: STORE}'. Name both, or none.": bool(roles.static_path)
-        != bool(roles.static_on),
-    }
-    for problem, is_there in problems.items():
-        if is_there:
-            raise UserError(problem)
-
-
 def columns_by_role(
     columns: Sequence[str], roles: Roles, targets: Sequence[str], where: str, categories: Collection[str] = ()
 ) -> Columns:

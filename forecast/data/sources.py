@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,9 +12,9 @@ import pandas as pd
 from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
 from forecast.data import catalog
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.layout import STEP, STEPS, Layout
+from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
-from forecast.data.roles import Columns, Roles, check_roles, columns_by_role
+from forecast.data.roles import Columns, Roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split
 from forecast.data.values.cells import FloatArray
@@ -43,51 +43,7 @@ _START = "2016-07-01 00:00"
 MOST_ROWS = 2_000_000  # hours: pandas counts time until 2262
 
 
-def demo_frame(*, seed: int = 7, rows: int = 4000) -> PanelFrame:
-    """`rows` hours of seven columns named as ETTh1's; `seed` draws the phases of the seasons and the noise.
-
-    numpy's Generator draws the same numbers on every platform; the values are rounded to 6 decimals.
-    """
-    rng, signal, phi, sigma = _parts(seed, rows)
-    noise = rng.standard_normal((rows, len(phi))) * sigma  # AR(1): x[t] = phi x[t-1] + sigma e[t]
-    noise[0] /= np.sqrt(1 - phi**2)  # begun in its stationary state
-    for t in range(1, rows):
-        noise[t] += phi * noise[t - 1]
-    timestamps = pd.date_range(_START, periods=rows, freq="h")
-    return PanelFrame.single(np.round(signal + noise, 6), timestamps, tuple(_COLUMNS), "h", "demo")
-
-
-def best_mse(*, seed: int, rows: int, columns: Sequence[str], steps: int) -> FloatArray:
-    """The expected MSE of the best possible forecast of `demo_frame(seed=seed, rows=rows)` -> (steps, len(columns)).
-
-    In squared original units, for h = 1 .. steps: sigma^2 (1 - phi^(2h)) / (1 - phi^2), the variance of AR(1)
-    noise h steps ahead when its present is known (Box and Jenkins, Time Series Analysis, chapter 5).
-    """
-    _, _, phi, sigma = _parts(seed, rows)
-    index = [list(_COLUMNS).index(name) for name in columns]
-    phi, sigma = phi[index], sigma[index]
-    h = np.arange(1, steps + 1)[:, None]
-    return sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2)
-
-
-MARKED, LATER, NOISE = 0.25, 12, 0.2  # of `recall_frame`: share of marked hours, hours until they are seen, deviation
-RECALL = ("mark", "signal", "y")
-
-
-def recall_frame(*, seed: int = 7, rows: int = 24_000) -> PanelFrame:
-    """`rows` hours of a series that only attention to content can foresee: what happened at the last marked hour.
-
-    signal is noise N(0, 1); mark is 1 at a fourth of the hours, drawn at random, else 0. y at hour t is the signal at
-    the last marked hour up to t - 12, which lies at a random distance, and noise of deviation 0.2. No sum of past
-    values says which signal that is: a linear map knows y only from y.
-    """
-    rng = np.random.default_rng(seed)
-    mark, signal = rng.random(rows) < MARKED, rng.standard_normal(rows)
-    last = np.maximum.accumulate(np.where(mark, np.arange(rows), -1))
-    held = np.where(last < 0, 0.0, signal[last])
-    y = np.concatenate([np.zeros(min(LATER, rows)), held[:-LATER]])[:rows] + NOISE * rng.standard_normal(rows)
-    values = np.stack([mark, np.round(signal, 6), np.round(y, 6)], axis=1).astype(np.float64)
-    return PanelFrame.single(values, pd.date_range(_START, periods=rows, freq="h"), RECALL, "h", "recall")
+MARKED, LATER, NOISE = 0.25, 12, 0.2  # of `RecallSource`: share of marked hours, hours until they are seen, deviation
 
 
 def _parts(seed: int, rows: int) -> tuple[np.random.Generator, FloatArray, FloatArray, FloatArray]:
@@ -123,43 +79,30 @@ class Source(ABC):
     scaling: How = "series"
     floor: Finite | Mapping[Text, Finite] | None = None
 
-    @abstractmethod
-    def checksum(self) -> str:
-        """What changes when the data do."""
-
-    @property
-    def time_column(self) -> str:
-        """What the column of timestamps is called."""
-        return "date"
-
-    @property
-    def time_name(self) -> str:
-        """What the column of the time is called in a forecast: as in the file, where that has just one."""
-        return self.time_column
-
-    @property
-    def pad(self) -> bool:
-        """Whether a window may begin before its series, whose first row is then repeated."""
-        return False
-
-    def path_used(self) -> Path | None:
-        """The file that `frame` reads; None when there is none."""
-        return None
-
     def with_file(self, path: Path | str, **reading: object) -> "CsvSource":
         """Another file, written and used as this one is. reading: keys of a layout that differ there."""
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
-    def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
-        """Which columns of `frame()` are forecast: T indices into its C columns."""
-        target = self._target(frame.columns, frame.name)
-        return tuple(range(len(frame.columns))) if self.features == "M" else (frame.columns.index(target),)
+    def by_role(self, frame: PanelFrame) -> Columns:
+        """The columns of a frame of this source by role. UserError where there is no such target."""
+        target = self.target_among(frame.columns, frame.name)
+        targets = frame.columns if self.features == "M" else (target,)
+        return Columns(targets=targets, past=tuple(name for name in frame.columns if name not in targets), known=())
 
-    def roles(self, frame: PanelFrame) -> Columns | None:
-        """The roles of the columns of `frame()`; None where no column has any."""
-        del frame
-        return None
+    def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
+        """Which columns of a frame are forecast: T indices into its C columns."""
+        return tuple(frame.columns.index(name) for name in self.by_role(frame).targets)
+
+    def target_among(self, columns: Sequence[str], where: str) -> str:
+        """The one target. UserError, of the file `where`, where the columns have none of its name."""
+        target = columns[-1] if self.target is None else str(self.target)
+        if target not in columns:
+            raise UserError(
+                f"{where}: there is no column '{target}' (data.target) among {listed(columns)}."
+                f"{closest(target, columns)} Set data.target=NAME, or data.target=null for the last column."
+            )
+        return target
 
     def floor_of(self, frame: PanelFrame) -> FloatArray | None:
         """`floor` for each column (C,), -inf where there is none; None: nowhere.
@@ -168,7 +111,7 @@ class Source(ABC):
         """
         if self.floor is None:
             return None
-        targets = [frame.columns[i] for i in self.target_columns(frame)]
+        targets = self.by_role(frame).targets
         floors = self.floor if isinstance(self.floor, Mapping) else dict.fromkeys(targets, self.floor)
         every = np.full(len(frame.columns), -np.inf)
         for name, floor in floors.items():
@@ -177,93 +120,19 @@ class Source(ABC):
                     f"data.floor: {frame.name} has no target '{name}'.{closest(name, targets)} Name one of "
                     f"{listed(targets)}, or say data.floor=0 for all."
                 )
-            every[frame.columns.index(name)] = floor
-            values = frame.values[:, frame.columns.index(name)]
-            if np.fmin.reduce(values) < floor:  # of a file that is mapped nothing is copied
-                row = int(np.argmax(values < floor))
-                series = int(np.searchsorted(frame.offsets, row, side="right")) - 1
-                time = frame.timestamps(series)[row - frame.offsets[series]]
+            column = frame.columns.index(name)
+            every[column] = floor
+            least = np.fmin.reduce(frame.values[:, column])  # of a file that is mapped nothing is copied
+            if least < floor:
                 raise UserError(
-                    f"data.floor={floor:g}: {frame.named(series)} has {values[row]:g} in column '{name}' at {time}. "
-                    "Leave data.floor out, or choose a lower one."
+                    f"data.floor={floor:g}: {frame.name} has {least:g} in column '{name}'. Leave data.floor out, or "
+                    "choose a lower one."
                 )
         return every
 
-    def checksum_of(self, frame: PanelFrame) -> str:
-        """`checksum` of what a frame of this source was read from, which may have changed since."""
-        return frame.checksum or self.checksum()
-
-    def describe(self, frame: PanelFrame) -> dict[str, str | None]:
-        """Name, path and checksum of a frame of this source as plain values, for a checkpoint."""
-        path = self.path_used()
-        return {"name": self.name, "path": None if path is None else str(path), "checksum": self.checksum_of(frame)}
-
-    def _target(self, columns: Sequence[str], where: str) -> str:
-        target = columns[-1] if self.target is None else self.target
-        if not isinstance(target, str):
-            raise UserError(f"data.target={list(target)}: several targets are for data=csv data.path=FILE. Name one.")
-        if target not in columns:
-            raise UserError(
-                f"{where}: there is no column '{target}' (data.target) among {listed(columns)}."
-                f"{closest(target, columns)} Set data.target=NAME, or data.target=null for the last column."
-            )
-        return target
-
-    def columns_to_read(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
-        """The target's column alone for S, all in file order for M and MS; UserError where there is no such target."""
-        target = self._target(columns, where)
-        return (target,) if self.features == "S" else tuple(columns)
-
 
 @dataclass(frozen=True, kw_only=True)
-class FileSource(Layout, Source):
-    """A source that is a file, and how that is written."""
-
-    @property
-    def time_name(self) -> str:
-        """The name of the time column; `date` in place of several and of none, `step` for steps without a calendar."""
-        if isinstance(self.time_column, str):
-            return self.time_column
-        return STEP if self.freq == STEPS else "date"
-
-    @abstractmethod
-    def path_used(self) -> Path:
-        """The file that `frame` reads."""
-
-    def checksum(self) -> str:
-        """The MD5 of the file."""
-        return catalog.file_md5(self.path_used())
-
-
-@dataclass(frozen=True, kw_only=True)
-class CatalogSource(FileSource):
-    """A published data set: root/NAME.csv, downloaded when absent, verified; `path` is read instead of it."""
-
-    root: str
-    path: str | None = None
-
-    def path_used(self) -> Path:
-        """`path`, unverified, or the verified file under `root`."""
-        return Path(self.path) if self.path else catalog.locate(self.name, self.root)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SavedCatalogSource(CatalogSource):
-    """A published data set where a checkpoint says that it lay: nothing is downloaded to there."""
-
-    def path_used(self) -> Path:
-        """As a CatalogSource's. Raises UserError when it is not there."""
-        path = Path(self.path or Path(self.root) / f"{self.name}.csv")
-        if not self.path and not path.exists():
-            raise UserError(
-                f"{path}, where the checkpoint's data lay: no such file. A command downloads it to a folder that it is "
-                "told: data.root=FOLDER (--root FOLDER, root= from Python)"
-            )
-        return super().path_used()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CsvSource(Roles, FileSource):
+class CsvSource(Roles, Layout, Source):
     """A file of the user's own, or several that are a panel together.
 
     target: also several names. As soon as that is a list, or columns have roles, the targets are `target` alone, and
@@ -296,18 +165,27 @@ class CsvSource(Roles, FileSource):
                 f"data.id_column={self.id_column} is of a panel in long format, and data.panel={self.panel}. Leave one "
                 "of them out."
             )
-        if self.has_roles:
-            check_roles(self, features=self.features, panel=self.panel_form)
+        if self.has_roles and self.features != "M":
+            raise UserError(
+                f"data.features={self.features} says what is what where no role is named, and "
+                f"data.{next(iter(self.named), 'target')} names some: the targets are data.target alone. Leave "
+                "data.features out."
+            )
+        if self.has_facts and self.panel_form != "long":
+            raise UserError(
+                "data.static and data.static_path are facts that tell the series of a long panel from each other. "
+                "Leave them out, or name the panel: data.id_column=NAME"
+            )
+        if bool(self.static_path) != bool(self.static_on):
+            raise UserError(
+                "data.static_path and data.static_on go together: a file of facts, and a column of the panel with the "
+                "one that it is in that file: 'data.static_on={store: STORE}'. Name both, or none."
+            )
 
     @property
     def panel_form(self) -> PanelForm | None:
         """How several series stand in the file; None for one series."""
         return "long" if self.panel is None and self.id_column is not None else self.panel
-
-    @property
-    def pad(self) -> bool:
-        """As `Source.pad`."""
-        return self.short == "pad"
 
     @property
     def has_roles(self) -> bool:
@@ -320,24 +198,30 @@ class CsvSource(Roles, FileSource):
         return Codebook(self.categorical, perhaps, self.missing)
 
     def by_role(self, frame: PanelFrame) -> Columns:
-        """The columns of a frame by role. UserError as `columns_by_role`."""
-        columns, where = frame.columns, frame.name
-        targets = (self._target(columns, where),) if isinstance(self.target, str | None) else tuple(self.target)
+        """The columns of a frame of this source by role. UserError as `columns_by_role`."""
+        if not self.has_roles:
+            return super().by_role(frame)
+        columns, where, target = frame.columns, frame.name, self.target
+        targets = (self.target_among(columns, where),) if isinstance(target, str | None) else target
         return columns_by_role(columns, self, targets, where, frame.categories)
 
-    def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
-        """Which columns of `frame()` are forecast: T indices into its columns."""
-        if not self.has_roles:
-            return super().target_columns(frame)
-        return tuple(range(len(self.by_role(frame).targets)))
+    def located(self) -> "CsvSource":
+        """The same with the path of a file that is there, if it was found."""
+        return self
 
-    def roles(self, frame: PanelFrame) -> Columns | None:
-        """The roles of the columns of `frame()`; None where no column has any."""
-        return self.by_role(frame) if self.has_roles else None
 
-    def path_used(self) -> Path:
-        """`path`."""
-        return Path(self.path or "")
+@dataclass(frozen=True, kw_only=True)
+class CatalogSource(CsvSource):
+    """A published data set: root/NAME.csv, downloaded when absent, verified; `path` is read instead of it."""
+
+    root: str
+
+    def __post_init__(self) -> None:
+        """It has no keys of a panel."""
+
+    def located(self) -> CsvSource:
+        """With `path`, unverified, or the verified file under `root`."""
+        return self if self.path else replace(self, path=str(catalog.locate(self.name, self.root)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,47 +234,69 @@ class MadeUpSource(Source):
     )
 
     @abstractmethod
-    def every_column(self) -> PanelFrame:
-        """All columns."""
+    def frame(self) -> PanelFrame:
+        """All columns.
+
+        numpy's Generator draws the same numbers on every platform; the values are rounded to 6 decimals.
+        """
 
     @abstractmethod
     def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
-        """The best MSE possible for T columns -> (steps, T), in original units."""
+        """The expected MSE of the best possible forecast of T columns -> (steps, T), in squared original units."""
 
-    def frame(self) -> PanelFrame:
-        """The columns that are used."""
-        full = self.every_column()
-        return full.of(self.columns_to_read(full.columns, full.name))
-
-    def checksum(self) -> str:
-        """The seed and the number of rows: they determine all values."""
-        return f"{self.name}-seed{self.demo_seed}-rows{self.rows}"
+    def _hours(self, values: FloatArray, columns: Sequence[str]) -> PanelFrame:
+        timestamps = pd.date_range(_START, periods=self.rows, freq="h")
+        frame = PanelFrame.single(values, timestamps, columns, "h", self.name)
+        return replace(frame, checksum=f"{self.name}-seed{self.demo_seed}-rows{self.rows}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoSource(MadeUpSource):
-    """Seasons, a trend, a change of regime and noise with memory: `demo_frame`."""
+    """Hours of seven columns named as ETTh1's: seasons, a trend, a change of regime and noise with memory."""
 
     name: str = "demo"
 
-    def every_column(self) -> PanelFrame:
-        """All columns."""
-        return demo_frame(seed=self.demo_seed, rows=self.rows)
+    def frame(self) -> PanelFrame:
+        """`demo_seed` draws the phases of the seasons and the noise."""
+        rng, signal, phi, sigma = _parts(self.demo_seed, self.rows)
+        noise = rng.standard_normal((self.rows, len(phi))) * sigma  # AR(1): x[t] = phi x[t-1] + sigma e[t]
+        noise[0] /= np.sqrt(1 - phi**2)  # begun in its stationary state
+        for t in range(1, self.rows):
+            noise[t] += phi * noise[t - 1]
+        return self._hours(np.round(signal + noise, 6), tuple(_COLUMNS))
 
     def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
-        """That of the noise."""
-        return best_mse(seed=self.demo_seed, rows=self.rows, columns=columns, steps=steps)
+        """For h = 1 .. steps: sigma^2 (1 - phi^(2h)) / (1 - phi^2).
+
+        That is the variance of AR(1) noise h steps ahead when its present is known (Box and Jenkins, Time Series
+        Analysis, chapter 5).
+        """
+        _, _, phi, sigma = _parts(self.demo_seed, self.rows)
+        index, h = [list(_COLUMNS).index(name) for name in columns], np.arange(1, steps + 1)[:, None]
+        best: FloatArray = (sigma**2 * (1 - phi ** (2 * h)) / (1 - phi**2))[:, index]
+        return best
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecallSource(MadeUpSource):
-    """What only attention to content can foresee: `recall_frame`."""
+    """Hours of a series that only attention to content can foresee: what happened at the last marked hour.
+
+    signal is noise N(0, 1); mark is 1 at a fourth of the hours, drawn at random, else 0. y at hour t is the signal at
+    the last marked hour up to t - 12, which lies at a random distance, and noise of deviation 0.2. No sum of past
+    values says which signal that is: a linear map knows y only from y.
+    """
 
     name: str = "recall"
 
-    def every_column(self) -> PanelFrame:
-        """All columns."""
-        return recall_frame(seed=self.demo_seed, rows=self.rows)
+    def frame(self) -> PanelFrame:
+        """`demo_seed` draws marks, signal and noise."""
+        rng, rows = np.random.default_rng(self.demo_seed), self.rows
+        mark, signal = rng.random(rows) < MARKED, rng.standard_normal(rows)
+        last = np.maximum.accumulate(np.where(mark, np.arange(rows), -1))
+        held = np.where(last < 0, 0.0, signal[last])
+        y = np.concatenate([np.zeros(min(LATER, rows)), held[:-LATER]])[:rows] + NOISE * rng.standard_normal(rows)
+        values = np.stack([mark, np.round(signal, 6), np.round(y, 6)], axis=1).astype(np.float64)
+        return self._hours(values, ("mark", "signal", "y"))
 
     def best_mse(self, columns: Sequence[str], steps: int) -> FloatArray:
         """That of the noise, up to LATER steps; of marks and signals, which nothing tells, their variance.

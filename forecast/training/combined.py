@@ -86,11 +86,11 @@ def runs_of(model: Recipe) -> list[Path]:
     return [Path(str(run)) for run in runs] if isinstance(runs, list) else []
 
 
-def baselines_of(config: RunConfig, data: Prepared, *, checksum: str) -> Mapping[str, Tensor]:
+def baselines_of(config: RunConfig, data: Prepared) -> Mapping[str, Tensor]:
     """The fitted baselines of a member whose windows are those of an ensemble, ridge included; empty without one."""
     for run in runs_of(config.model):
         member = read_member(run).checkpoint
-        same = member.config.seq_len == config.seq_len and member.data["checksum"] == checksum
+        same = member.config.seq_len == config.seq_len and member.data["checksum"] == data.frame.checksum
         same = same and member.data["columns"] == list(data.frame.columns)
         if same and "ridge_weight" in member.record.fits:
             return member.record.fits

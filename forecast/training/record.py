@@ -4,6 +4,7 @@ import logging
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import cast
 
 import lightning
@@ -20,7 +21,7 @@ from forecast.config.run_config import RunConfig
 from forecast.data.prepare import Prepared
 from forecast.data.roles import PADDED
 from forecast.data.saved_scale import RecordedRows, SavedScale
-from forecast.data.sources import Source
+from forecast.data.sources import CsvSource, Source
 from forecast.data.values.time_features import feature_names
 from forecast.evaluation.metrics import naive_errors
 from forecast.run_folder.commit import commit
@@ -118,7 +119,9 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
     return cast(
         DataRecord,
         {
-            **source.describe(frame),
+            "name": source.name,
+            "path": str(Path(frame.name)) if isinstance(source, CsvSource) else None,
+            "checksum": frame.checksum,
             "columns": list(frame.columns),
             "targets": data.target_names,
             "known": known_names(data),

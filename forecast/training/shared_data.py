@@ -13,7 +13,7 @@ from forecast.config.run_config import RunConfig
 from forecast.data.assembling.read import panel_files
 from forecast.data.catalog import file_md5
 from forecast.data.prepare import Prepared
-from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
+from forecast.data.sources import CsvSource, MadeUpSource, Source
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Scored, chunk_of, look_back_of
 
@@ -91,9 +91,7 @@ def key_of(source: Source, config: RunConfig) -> str | None:
     """What the data of a training depend on, hashes of its files included; None where that is not known."""
     files: list[Path | str] = []
     if isinstance(source, CsvSource):
-        files = [*panel_files(source), *([source.static_path] if source.static_path else [])]
-    elif isinstance(source, FileSource):
-        files = [source.path_used()]
+        files = [*panel_files(source.located()), *([source.static_path] if source.static_path else [])]
     elif not isinstance(source, MadeUpSource):
         return None
     settings = {key: value for key, value in config.data.node.items() if key != "batch_size"}

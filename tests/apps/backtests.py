@@ -5,7 +5,8 @@ import json
 import pandas as pd
 from program import TINY, call
 
-from forecast.data.sources import demo_frame
+from forecast.data.sources import DemoSource
+from forecast.data.split import ShareSplit
 
 ROWS, SEQ_LEN, PRED_LEN, STEP = 700, 19, 5, 7
 # a ridge has none of the attention's keys
@@ -20,7 +21,7 @@ OF_A_FILE = [word for word in RIDGE if not word.startswith(("data=", "data.rows"
 
 def series():
     """The target of the demo with its times."""
-    frame = demo_frame(seed=7, rows=ROWS)
+    frame = DemoSource(split=ShareSplit(), demo_seed=7, rows=ROWS).frame()
     return pd.Series(frame.values[:, frame.columns.index("OT")], frame.timestamps(0), name="OT")
 
 

@@ -122,12 +122,6 @@ def test_a_file_without_new_rows_or_with_other_old_ones_is_refused(trained, line
     assert text.startswith(f"split=new: {folder}/own.csv ") and re.search(message, text), text
 
 
-def test_made_up_data_get_no_new_rows(tmp_path, capsys):
-    checkpoint = write_untrained(tmp_path / "demo.ckpt", *LENGTHS, "data=demo", "data.rows=300")
-    text = refusal(capsys, "evaluate", f"ckpt_path={checkpoint}", "split=new", f"hydra.run.dir={tmp_path}/r")
-    assert "split=new: demo is made up, and gets no new rows. Choose split=test." in text
-
-
 def test_another_split_of_a_grown_file_is_refused_with_a_command_that_works(trained, tmp_path, lines, capsys):
     grow(tmp_path, lines)
     text = refusal(capsys, "evaluate", f"ckpt_path={trained}", f"hydra.run.dir={tmp_path}/r")

@@ -10,7 +10,8 @@ from apps.tunings import DLINEAR, SPACE, WORDS, drawn, read, tuned
 from program import TINY, call, refusal
 
 from forecast.apps.tune import command
-from forecast.data.sources import demo_frame
+from forecast.data.sources import DemoSource
+from forecast.data.split import ShareSplit
 from forecast.text.overrides import install
 
 STRANGER = "journal.log"
@@ -71,7 +72,7 @@ def test_a_model_with_dropout_and_sampled_keys_is_trained_to_the_same_error_by_i
 @pytest.mark.parametrize("model", ["dlinear", "ridge"])
 def test_no_trial_looks_at_a_test_row(model, tmp_path):
     count, columns = 400, ["HUFL", "OT"]
-    frame = demo_frame(seed=7, rows=count)
+    frame = DemoSource(split=ShareSplit(), demo_seed=7, rows=count).frame()
     table = pd.DataFrame(frame.values, columns=frame.columns)[columns]
     table.insert(0, "date", frame.timestamps(0))
     rows = {"whole": table, "scrambled": table.copy()}

@@ -5,12 +5,17 @@ import pytest
 
 from forecast.config.run_config import composed
 from forecast.data import sources
-from forecast.data.sources import LATER, NOISE, RecallSource, best_mse, demo_frame, recall_frame
+from forecast.data.sources import LATER, NOISE, DemoSource, RecallSource
+from forecast.data.split import ShareSplit
 
 COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 ROWS = 4000
 TRAIN = range(2800)
 FIRST_AND_LAST = [9.082299, 1.894014, 11.808272]
+
+
+def demo(*, seed=7, rows=ROWS):
+    return DemoSource(split=ShareSplit(), demo_seed=seed, rows=rows)
 
 
 def parts(seed=7, rows=ROWS):
@@ -19,12 +24,12 @@ def parts(seed=7, rows=ROWS):
 
 
 def test_the_numbers_are_the_same_on_every_platform():
-    values = demo_frame().values
+    values = demo().frame().values
     np.testing.assert_allclose(values[[0, 1999, 3999], [0, 3, 6]], FIRST_AND_LAST, atol=2e-6)
 
 
 def test_a_seed_gives_one_series_of_so_many_rows_and_another_gives_another():
-    first, again, other = (demo_frame(seed=seed, rows=1009).values for seed in (3, 3, 5))
+    first, again, other = (demo(seed=seed, rows=1009).frame().values for seed in (3, 3, 5))
     assert (first == again).all() and not np.allclose(first, other)
     assert len(first) == 1009
 
@@ -32,7 +37,7 @@ def test_a_seed_gives_one_series_of_so_many_rows_and_another_gives_another():
 def test_best_mse_is_the_variance_of_the_noise_ahead():
     """An independent sum: h steps ahead the noise is e[h] + phi e[h-1] + ..., each of variance sigma^2."""
     _, phi, sigma = parts(seed=3, rows=1009)
-    best = best_mse(seed=3, rows=1009, columns=["OT", "HULL"], steps=5)
+    best = demo(seed=3, rows=1009).best_mse(["OT", "HULL"], 5)
     assert best.shape == (5, 2)
     for k, c in enumerate((6, 1)):
         for h in range(1, 6):
@@ -46,11 +51,11 @@ def test_the_optimal_forecast_reaches_best_mse_and_seasonal_naive_is_clearly_wor
     optimal_to_best, naive_to_best = [], []
     for seed in range(53):
         signal, phi, _ = parts(seed)
-        values = demo_frame(seed=seed).values
+        values = demo(seed=seed).frame().values
         noise = (values - signal)[starts - 1][:, None] * phi ** np.arange(1, steps + 1)[:, None]
         optimal = (values[ahead] - signal[ahead] - noise) ** 2
         naive = (values[ahead] - values[ahead - 24]) ** 2
-        best = best_mse(seed=seed, rows=ROWS, columns=COLUMNS, steps=steps)
+        best = demo(seed=seed).best_mse(COLUMNS, steps)
         optimal_to_best.append(optimal.mean(axis=0) / best)
         naive_to_best.append(naive.mean(axis=(0, 1)) / best.mean(axis=0))
     ratio = np.mean(optimal_to_best, axis=0)  # (24, 7)
@@ -72,6 +77,10 @@ def recalled(values):
     return share * signal[last[seen]], y[origins[:, None] + np.arange(STEPS)]
 
 
+def recall(**keys):
+    return RecallSource(split=ShareSplit(), **keys).frame().values
+
+
 def test_who_recalls_the_last_marked_hour_reaches_the_best_error_of_recall():
     source = composed(["data=recall", "data.demo_seed=3"]).config.data.build(RecallSource)
     frame = source.frame()
@@ -83,7 +92,7 @@ def test_who_recalls_the_last_marked_hour_reaches_the_best_error_of_recall():
 
 
 def test_a_linear_map_of_all_that_is_seen_is_far_from_it():
-    values = recall_frame(rows=6000).values
+    values = recall(rows=6000)
     windows = np.lib.stride_tricks.sliding_window_view(values, 36, axis=0)[:-LATER].reshape(-1, 3 * 36)
     for step in (1, LATER):
         truth = values[35 + step :][: len(windows), 2]
@@ -92,7 +101,7 @@ def test_a_linear_map_of_all_that_is_seen_is_far_from_it():
 
 
 def test_recall_is_its_seed_and_no_column_tells_y_alone():
-    first, again, other = (recall_frame(seed=seed, rows=1009).values for seed in (3, 3, 5))
+    first, again, other = (recall(demo_seed=seed, rows=1009) for seed in (3, 3, 5))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert set(np.unique(first[:, 0])) == {0, 1} and 0.2 < first[:, 0].mean() < 0.3
     assert abs(np.corrcoef(first[:-LATER, 1], first[LATER:, 2])[0, 1]) < 0.6  # 0.5: at a marked hour it is just that

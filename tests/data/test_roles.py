@@ -192,12 +192,11 @@ ONE = {
     ),
     "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
     "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
-    "facts of one": ({"static": ["shift"]}, r"data.static: facts tell series .*the data are one"),
+    "facts of one": ({"static": ["shift"]}, r"data.static and .*the series of a long panel"),
     "features": (
         {"features": "S", "known": ["shift"]},
         r"data.features=S .*data.known names some.*Leave data.features",
     ),
-    "columns": ({"panel": "columns", "known": ["shift"]}, r"data.panel=columns each is a series.*data.panel=long"),
 }
 
 

@@ -1,10 +1,11 @@
 """Sources: the columns a task needs, their checksum, and the same use of another file."""
 
-import numpy as np
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
-from forecast.data import catalog, sources
+from forecast.data import catalog
 from forecast.data.assembling.read import source_rows
 from forecast.data.sources import CatalogSource, CsvSource, DemoSource
 from forecast.data.split import ShareSplit
@@ -55,7 +56,7 @@ def test_the_demo_follows_the_same_rules(features, columns, targets):
     frame = source_rows(source)
     assert (frame.values.shape, len(source.target_columns(frame))) == ((101, columns), targets)
     target = 3 if features == "M" else source.target_columns(frame)[0]
-    assert (frame.values[:, target] == sources.demo_frame(rows=101).values[:, 3]).all()
+    assert (frame.values[:, target] == DemoSource(split=SPLIT, rows=101).frame().values[:, 3]).all()
 
 
 @pytest.mark.parametrize("features", ["M", "S", "MS"])
@@ -74,31 +75,11 @@ def test_csv_needs_a_path(path):
         CsvSource(path=path, split=SPLIT)
 
 
-def test_a_csv_describes_itself_by_its_bytes(csv):
-    source = csv_source(csv, name="mine")
-    before = source.describe(source_rows(source))
-    assert before == {"name": "mine", "path": str(csv), "checksum": catalog.file_md5(csv)}
-    assert source.time_column == "when"
-    csv.write_text(csv.read_text() + "\n")
-    assert source.describe(source_rows(source))["checksum"] == source.checksum() != before["checksum"]
-
-
-def test_the_checksum_of_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"gone.csv does not exist"):
-        csv_source(tmp_path / "gone.csv").checksum()
-
-
-def test_the_demo_describes_itself_by_its_seed_and_rows():
-    source = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
-    assert source.time_column == "date"
-    assert source.describe(source_rows(source)) == {"name": "demo", "path": None, "checksum": "demo-seed3-rows1009"}
-    assert (source_rows(source).values == sources.demo_frame(seed=3, rows=1009).values).all()
-
-
-def test_the_demo_knows_the_best_error_of_its_targets():
-    source = DemoSource(split=SPLIT, features="S", target="HULL", demo_seed=3, rows=1009)
-    best = source.best_mse(["HULL"], 5)
-    assert np.array_equal(best, sources.best_mse(seed=3, rows=1009, columns=["HULL"], steps=5))
+def test_the_checksum_of_a_csv_is_that_of_its_bytes_and_the_demos_is_its_seed_and_rows(csv):
+    source = csv_source(csv)
+    assert source_rows(source).checksum == catalog.file_md5(csv)
+    made_up = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
+    assert source_rows(made_up).checksum == "demo-seed3-rows1009"
 
 
 def test_a_catalog_source_reads_root_and_verifies(tmp_path):
@@ -109,12 +90,8 @@ def test_a_catalog_source_reads_root_and_verifies(tmp_path):
 
 def test_a_catalog_source_with_a_path_reads_that_file_unverified(csv):
     source = CatalogSource(name="ETTh1", root="nowhere", path=str(csv), **LAYOUT)
-    assert source_rows(source).columns == ("load", "OT", "temp")
-    assert source.describe(source_rows(source)) == {
-        "name": "ETTh1",
-        "path": str(csv),
-        "checksum": catalog.file_md5(csv),
-    }
+    frame = source_rows(source)
+    assert frame.columns == ("load", "OT", "temp") and frame.name == str(csv)
 
 
 def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
@@ -127,4 +104,5 @@ def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
 
 def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
-    assert source.checksum() == catalog.CATALOG["ETTh1"]
+    assert source_rows(source).checksum == catalog.CATALOG["ETTh1"]
+    assert source.located() == replace(source, path=f"{ett_root}/ETTh1.csv")

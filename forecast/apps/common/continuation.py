@@ -21,7 +21,7 @@ from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
-from forecast.data.sources import CsvSource, FileSource, Source
+from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
@@ -34,17 +34,14 @@ log = logging.getLogger(__name__)
 
 def history_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> Source:
     """Where the rows come from that a forecast goes on from: another file is written as `source` but for `reading`."""
-    if path is None and not isinstance(source, FileSource):
+    if path is None and not isinstance(source, CsvSource):
         return source
     return read_source(source, path, reading)
 
 
 def files_of(source: Source) -> list[Path]:
     """The files of a source."""
-    if isinstance(source, CsvSource):
-        return panel_files(source)
-    path = source.path_used()
-    return [] if path is None else [path]
+    return panel_files(source) if isinstance(source, CsvSource) else []
 
 
 def continuation(
@@ -63,14 +60,13 @@ def continuation(
     series is long enough.
     """
     model = checkpoint.model().to(device)
-    other = history_source(source, path, reading)
     frame = rows_of(checkpoint, source, path, reading)
     if frame.id_column is None:
         frame = frame.tail(max(model.window.seq_len, model.look_back))  # of the rest nothing is read or drawn
     ends = continuation_of(checkpoint, model, frame, device=device, level=level)
     if not checkpoint.covariates:
         return ends
-    return replace(ends, future=future_values(checkpoint, other, frame, ends.series, future))
+    return replace(ends, future=future_values(checkpoint, frame, ends.series, future))
 
 
 def continuation_of(
@@ -176,12 +172,12 @@ def forecast_table(
 
 
 def _writing(source: Source, frame: PanelFrame) -> Writing:
-    if not isinstance(source, FileSource):
+    if not isinstance(source, CsvSource):
         return PLAIN
     path, layout, time_format = files_of(source)[0], source, frame.time_format
     if frame.id_column is not None and columnar_kind(path) is not None:
         return PLAIN
-    if isinstance(source, CsvSource) and (times_are_counted(source) or frame.without_calendar):
+    if times_are_counted(source) or frame.without_calendar:
         layout, time_format = replace(source, time_column=None), None
     elif frame.id_column is not None and len(source.time_columns) == 1:  # its usual name, where none was named
         layout = replace(source, time_column=frame.time_column)

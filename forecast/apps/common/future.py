@@ -29,17 +29,13 @@ def future_source(
             f"future={path}: the model was trained without columns that are known in advance. Leave it out, or train "
             "with data.known=[NAME]."
         )
-    file = read_source(source, path, reading)
-    assert isinstance(file, CsvSource)
-    return file
+    return read_source(source, path, reading)
 
 
-def future_values(
-    checkpoint: Checkpoint, source: Source, frame: PanelFrame, series: IntArray, future: CsvSource | None
-) -> FloatArray:
+def future_values(checkpoint: Checkpoint, frame: PanelFrame, series: IntArray, future: CsvSource | None) -> FloatArray:
     """The covariates (S, P, K) at the steps after each series, in original units; of what stays hidden 0.
 
-    source: the history. series (M,): those that are forecast. future: the file with the values of what is known in
+    series (M,): those that are forecast. future: the file with the values of what is known in
     advance. UserError where it is missing or lacks something.
     """
     columns, steps = checkpoint.future_columns, checkpoint.config.pred_len
@@ -55,7 +51,7 @@ def future_values(
                 f"The model was trained with columns that are known in advance, and must be told {wanted}. Name "
                 "them, written as the history is: future=FILE"
             )
-        book = checkpoint.codebook(source)
+        book = checkpoint.codebook(future)
         known = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
         recode(known, columns, book.words(columns), checkpoint.categories, where=str(future.path))
         values[..., [checkpoint.covariates.index(name) for name in columns]] = known

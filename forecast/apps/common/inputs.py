@@ -14,12 +14,12 @@ import torch
 from forecast.apps.common.seen_rows import NEW_ROWS, WHOLE_FILE, check_later, grown_splits, train_again, trained_splits
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import DataRecipe, Plain
-from forecast.data.assembling.read import read_panel
+from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.roles import with_categories, with_holidays
-from forecast.data.sources import CatalogSource, CsvSource, FileSource, MadeUpSource, SavedCatalogSource, Source
+from forecast.data.sources import CatalogSource, CsvSource, MadeUpSource, Source
 from forecast.data.split import TargetRows, panel_cuts
 from forecast.data.values.cells import Flags
 from forecast.errors import UserError, closest
@@ -54,7 +54,9 @@ def saved_source(recipe: DataRecipe, *, root: str | None) -> Source:
     if isinstance(cache := recipe.get("cache"), str) and not holds_panels(cache):
         changes["cache"] = None
     source = recipe.with_(**changes).build(Source)
-    return source if root or not isinstance(source, CatalogSource) else SavedCatalogSource(**vars(source))
+    if isinstance(source, CatalogSource) and not root:
+        return source.with_file(source.path or Path(source.root) / f"{source.name}.csv")
+    return source
 
 
 def holds_panels(cache: str) -> bool:
@@ -74,7 +76,7 @@ def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:
         )
 
 
-def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> FileSource:
+def read_source(source: Source, path: Path | str | None, reading: Plain | None = None) -> CsvSource:
     """The file that a history is read from, and how. source: trained on, a file itself where path is None.
 
     reading: as in `history`. Raises UserError for columns, of which the model has its own.
@@ -85,8 +87,8 @@ def read_source(source: Source, path: Path | str | None, reading: Plain | None =
         )
     if path is not None:
         return source.with_file(path, **{"columns": None, "drop": (), **(reading or {})})
-    assert isinstance(source, FileSource)
-    return source
+    assert isinstance(source, CsvSource)
+    return source.located()
 
 
 def rows_of(
@@ -103,9 +105,8 @@ def rows_of(
     gaps, where gaps are refused. UserError for a missing column and for another frequency than the one trained on.
     """
     if path is None and isinstance(source, MadeUpSource):
-        return source.frame()
+        return source_rows(source)
     file = read_source(source, path, reading)
-    file = file if isinstance(file, CsvSource) else file.with_file(file.path_used())
     book = checkpoint.codebook(file)
     if file.panel_form in (None, "long"):  # only such a file has other columns
         file = replace(file, columns=[*checkpoint.read_columns, *checkpoint.fact_columns])
@@ -149,7 +150,7 @@ def evaluated_data(
     elif other_file:
         splits = panel_cuts(source.split, frame, pred_len=checkpoint.config.pred_len)
     else:
-        splits = trained_splits(checkpoint, source, frame)
+        splits = trained_splits(checkpoint, frame)
     if split not in splits:
         valid = [*splits, NEW_ROWS, WHOLE_FILE] if other_file else [*splits, NEW_ROWS]
         hint = " split=all needs data.path=FILE." if split == WHOLE_FILE else closest(split, valid)

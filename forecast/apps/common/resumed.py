@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import Mapping
-from functools import partial
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -15,7 +14,6 @@ from forecast.config.build import as_typed
 from forecast.config.check import check_config
 from forecast.config.compose import choices, groups, is_typed, parsed, plain_values, run_folder, section, task_overrides
 from forecast.config.run_config import Choices, RunConfig
-from forecast.data.sources import Source
 from forecast.errors import UserError
 from forecast.run_folder import continued_run
 from forecast.text.overrides import typed
@@ -45,15 +43,9 @@ def resumed_plan(cfg: DictConfig) -> Plan:
     check_config(cfg)
     config = RunConfig.composed(cfg)
     source = saved_source(config.data, root=str(config.data.get("root")) if is_typed("data.root") else None)
-    check_start_data(start, source, source.checksum())
+    check_same_data(start, rows_of(start, source), otherwise="start a new run without ckpt_path")
     parts = build_parts(config)
     return Plan(config=config, parts=parts, choices=saved, source=source, folder=run_folder(), start=start)
-
-
-def check_start_data(start: Checkpoint, source: Source, checksum: str) -> None:
-    """UserError where the data are not those that the run was trained on."""
-    rows = partial(rows_of, start, source)
-    check_same_data(start, source, checksum, rows, otherwise="start a new run without ckpt_path")
 
 
 def check_can_go_on(start: Checkpoint) -> None:

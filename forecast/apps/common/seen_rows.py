@@ -1,7 +1,7 @@
 """Are these the rows that a model was trained on? For train, evaluate, predict and update; and what to do if not."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import PanelFrame
-from forecast.data.sources import CsvSource, Source
+from forecast.data.sources import CsvSource
 from forecast.data.split import TargetRows
 from forecast.errors import UserError
 from forecast.run_folder import read_run, run_of
@@ -25,37 +25,34 @@ HELD_OUT = "best.ckpt"  # beside a refit.ckpt
 JUDGED = "test"
 
 
-def check_same_data(
-    checkpoint: Checkpoint, source: Source, now: str, rows: Callable[[], PanelFrame], *, otherwise: str
-) -> None:
-    """Raises UserError unless `now`, the checksum of the data, is that of those which a checkpoint was trained on.
+def check_same_data(checkpoint: Checkpoint, frame: PanelFrame, *, otherwise: str) -> None:
+    """Raises UserError unless a frame was read from the data that a checkpoint was trained on.
 
-    rows: reads them. otherwise: what can be done with other data, beside restoring them.
+    otherwise: what can be done with other data, beside restoring them.
     """
-    before, path = checkpoint.data["checksum"], source.path_used()
-    if before == now:
+    before = checkpoint.data["checksum"]
+    if before == frame.checksum:
         return
-    frame, recorded = rows(), checkpoint.record.series.rows
-    places = checkpoint.scale.places(frame.ids)
+    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
     known = places >= 0
     same = known.sum() == len(checkpoint.scale.ids) and recorded.same(frame, places)[known].all()
     if same and len(frame.values) > recorded.ends.sum():  # of every series trained on the rows, and more
-        named = {"data.path": str(path)} if checkpoint.config.data.path else {}
+        named = {"data.path": frame.name} if checkpoint.config.data.path else {}
         raise UserError(
-            f"{path} has grown since {checkpoint.path} was trained on it (checksum {before}): its splits would be "
-            "others. See by split=new how good the model is on the new rows, forecast what follows by forecast "
+            f"{frame.name} has grown since {checkpoint.path} was trained on it (checksum {before}): its splits would "
+            "be others. See by split=new how good the model is on the new rows, forecast what follows by forecast "
             f"predict, or train on all rows: {train_again(checkpoint, **named)}"
         )
     raise UserError(
-        f"{path}: checksum {now}, but {checkpoint.path} was trained on {before}: the file has changed, and with it its "
-        f"splits. Restore it, or {otherwise}"
+        f"{frame.name}: checksum {frame.checksum}, but {checkpoint.path} was trained on {before}: the file has "
+        f"changed, and with it its splits. Restore it, or {otherwise}"
     )
 
 
-def trained_splits(checkpoint: Checkpoint, source: Source, frame: PanelFrame) -> dict[str, TargetRows]:
+def trained_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetRows]:
     """The splits of the training in the rows of the data trained on. Raises UserError where these are others now."""
-    other = f"evaluate it as another file: {typed('data.path', str(source.path_used()))} split={WHOLE_FILE}"
-    check_same_data(checkpoint, source, source.checksum_of(frame), lambda: frame, otherwise=other)
+    other = f"evaluate it as another file: {typed('data.path', frame.name)} split={WHOLE_FILE}"
+    check_same_data(checkpoint, frame, otherwise=other)
     return checkpoint.record.series.rows.placed(frame, checkpoint.scale.places(frame.ids))
 
 
@@ -65,8 +62,6 @@ def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetR
     Of a series that was not trained on all rows are new. Raises UserError where the rows trained on are not the
     beginning of each series, and where no series has new rows for a window.
     """
-    if frame.checksum is None:
-        raise UserError(f"split={NEW_ROWS}: {frame.name} is made up, and gets no new rows. Choose split=test.")
     places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
     if changed := changed_series(checkpoint, frame):
         more = f" So do {len(changed) - 1} more of {len(frame)} series." if len(changed) > 1 else ""

@@ -16,7 +16,7 @@ from forecast.comparison.rows import at
 from forecast.config.build import parameters, valid_value
 from forecast.config.compose import parsed
 from forecast.data.reading.layout import USUAL, Layout
-from forecast.data.sources import CsvSource, FileSource, Source
+from forecast.data.sources import CsvSource, Source
 from forecast.errors import UserError, closest
 from forecast.files import replacing
 from forecast.run_folder import TRAINING_TABLE
@@ -63,10 +63,10 @@ def known_frame(table: Table, source: Source, columns: Sequence[str] = ()) -> Fr
     columns: those that it reads, whose only one a Series without a name holds.
     """
     panel = isinstance(source, CsvSource) and source.panel_form == "long"
-    given = {"time_column": source.time_column, "id_column": getattr(source, "id_column", None)}
+    given = {"time_column": getattr(source, "time_column", "date"), "id_column": getattr(source, "id_column", None)}
     alone = columns[0] if len(columns) == 1 else "value"
     frame = frame_of(table, given, panel=panel, alone=alone, say=None)
-    return frame.called(source.time_column, names_of(given["id_column"]))
+    return frame.called(given["time_column"], names_of(given["id_column"]))
 
 
 def layout_of(frame: Frame, source: Source) -> dict[str, object]:
@@ -74,7 +74,7 @@ def layout_of(frame: Frame, source: Source) -> dict[str, object]:
 
     Columns of time and of conditions that the table has are read as the source's own.
     """
-    own = source if isinstance(source, FileSource) else USUAL
+    own = source if isinstance(source, CsvSource) else USUAL
     kept = {key: getattr(own, key) for key in ("missing", "time_zone", "duplicates", "resample", "aggregate", "gaps")}
     if own.where and set(own.where) <= set(frame.rows):
         kept["where"] = own.where

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from forecast.apps.common.parts import build_parts
-from forecast.apps.common.resumed import check_start_data, resumed_plan
+from forecast.apps.common.resumed import resumed_plan
 from forecast.checkpoint.model import is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
@@ -24,7 +24,7 @@ from forecast.data.prepare import Prepared, prepare
 from forecast.data.roles import names_roles, with_train_categories
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period
-from forecast.data.sources import Source
+from forecast.data.sources import CsvSource, Source
 from forecast.data.split import panel_cuts
 from forecast.errors import UserError
 from forecast.evaluation.blocks import check_offsets
@@ -51,8 +51,6 @@ def begin(plan: Plan, *, ridge: bool = True) -> tuple[Prepared, Record]:
         share_data()
     shared = SHARED.find(source, config, read_data)
     data = shared.data
-    if plan.start is not None:  # the file may have changed since the plan was made
-        check_start_data(plan.start, source, source.checksum_of(data.frame))
     for split in ("val", "test"):
         counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
@@ -89,7 +87,7 @@ def baselines(plan: Plan, shared: SharedData, *, ridge: bool) -> Mapping[str, Te
     known: Mapping[str, Tensor] = {}
     if is_combined(plan.config.model):
         data = shared.data
-        known = baselines_of(plan.config, data, checksum=plan.source.checksum_of(data.frame))
+        known = baselines_of(plan.config, data)
     return known or shared.baselines(ridge=ridge)
 
 
@@ -101,19 +99,19 @@ def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prep
     frame, pred_len = source_rows(source), config.pred_len
     rows = panel_cuts(source.split, frame, pred_len=pred_len)
     frame = with_train_categories(frame, rows["train"])
-    roles, targets = source.roles(frame), source.target_columns(frame)
+    columns, targets = source.by_role(frame), source.target_columns(frame)
     period = source.season or train_season(frame, rows["train"], targets, pred_len=pred_len)
     data = prepare(
         frame,
         splits=rows,
         targets=targets,
         encoding=config.encoding,
-        pad=source.pad,
+        pad=isinstance(source, CsvSource) and source.short == "pad",
         scaling=source.scaling,
         season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
-        covariates=() if roles is None else roles.covariates,
-        hidden=() if roles is None else roles.hidden,
+        covariates=columns.covariates,
+        hidden=columns.hidden,
         floor=source.floor_of(frame),
         seq_len=config.seq_len,
         pred_len=pred_len,

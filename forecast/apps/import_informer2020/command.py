@@ -22,7 +22,7 @@ from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import RunConfig
 from forecast.data.reading.csv_text import CsvText
-from forecast.data.sources import FileSource
+from forecast.data.sources import CsvSource
 from forecast.data.values.findings import Findings
 from forecast.data.values.time_features import feature_names
 from forecast.errors import UserError
@@ -62,8 +62,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.output} is there. Nothing is overwritten: choose another name, or say --overwrite")
     weights = read_weights(arguments.checkpoint)
     config, choices = make_config(arguments)
-    source = config.data.build(FileSource)
-    path = source.path_used()
+    source = config.data.build(CsvSource).located()
+    path = Path(str(source.path))
     findings = Findings(str(path))
     last = CsvText(path, ",").verified(findings).header(("date",), findings)[-1]
     if arguments.data != "custom" and arguments.features == "MS" and arguments.target != last:

@@ -41,7 +41,7 @@ from forecast.config.compose import run_folder
 from forecast.config.settings import UpdateSettings
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
-from forecast.data.sources import FileSource, Source
+from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import SeriesForecasts, all_far
 from forecast.errors import UserError
 from forecast.evaluation.predict import split_ends
@@ -230,7 +230,7 @@ def again_command(given: Given) -> str:
     begins = checkpoint.record.series.rows.begins(given.frame, places)
     if path and (begins[places >= 0] >= 0).all():  # the rows trained on are there
         changes = {"data.path": path, **{f"data.{key}": value for key, value in reading.items()}}
-        if not isinstance(given.source, FileSource):
+        if not isinstance(given.source, CsvSource):
             return train_again(checkpoint, without=("data",), **{"data": "csv", **changes})
     return train_again(checkpoint, without=(), **changes)
 
@@ -276,7 +276,7 @@ def forecast(
     ahead = continuation_of(checkpoint, model, frame, device=device, level=levels)
     if checkpoint.covariates:
         later = future_source(checkpoint, source, settings.future, reading)
-        ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
+        ahead = replace(ahead, future=future_values(checkpoint, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
     report_far_series(ahead, all_far(some.far for some in blocks))

@@ -2,7 +2,6 @@
 
 import glob
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from forecast.data.panel import Facts, PanelFrame
 from forecast.data.reading.layout import within
 from forecast.data.reading.table import Choice, Codebook
 from forecast.data.roles import with_holidays
-from forecast.data.sources import CsvSource, FileSource, MadeUpSource, Source
+from forecast.data.sources import CsvSource, MadeUpSource, Source
 from forecast.errors import UserError, readable
 
 
@@ -38,6 +37,7 @@ def read_panel(
     leave_out: whether a series with a gap is left out where data.gaps=refuse, in place of all.
     UserError, naming file, line, column, value and fix, for a file that is no such panel.
     """
+    source = source.located()
     files, book = panel_files(source), book or source.codebook()
     if source.cache is not None and not leave_out and can_be_converted(source, files):
         frame = cached_panel(source, files, freq, book)
@@ -113,15 +113,15 @@ def source_rows(source: Source) -> PanelFrame:
 
     Those are the target alone for data.features=S, else all, holidays among them; with roles in the order of `Columns`.
     """
-    if isinstance(source, MadeUpSource):
-        return source.frame()
-    assert isinstance(source, FileSource)
-    file = source if isinstance(source, CsvSource) else source.with_file(source.path_used())
-    # a target alone is read alone: what other columns lack or hold does not matter
-    one_target = file.features == "S" and isinstance(file.target, str) and file.panel_form in (None, "long")
-    frame = read_panel(file, columns=partial(file.columns_to_read, where=str(file.path)) if one_target else None)
-    frame = with_holidays(frame, file.holidays)
-    if file.has_roles:
-        return frame.of(file.by_role(frame).all)
-    targets = [frame.columns[place] for place in file.target_columns(frame)]
-    return frame.of(targets) if file.features == "S" else frame
+    if isinstance(source, CsvSource):
+        # a target alone is read alone: what other columns lack or hold does not matter
+        one_target = source.features == "S" and isinstance(source.target, str) and source.panel_form in (None, "long")
+        columns = (lambda names: [source.target_among(names, str(source.path))]) if one_target else None
+        frame = with_holidays(read_panel(source, columns=columns), source.holidays)
+        if source.has_roles:
+            return frame.of(source.by_role(frame).all)
+    else:
+        assert isinstance(source, MadeUpSource)
+        frame = source.frame()
+    targets = source.by_role(frame).targets
+    return frame.of(targets) if source.features == "S" else frame
