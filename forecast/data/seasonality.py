@@ -12,7 +12,7 @@ from pandas.tseries.frequencies import to_offset
 
 from forecast.data.panel import PanelFrame
 from forecast.data.split import ANYWHERE, LastSplit, ShareSplit, Split, WindowOrigins, panel_cuts
-from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.cells import FloatArray
 from forecast.data.values.time_features import base_frequency
 
 # Of each unit of a frequency: how many make the season that people expect of it, and the seasons that a file may show.
@@ -70,21 +70,14 @@ class Lengths(NamedTuple):
     pred_len: int
 
 
-def best_period(values: FloatArray, freq: str, *, pred_len: int | None = None) -> int | None:
-    """The steps of the season that a naive forecast repeats with the least error on the train rows; None without one.
-
-    values (N, T): the train rows of the targets, in any units, NaN where a value is missing.
-    """
-    return next((season.period for season in rank_seasons(values, freq, pred_len=pred_len)), None)
-
-
 def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) -> list[Season]:
     """The seasons of the calendar of `freq` that N rows hold twice, the best first, then by their errors.
 
     The best has the least error; but of seasons whose errors differ by STANDARD_ERRORS at most the shorter is better:
     a week repeats whatever a day does. One longer than people expect of `freq` must be held three times.
 
-    values (N, T) as `best_period`; at most the last ROWS of them are read. pred_len: the steps that are forecast, at
+    values (N, T): the train rows of the targets, in any units, NaN where a value is missing; at most the last ROWS of
+    them are read. pred_len: the steps that are forecast, at
     most the longest season counts; None: those of the season that people expect of `freq`. All are judged on the same
     rows. Columns that never move have no say.
     """
@@ -181,10 +174,8 @@ def usual_pred_len(freq: str) -> int:
 
 def calendar_unit(freq: str) -> int:
     """The steps of the longest season that people expect of `freq` and LONGEST_PRED_LEN holds; 1 without one."""
-    step = to_offset(freq).n
-    usual, names = SEASONS.get(base_frequency(freq), _NO_SEASON)
-    periods = [units // step for units in names if units <= usual and not units % step]
-    return max((period for period in periods if period <= LONGEST_PRED_LEN), default=1)
+    longest = min(seasonal_period(freq) or 0, LONGEST_PRED_LEN)
+    return max((period for period in calendar_seasons(freq) if period <= longest), default=1)
 
 
 def _fitting(period: int, *, near: int, most: int) -> int:
@@ -225,17 +216,20 @@ def suggest(
     without a forecast: then the last horizons are judged, as far as there are rows.
     """
     rows, freq = frame.lengths, frame.freq
-    seasons = train_seasons(frame, split, targets, pred_len=pred_len or 1)
+    seasons = train_seasons(frame, split, targets)
     lengths = suggest_lengths(int(np.median(rows)), freq, seasons, pred_len=pred_len)
-    longest, usual = int(rows.max()), usual_pred_len(freq)
+    half, longest, usual = int(np.median(rows)), int(rows.max()), usual_pred_len(freq)
     if lengths is not None:
         has_season = pred_len or lengths.seq_len >= calendar_unit(freq) or longest < 3 * usual
         if not is_free or (has_season and serves(split, frame, lengths)):
             return Suggestion(lengths, seasons, pad=bool((rows < lengths.seq_len).any()))
     if pred_len is None:
         pred_len = usual if longest >= 3 * usual else lengths.pred_len if lengths is not None else max(1, longest // 3)
-    cut = last_split(rows, pred_len) if is_free else None
-    seasons = train_seasons(frame, cut or split, targets, pred_len=pred_len)
+    cut = None
+    if is_free:  # the last horizon of each series is the test, the one before it validation; one is both, or none is
+        both = half >= 4 * pred_len  # half of the series keep the rows of two horizons to learn from
+        cut = LastSplit(horizon=pred_len, val=int(longest > 2 * pred_len), test=int(both))
+    seasons = train_seasons(frame, cut or split, targets)
     train = panel_cuts(cut or split, frame, pred_len=pred_len)["train"]
     room = train.stop - train.first - pred_len  # for the past of one window
     periods = [season.period for season in seasons if season.autocorrelation >= CLEAR]
@@ -247,20 +241,9 @@ def suggest(
     return Suggestion(lengths, seasons, cut, pad=bool((room < seq_len).any()))
 
 
-def last_split(rows: IntArray, pred_len: int) -> LastSplit:
-    """The last horizon of each series for the test and the one before it for validation, one for both, or none.
-
-    By how many leave half of the series the rows of two horizons to learn from, or any series one window.
-    """
-    half, longest = int(np.median(rows)), int(rows.max())
-    if half >= 4 * pred_len:
-        return LastSplit(horizon=pred_len)
-    return LastSplit(horizon=pred_len, val=int(longest > 2 * pred_len), test=0)
-
-
-def train_seasons(frame: PanelFrame, split: Split, targets: Sequence[int], *, pred_len: int) -> list[Season]:
+def train_seasons(frame: PanelFrame, split: Split, targets: Sequence[int]) -> list[Season]:
     """The seasons of the train rows of the longest series."""
-    cut, longest = panel_cuts(split, frame, pred_len=pred_len)["train"], int(frame.lengths.argmax())
+    cut, longest = panel_cuts(split, frame, pred_len=1)["train"], int(frame.lengths.argmax())
     rows = slice(int(cut.first[longest]), int(cut.stop[longest]))
     return rank_seasons(np.asarray(frame.values[rows], dtype=np.float64)[:, list(targets)], frame.freq)
 

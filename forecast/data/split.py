@@ -164,7 +164,7 @@ class FoldSplit(Split):
 
 def _stamp(key: str, value: str) -> pd.Timestamp:
     stamp = pd.to_datetime(str(value), format="ISO8601", errors="coerce")
-    if pd.isna(stamp) or stamp.tz is not None:
+    if not isinstance(stamp, pd.Timestamp) or stamp.tz is not None:
         raise UserError(
             f"data.split.{key} is {value!r}, which is no date without a time zone. Write it as 2017-06-26 00:00:00."
         )

@@ -16,7 +16,7 @@ from torch import Tensor
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared
 from forecast.data.scaling import cell_means
-from forecast.data.seasonality import best_period, calendar_seasons
+from forecast.data.seasonality import calendar_seasons, rank_seasons
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch
@@ -144,7 +144,7 @@ def fitted_series(frame: PanelFrame, n_targets: int) -> IntArray:
 
 
 def train_season(frame: PanelFrame, train: TargetRows, targets: Sequence[int], *, pred_len: int) -> int | None:
-    """The season that most series show in the train rows of the targets, as `best_period` finds it; None without one.
+    """The season that most series show in the train rows of the targets, as `rank_seasons` finds it; None without one.
 
     Of many series SEASON_SERIES of those that have train rows are looked at.
     """
@@ -156,6 +156,5 @@ def train_season(frame: PanelFrame, train: TargetRows, targets: Sequence[int], *
         values = frame.values[rows, columns]
         if frame.measured is not None:
             values[~frame.measured[rows, columns]] = np.nan
-        if period := best_period(values, frame.freq, pred_len=pred_len):
-            votes[period] += 1
+        votes.update(season.period for season in rank_seasons(values, frame.freq, pred_len=pred_len)[:1])
     return min(votes, key=lambda period: (-votes[period], period), default=None)

@@ -6,7 +6,6 @@ import pytest
 from forecast.data.seasonality import (
     Season,
     autocorrelation,
-    best_period,
     rank_seasons,
     seasonal_period,
     suggest_lengths,
@@ -15,6 +14,10 @@ from forecast.data.seasonality import (
 
 PERIODS = {"h": 24, "3h": 8, "15min": 96, "min": 1440, "s": 86_400, "D": 7, "B": 5}
 PERIODS |= {"W-SUN": 52, "MS": 12, "ME": 12, "QS-OCT": 4}
+
+
+def best_period(values, freq, **keys):
+    return next((season.period for season in rank_seasons(values, freq, **keys)), None)
 
 
 @pytest.mark.parametrize(("freq", "period"), PERIODS.items())
