@@ -126,8 +126,8 @@ def _gap(rows: SortedRows, grid: Grid, there: IntArray, series: int, count: int)
     place = int((steps > 1).argmax())
     before, after, lacking = int(there[place]), int(there[place + 1]), int(steps[place]) - 1
     since = grid.words(int(grid.times(grid.positions(rows.times[before : before + 1]) + 1)[0]))
-    empty = np.isnan(rows.values[before + 1 : after]).any(axis=0)
-    columns = [name for name, flag in zip(rows.columns, empty, strict=True) if flag]
+    empty = np.flatnonzero(np.isnan(rows.values[before + 1 : after]).any(axis=0))
+    columns = [rows.columns[place] for place in empty.tolist()]
     cells = f" (no value of {listed(columns)})" if columns else ""
     freq = "" if grid.stepped else f" of '{grid.freq}'"
     are, others = "is" if lacking == 1 else "are", ""
@@ -156,8 +156,8 @@ def _check_sparse(rows: SortedRows, grid: Grid, there: IntArray) -> None:
     raise UserError(
         f"{rows.name}: column {quoted(rows.columns[int(gone.argmax())])} has no value in {gone.max()} of {length} rows "
         f"at the frequency '{grid.freq}'. That is no gap to fill: {part}drop the column, resample the file to a "
-        "coarser frequency, count its rows, as hours of business, with data.time_column=null data.freq=steps data.drop=[TIME], "
-        "or, if a row that is not there means 0, as of a day without a sale, set data.gaps=zero."
+        "coarser frequency, count its rows, as hours of business, with data.time_column=null data.freq=steps "
+        "data.drop=[TIME], or, if a row that is not there means 0, as of a day without a sale, set data.gaps=zero."
     )
 
 

@@ -3,9 +3,8 @@
 import hashlib
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -21,7 +20,6 @@ from forecast.errors import UserError
 from forecast.text.terminal import listed
 
 _log = logging.getLogger(__name__)
-BLOCK_CELLS = 1 << 22  # looked at at a time
 LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
 
 
@@ -149,31 +147,9 @@ class SortedRows:
         """The rows of each series (S,)."""
         return np.diff(self.offsets)
 
-    def blocks(self) -> Iterator[tuple[int, "SortedRows"]]:
-        """The first series and the rows of each of several parts, of `BLOCK_CELLS` at most where no series has more."""
-        offsets, first, count = self.offsets, 0, len(self.offsets) - 1
-        rows = BLOCK_CELLS // max(1, len(self.columns))
-        while first < count:
-            stop = max(int(np.searchsorted(offsets, offsets[first] + rows, side="right")) - 1, first + 1)
-            begin, end = int(offsets[first]), int(offsets[stop])
-            block = replace(
-                self,
-                offsets=offsets[first : stop + 1] - begin,
-                times=np.asarray(self.times[begin:end]),
-                values=np.asarray(self.values[begin:end]),
-                where=partial(lambda begin, row: self.where(row + begin), begin),
-                ids=self.ids[first:stop],
-            )
-            yield first, block
-            first = stop
-
     def of_series(self, series: int) -> str:
         """Of the series 'ID', for a message; nothing where the file has no ids."""
         return "" if self.ids[series] == "" else f" of the series {quoted(self.ids[series])}"
-
-    def series_of(self, row: int) -> int:
-        """The series of a row."""
-        return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
 
 def prepare_rows(rows: PanelRows, source: CsvSource) -> SortedRows:

@@ -97,7 +97,7 @@ def test_repeated_rows_are_made_one_in_the_conversion(tmp_path):
     pd.concat([table, table.iloc[5:50].assign(y=7.0)]).sort_values("unique_id", kind="stable").to_parquet(path)
     keys = {"duplicates": "mean", **KEYS}
     assert_equal(read(path, cache=str(tmp_path / "cache"), **keys), read(path, **keys))
-    assert "repeat a time of their series" in refusal(path, cache=str(tmp_path / "cache"), **KEYS)
+    assert "stands already" in refusal(path, cache=str(tmp_path / "cache"), **KEYS)
 
 
 def test_what_is_wrong_in_late_rows_is_refused_without_a_cache_and_with_one(tmp_path, large):
