@@ -571,8 +571,8 @@ DATA = [
         "data-future-in-the-order-of-the-file",
         "What is known in advance is told by its time.",
         "forecast/data/assembling/future.py",
-        "if self.counted:",
-        "if True:",
+        "    elif times_are_counted(source):",
+        "    else:",
         ("tests/apps/test_future.py::test_a_future_of_one_series_that_lacks_something_is_refused[a hole]",),
     ),
     Mutant(

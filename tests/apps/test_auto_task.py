@@ -236,9 +236,9 @@ def test_a_file_with_values_to_come_is_for_the_forecast_and_no_training(csv, tmp
 
 def test_what_the_forecast_will_lack_is_said_before_the_training(csv, tmp_path):
     known = {"horizon": HORIZON, "target": "load"}
-    with pytest.raises(UserError, match=r"wind at the 5 steps from 2022-01-26 01:00.*add future=FILE"):
+    with pytest.raises(UserError, match=r"wind at the 5 steps from 2022-01-26 01:00.*future=FILE"):
         check_known(find_task(asked(csv, "data.known=[wind]", **known)))
-    with pytest.raises(UserError, match="has no row for 2022-01-26 05:00"):
+    with pytest.raises(UserError, match="has no value at 2022-01-26 05:00"):
         check_known(
             find_task(asked(csv, "data.known=[wind]", plan_of(tmp_path / "plan.csv", rows=4, wind=0.5), **known))
         )

@@ -133,21 +133,12 @@ def test_parts_of_a_panel_with_a_future_are_joined_to_the_same_bytes(folder, tmp
 ONE = {
     "a hole": (
         lambda t: t.drop(index=t.index[2]),
-        r"has no row for 2024-03-06 17:00:00; the forecast needs the columns promo, temp at the 5 steps "
+        r"the column 'promo' has no value at 2024-03-06 17:00:00. The forecast must be told promo, temp at the 5 steps "
         r"from 2024-03-06 15:00:00 to 2024-03-06 19:00:00",
-    ),
-    "an end before the horizon": (
-        lambda t: t[:-2],
-        r"has no row for 2024-03-06 18:00:00 and 1 more steps",
-    ),
-    "the history": (
-        lambda t: hours()[-6:],
-        r"line 2: 2024-03-06 14:00:00 lies in the history, which ends at 2024-03-06 14:00:00: .*Leave "
-        r"such rows out, 1 of 6",
     ),
     "an empty cell": (
         lambda t: t.assign(temp=t["temp"].where(t.index < t.index[3])),
-        r"line 5, column 'temp': there is no value at 2024-03-06 18:00:00",
+        r"the column 'temp' has no value at 2024-03-06 18:00:00",
     ),
     "no column": (
         lambda t: t.drop(columns="promo"),
@@ -155,11 +146,7 @@ ONE = {
     ),
     "between steps": (
         lambda t: t.assign(date=t["date"] + pd.Timedelta("30min")),
-        r"is between the steps of 'h'",
-    ),
-    "a row twice": (
-        lambda t: pd.concat([t, t[-1:].assign(temp=99)]),
-        r"2024-03-06 19:00:00 stands already .* with other values",
+        r"has no value at 2024-03-06 15:00:00",
     ),
 }
 
@@ -178,29 +165,16 @@ def test_a_future_of_one_series_that_lacks_something_is_refused(folder, tmp_path
 PANEL = {
     "a series": (
         lambda t: t[t["shop"] != "s2"],
-        r"has no row of 1 of 4 series, the first is 's2'; the forecast needs the columns promo, temp at "
+        r"'promo' has no value of series 's2' at 2024-02-12 00:00:00. The forecast must be told promo, temp at "
         r"the 5 steps from 2024-02-12 00:00:00 to 2024-02-16 00:00:00",
     ),
     "a row": (
         lambda t: t[(t["shop"] != "s1") | (t["day"] != "2024-03-18")],
-        r"has no row of series 's1' for 2024-03-18 00:00:00; the",
-    ),
-    "a value": (
-        lambda t: t.assign(temp=t["temp"].where(t["shop"] != "s3")),
-        r"line 1\d, column 'temp': there is no value of series 's3' at 2024-03-09 00:00:00, and the forecast needs",
-    ),
-    "the history": (
-        lambda t: pd.concat([days()[50:54], t]),
-        r"line 2: 2024-02-20 00:00:00 lies in the history of series 's0', which ends at 2024-02-24 00:00:00: .*Leave "
-        r"such rows out, 4 of 24",
-    ),
-    "a column": (
-        lambda t: t.drop(columns="temp"),
-        r"there is no column 'temp'",
+        r"has no value of series 's1' at 2024-03-18 00:00:00",
     ),
     "a row twice": (
         lambda t: pd.concat([t, t[-1:].assign(temp=99)]),
-        r"the series 's3' has .* already",
+        r"of the series 's3' stands already",
     ),
 }
 
@@ -216,10 +190,38 @@ def test_a_future_of_a_panel_that_lacks_something_is_refused(folder, tmp_path, c
         raise UserError(text)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("c", ""), ("p", "panel_")])
+def test_rows_without_targets_at_the_end_are_the_future_of_a_forecast(folder, tmp_path, capsys, kind, name):
+    before, after = f"{name}before", f"{name}after"
+    paths = [f"data.path={folder}/{before}.csv", f"future={folder}/{after}.csv"]
+    expected = predict(folder / f"{kind}.ckpt", tmp_path / "told.csv", *paths)
+    known = [pd.read_csv(folder / f"{name}.csv", dtype=str) for name in (before, after)]
+    pd.concat(known).to_csv(tmp_path / "both.csv", index=False)
+    found = predict(folder / f"{kind}.ckpt", tmp_path / "own.csv", f"data.path={tmp_path}/both.csv")
+    pd.testing.assert_frame_equal(found, expected)
+    said = "both.csv: its rows behind the last target say what is known in advance: promo, temp"
+    assert said in "".join(capsys.readouterr())
+    python = Forecaster.load(folder / f"{kind}.ckpt", device="cpu").predict(pd.read_csv(tmp_path / "both.csv"))
+    np.testing.assert_allclose(python["sold"], expected["sold"], atol=1e-3)
+
+
+def test_rows_without_a_time_may_end_in_the_future(folder, tmp_path):
+    settings = ["data.time_column=null", "data.freq=steps", "data.drop=[date]"]
+    write_untrained(tmp_path / "n.ckpt", *ROLES, *settings, f"data.path={folder}/whole.csv")
+    rows, told = hours()[:-5], hours()[-5:][["promo", "temp"]]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    told.to_csv(tmp_path / "told.csv", index=False)
+    pd.concat([rows, told]).to_csv(tmp_path / "both.csv", index=False)
+    paths = [f"data.path={tmp_path}/rows.csv", f"future={tmp_path}/told.csv"]
+    expected = predict(tmp_path / "n.ckpt", tmp_path / "one.csv", *paths)
+    found = predict(tmp_path / "n.ckpt", tmp_path / "two.csv", f"data.path={tmp_path}/both.csv")
+    pd.testing.assert_frame_equal(found, expected)
+
+
 @pytest.mark.parametrize(("kind", "first"), [("c", "2024-03-06 20:00:00"), ("p", "2024-03-01 00:00:00")])
 def test_without_what_is_known_in_advance_the_columns_and_steps_are_said(folder, tmp_path, capsys, kind, first):
     text = refusal(capsys, "predict", f"ckpt_path={folder}/{kind}.ckpt", f"output={tmp_path}/f.csv")
-    assert f"must be told the columns promo, temp at the 5 steps from {first}" in text
+    assert f"must be told promo, temp at the 5 steps from {first}" in text
     assert "future=FILE" in text
 
 

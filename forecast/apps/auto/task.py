@@ -13,7 +13,7 @@ import pandas as pd
 from forecast.apps.common.tables import typed_settings
 from forecast.config.compose import options
 from forecast.config.run_config import composed
-from forecast.data.assembling.future import StepsAfter, read_future
+from forecast.data.assembling.future import read_future
 from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.describe.advice import mostly_zero
 from forecast.data.describe.check import PROPOSAL, check_file, known_keys
@@ -248,14 +248,9 @@ def check_known(task: AutoTask) -> None:
             )
         return
     frame = read_panel(source)
-    if future is None:
-        wanted = StepsAfter(frame, steps, counted=False).wanted(0, known)
-        raise UserError(
-            f"data.known={hydra_value(known)}: the forecast must be told {wanted}. Write them into a file as the "
-            "history is written and add future=FILE to the command, or leave data.known out."
-        )
-    file, every = source.with_file(future, columns=None, drop=()), np.arange(len(frame))
-    read_future(file, columns=known, history=frame, series=every, steps=steps, book=source.codebook())
+    file, every = source if future is None else source.with_file(future, columns=None, drop=()), np.arange(len(frame))
+    book = source.codebook()
+    read_future(file, columns=known, history=frame, series=every, steps=steps, book=book, own=future is None)
 
 
 def split_words(settings: Sequence[str]) -> tuple[list[str], list[str]]:

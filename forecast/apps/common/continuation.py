@@ -66,7 +66,8 @@ def continuation(
     ends = continuation_of(checkpoint, model, frame, device=device, level=level)
     if not checkpoint.covariates:
         return ends
-    return replace(ends, future=future_values(checkpoint, frame, ends.series, future))
+    history = history_source(source, path, reading)
+    return replace(ends, future=future_values(checkpoint, history, frame, ends.series, future))
 
 
 def continuation_of(

@@ -1,5 +1,6 @@
 """What is known in advance of the steps that are forecast: the file `future`, as the model wants it."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -7,12 +8,15 @@ import numpy as np
 
 from forecast.apps.common.inputs import read_source
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.assembling.future import StepsAfter, read_future
+from forecast.data.assembling.future import read_future
 from forecast.data.panel import PanelFrame
 from forecast.data.roles import HOLIDAY, holiday_flags, recode
 from forecast.data.sources import CsvSource, Source
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError
+from forecast.text.terminal import listed
+
+log = logging.getLogger(__name__)
 
 
 def future_source(
@@ -32,11 +36,13 @@ def future_source(
     return read_source(source, path, reading)
 
 
-def future_values(checkpoint: Checkpoint, frame: PanelFrame, series: IntArray, future: CsvSource | None) -> FloatArray:
+def future_values(
+    checkpoint: Checkpoint, source: Source, frame: PanelFrame, series: IntArray, future: CsvSource | None
+) -> FloatArray:
     """The covariates (S, P, K) at the steps after each series, in original units; of what stays hidden 0.
 
-    series (M,): those that are forecast. future: the file with the values of what is known in
-    advance. UserError where it is missing or lacks something.
+    source: the history. series (M,): those that are forecast. future: the file with the values of what is known in
+    advance; None: they stand in the history's own file, behind the last target. UserError where one is missing.
     """
     columns, steps = checkpoint.future_columns, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
@@ -45,14 +51,14 @@ def future_values(checkpoint: Checkpoint, frame: PanelFrame, series: IntArray, f
         after = (frame.steps + frame.lengths)[:, None] + np.arange(steps)
         values[..., checkpoint.covariates.index(HOLIDAY)] = flags[after]
     if columns:
+        file = source if future is None else future
+        assert isinstance(file, CsvSource)
+        book = checkpoint.codebook(source)
+        known = read_future(
+            file, columns=columns, history=frame, series=series, steps=steps, book=book, own=future is None
+        )
         if future is None:
-            wanted = StepsAfter(frame, steps, counted=False).wanted(int(series[0]), columns)
-            raise UserError(
-                f"The model was trained with columns that are known in advance, and must be told {wanted}. Name "
-                "them, written as the history is: future=FILE"
-            )
-        book = checkpoint.codebook(future)
-        known = read_future(future, columns=columns, history=frame, series=series, steps=steps, book=book)
-        recode(known, columns, book.words(columns), checkpoint.categories, where=str(future.path))
+            log.info("%s: its rows behind the last target say what is known in advance: %s", file.path, listed(columns))
+        recode(known, columns, book.words(columns), checkpoint.categories, where=str(file.path))
         values[..., [checkpoint.covariates.index(name) for name in columns]] = known
     return values

@@ -276,7 +276,7 @@ def forecast(
     ahead = continuation_of(checkpoint, model, frame, device=device, level=levels)
     if checkpoint.covariates:
         later = future_source(checkpoint, source, settings.future, reading)
-        ahead = replace(ahead, future=future_values(checkpoint, frame, ahead.series, later))
+        ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
     report_far_series(ahead, all_far(some.far for some in blocks))

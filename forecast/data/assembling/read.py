@@ -87,7 +87,7 @@ def _read(
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
     grid = panel_grid(sorted_rows, stepped=rows.stepped, trained_on=freq)
-    series = regular(sorted_rows, grid, source.gaps, leave_out=leave_out)
+    series = regular(sorted_rows, grid, source.gaps, known=source.known, leave_out=leave_out)
     frame = frame_of(series, rows, grid, name, counted=times_are_counted(source))
     facts = None if facts is None else facts.of(series.kept)
     return replace(frame, categories=book.words(frame.columns), facts=facts)

@@ -22,7 +22,7 @@ class Series:
 
 
 def source(path, **keys):
-    return CsvSource(path=str(path), split=ShareSplit(train=0.7, test=0.2), target=None, **{"panel": "long", **keys})
+    return CsvSource(path=str(path), split=ShareSplit(train=0.7, test=0.2), **{"target": None, "panel": "long", **keys})
 
 
 def read(path, *, trained_on=None, **keys):
