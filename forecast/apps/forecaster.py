@@ -213,7 +213,6 @@ class Forecaster:
         from forecast.apps.common import continuation as steps
         from forecast.apps.common.future import future_source
         from forecast.apps.common.inputs import check_horizon
-        from forecast.data.writing import all_far
 
         checkpoint, source = self.checkpoint, self._loaded.source()
         check_horizon(checkpoint, pred_len)
@@ -236,7 +235,7 @@ class Forecaster:
             other = steps.history_source(source, path, layout)
             forecasts = list(ends.blocks(0, len(ends.series)))
             rows = steps.whole_table(steps.forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
-            steps.report_far_series(ends, all_far(some.far for some in forecasts))
+            steps.report_far_series(ends, [number for some in forecasts for number in some.far])
             frame, of_table = ends.frame, kind or self._kind
             zone = frame.time_zone or getattr(other, "time_zone", None)
             return of_table.of_forecast(rows, time=frame.time_column, time_zone=zone, time_format=frame.time_format)

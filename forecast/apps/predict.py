@@ -29,10 +29,10 @@ from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
 from forecast.data.forecast_files import ForecastPart, beside, read_part, write_rows
-from forecast.data.writing import CSV, ENDINGS, FarSeries, ForecastTable, SeriesForecasts, all_far
+from forecast.data.writing import ENDINGS, ForecastTable, SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
-from forecast.files import together
+from forecast.files import json_text, together
 from forecast.report.verdict import verdict
 from forecast.run_folder import read_run, run_of
 from forecast.text.terminal import Meter, label, say
@@ -51,10 +51,9 @@ def predict(cfg: DictConfig) -> Answer:
     check_files(settings, [path for path in (output, beside(output), picture) if path is not None])
     scoring, rows = scoring_of(settings, checkpoint, device=device), None
     part, frame = scoring.write(output, picture), scoring.ends.frame
-    report_far_series(scoring.ends, part.far)
     if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
         rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
-    steps, count = checkpoint.config.pred_len, part.stop - part.first
+    steps, count = checkpoint.config.pred_len, part.rows // checkpoint.config.pred_len
     if rows is not None and count == 1:
         times = rows[frame.time_column]
         say(f"{steps} steps from {times.iloc[0]} to {times.iloc[-1]} are in {output}, drawn in {picture}.")
@@ -114,29 +113,20 @@ class Scoring:
         first, stop = series_of(self.shard, len(self.ends.series))
         with written_or_refused(output), together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
-            far: list[FarSeries] = []
+            far: list[int] = []
             write_rows(rows, output.suffix, self.table, self._blocks(first, stop, far))
-            head = len(self.table.header_text().encode()) if output.suffix == CSV else 0
-            part = ForecastPart(
-                run={**self.run},
-                shard=self.shard,
-                first=first,
-                stop=stop,
-                rows=(stop - first) * self.ends.pred_len,
-                head=head,
-                far=all_far(far),
-                md5=file_md5(rows),
-            )
-            sheet.write_text(part.text(), encoding="utf-8")
+            part = ForecastPart(run={**self.run}, shard=self.shard, rows=(stop - first) * self.ends.pred_len)
+            sheet.write_text(json_text(part.model_dump()), encoding="utf-8")
             if picture is not None:
                 draw_ends(place(picture.name), self.ends, self.table)
+        report_far_series(self.ends, far)
         return part
 
-    def _blocks(self, first: int, stop: int, far: list[FarSeries]) -> Iterator[SeriesForecasts]:
+    def _blocks(self, first: int, stop: int, far: list[int]) -> Iterator[SeriesForecasts]:
         done, meter = 0, Meter(stop - first, "series forecast")
         for some in self.ends.blocks(first, stop):
             yield some
-            far.append(some.far)
+            far.extend(some.far)
             done += len(some.series)
             meter.show(done)
         meter.end()

@@ -3,15 +3,14 @@
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 from pydantic import BaseModel
 
-from forecast.data.catalog import file_md5
-from forecast.data.writing import CSV, FarSeries, ForecastTable, SeriesForecasts, all_far
+from forecast.data.writing import CSV, ForecastTable, SeriesForecasts
 from forecast.documents import DocumentError, read_document
 from forecast.errors import UserError
 from forecast.files import json_text, together
@@ -22,25 +21,11 @@ RunOf = dict[str, Any]  # what all parts of a forecast have alike, and the bits 
 
 
 class ForecastPart(BaseModel):
-    """The JSON beside a forecast.
+    """The JSON beside a forecast: shard (i, n): the i-th of n parts, and how many rows it has."""
 
-    shard (i, n): the i-th of n. first, stop: of the series that the run forecasts. head: the bytes of the first line of
-    a CSV. far: which of them the model has seen nothing like.
-    """
-
-    kind: Literal["forecast of a panel"] = "forecast of a panel"
     run: RunOf
     shard: tuple[int, int]
-    first: int
-    stop: int
     rows: int
-    head: int
-    far: FarSeries
-    md5: str
-
-    def text(self) -> str:
-        """The JSON."""
-        return json_text(self.model_dump())
 
 
 def beside(path: Path) -> Path:
@@ -84,27 +69,21 @@ def write_joined(output: Path, parts: Sequence[tuple[Path, ForecastPart]]) -> Fo
 
     However they were parted, of the same rows come the same bytes.
     """
+    documents = [part for _, part in parts]
+    whole = ForecastPart(run=documents[0].run, shard=(1, 1), rows=sum(part.rows for part in documents))
     with together(output.parent) as place:
         sheet, rows = place(beside(output).name), place(output.name)
+        sheet.write_text(json_text(whole.model_dump()), encoding="utf-8")
         if output.suffix == CSV:
             with rows.open("wb") as file:
-                for number, (path, part) in enumerate(parts):
+                for number, (path, _) in enumerate(parts):
                     with path.open("rb") as lines:
-                        lines.seek(part.head if number else 0)
+                        if number:
+                            lines.readline()
                         shutil.copyfileobj(lines, file, 1 << 20)
         else:
             stored = dataset([str(path) for path, _ in parts])
             write_groups(rows, stored.schema, (pa.Table.from_batches([some]) for some in stored.to_batches()))
-        changes = {
-            "shard": (1, 1),
-            "first": 0,
-            "stop": parts[-1][1].stop,
-            "rows": sum(part.rows for _, part in parts),
-            "far": all_far(part.far for _, part in parts),
-            "md5": file_md5(rows),
-        }
-        whole = parts[0][1].model_copy(update=changes)
-        sheet.write_text(whole.text(), encoding="utf-8")
     return whole
 
 
@@ -120,8 +99,6 @@ def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, 
                     f"{path} is no part of the same forecast as {first}: its {key} is {label(str(actual))}, there "
                     f"{label(str(expected))}. Name parts made from the same checkpoint, data and settings."
                 )
-        if file_md5(path) != part.md5:
-            raise UserError(f"{path} is not what it was when {beside(path).name} was written. Make the part anew.")
     ordered = sorted(parts, key=lambda pair: pair[1].shard)
     if [part.shard for _, part in ordered] != [(i, number) for i in range(1, number + 1)]:
         raise UserError(

@@ -4,7 +4,7 @@ A row for each step, and of a file with ids for each series and step: as CSV tex
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from typing_extensions import TypedDict
 
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText, valid_separator
@@ -25,7 +24,6 @@ from forecast.data.reading.time_columns import format_of_parts, known_parts, row
 from forecast.data.reading.time_formats import EXCEL_START, ISO, SIZES, possible_formats
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
-from forecast.documents import Count
 from forecast.text.documents import as_cell
 
 CSV = ".csv"
@@ -117,29 +115,15 @@ class Writing:
 PLAIN = Writing()
 
 
-class FarSeries(TypedDict):
-    """How many series begin from rows of another size than their train rows, and the number of the first, if any."""
-
-    count: Count
-    first: Count | None
-
-
-NONE_FAR: FarSeries = {"count": 0, "first": None}
-
-
 class SeriesForecasts(NamedTuple):
-    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units."""
+    """Forecasts of some series: their numbers (B,) in the panel, and values (B, P, T) in original units.
+
+    far: the numbers of those that begin from rows of another size than their train rows.
+    """
 
     series: IntArray
     values: FloatArray
-    far: FarSeries = NONE_FAR
-
-
-def all_far(parts: Iterable[FarSeries]) -> FarSeries:
-    """Of all series those of some."""
-    parts = list(parts)
-    firsts = (part["first"] for part in parts if part["first"] is not None)
-    return {"count": sum(part["count"] for part in parts), "first": min(firsts, default=None)}
+    far: Sequence[int] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

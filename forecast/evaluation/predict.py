@@ -170,8 +170,7 @@ class Continuation:
                 forecasts.append(forecast)
         series = self.series[places[:count].numpy()]
         original = self._original(torch.cat(forecasts)[:count].double().numpy(), series)
-        numbers = series[np.concatenate(far)[:count]].tolist()
-        return SeriesForecasts(series, original, {"count": len(numbers), "first": min(numbers, default=None)})
+        return SeriesForecasts(series, original, series[np.concatenate(far)[:count]].tolist())
 
     def _future(self, series: Tensor) -> Tensor:
         """The known features (B, P, F) of the steps after series (B,)."""

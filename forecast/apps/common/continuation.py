@@ -22,7 +22,7 @@ from forecast.data.prepare import scaled_facts
 from forecast.data.reading.columnar import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.sources import CsvSource, Source
-from forecast.data.writing import PLAIN, FarSeries, ForecastTable, SeriesForecasts, Writing
+from forecast.data.writing import PLAIN, ForecastTable, SeriesForecasts, Writing
 from forecast.errors import UserError
 from forecast.evaluation.history import report_far, report_filled
 from forecast.evaluation.predict import Continuation, column_names
@@ -138,12 +138,12 @@ def report_left_out(ends: Continuation, part: tuple[int, int] | None = None) -> 
     return short
 
 
-def report_far_series(ends: Continuation, far: FarSeries) -> None:
-    """Warns of the series that are forecast from rows of another size than their train rows, whoever forecast them."""
-    if (first := far["first"]) is None:
+def report_far_series(ends: Continuation, far: Sequence[int]) -> None:
+    """Warns of the series, by their numbers, that are forecast from rows of another size than their train rows."""
+    if not far:
         return
-    frame, rows = ends.frame, ends.model.look_back
-    more = f", as of {far['count'] - 1} more of {len(frame)} series" if far["count"] > 1 else ""
+    frame, rows, first = ends.frame, ends.model.look_back, min(far)
+    more = f", as of {len(far) - 1} more of {len(frame)} series" if len(far) > 1 else ""
     where = f"{frame.name}, the last {rows} rows{frame.of_series(first)}{more}"
     report_far(frame.rows(first)[-rows:], frame.columns, ends.scale.mean[first], ends.scale.std[first], where=where)
 

@@ -42,7 +42,7 @@ from forecast.config.settings import UpdateSettings
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import prepare
 from forecast.data.sources import CsvSource, Source
-from forecast.data.writing import SeriesForecasts, all_far
+from forecast.data.writing import SeriesForecasts
 from forecast.errors import UserError
 from forecast.evaluation.predict import split_ends
 from forecast.evaluation.scored_intervals import Intervals
@@ -279,7 +279,7 @@ def forecast(
         ahead = replace(ahead, future=future_values(checkpoint, file, frame, ahead.series, later))
     report_left_out(ahead)
     blocks, table = list(ahead.blocks(0, len(ahead.series))), forecast_table(checkpoint, file, frame, levels)
-    report_far_series(ahead, all_far(some.far for some in blocks))
+    report_far_series(ahead, [number for block in blocks for number in block.far])
     series, values = (np.concatenate(parts) for parts in zip(*(block[:2] for block in blocks), strict=True))
     text = table.header_text() + "".join(table.text(block.series, block.values) for block in blocks)
     return SeriesForecasts(taken[series], values), text
