@@ -1115,8 +1115,8 @@ PANELS = [
         "panel-scale-of-an-unseen-series",
         "A series that was not trained on has the scale of its own first rows.",
         "forecast/data/saved_scale.py",
-        "stop = end if context is None else np.minimum(begin + context, end)",
-        "stop = end",
+        "np.minimum(begin + rows, end)",
+        "end",
         (
             "tests/data/assembling/test_saved_scale.py::test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows",
         ),

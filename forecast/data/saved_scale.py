@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ import torch
 from torch import Tensor
 
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import CELLS, How, Scales, SeasonalDifferences, cell_means, pieces, seasonal_spread, spread
+from forecast.data.scaling import CELLS, How, Scales, SeasonalDifferences, pieces
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own
-
-
 State = dict[str, Any]  # plain values and tensors; the ids as bytes
+FIRST = "first"  # of the entries of `RecordedRows`
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +67,19 @@ class SavedScale:
             **arrays,
         )
 
-    @cached_property
-    def _index(self) -> pd.Index:
-        return pd.Index(self.ids.astype(object))
-
     def places(self, ids: npt.NDArray[np.str_]) -> IntArray:
         """The numbers here of series; -1: it was not trained on."""
-        return self._index.get_indexer(pd.Index(ids.astype(object)))
+        return pd.Index(self.ids.astype(object)).get_indexer(pd.Index(ids.astype(object)))
 
     def naive_errors(self, other: SeasonalDifferences, ids: npt.NDArray[np.str_]) -> SeasonalDifferences:
         """Those of series `ids` over their train rows; of one that was not trained on what `other` has."""
         places = self.places(ids)
         seen = (places >= 0)[:, None]
-        absolute = np.where(seen, self.naive.absolute[places], other.absolute)
-        squared = np.where(seen, self.naive.squared[places], other.squared)
-        return SeasonalDifferences(period=self.naive.period, absolute=absolute, squared=squared)
+        return SeasonalDifferences(
+            period=self.naive.period,
+            absolute=np.where(seen, self.naive.absolute[places], other.absolute),
+            squared=np.where(seen, self.naive.squared[places], other.squared),
+        )
 
     def scaler(self, frame: PanelFrame, *, context: int | None = None, together: int = 0) -> Scales:
         """The scale of each series of a frame.
@@ -95,14 +91,11 @@ class SavedScale:
         places = self.places(frame.ids) if self.how in EACH else np.zeros(len(frame), dtype=np.int64)
         mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)
         if own.any():
-            begin, end = frame.offsets[:-1], frame.offsets[1:]
-            stop = end if context is None else np.minimum(begin + context, end)
-            stop = np.where(own, stop, begin)
-            counts, means, variances = cell_means(frame, begin, stop)
-            deviations = spread(variances, means, counts)
-            if self.period is not None:
-                deviations = seasonal_spread(frame, stop, self.period, deviations)
-            mean[own], std[own] = means[own], deviations[own]
+            new, season = frame.take(np.flatnonzero(own)), {} if self.period is None else {"period": self.period}
+            begin, end = new.offsets[:-1], new.offsets[1:]
+            rows = int(new.lengths.max()) if context is None else context
+            fitted = Scales.fit(new, self.how, begin, np.minimum(begin + rows, end), context=rows, **season)
+            mean[own], std[own] = fitted.mean, fitted.std
             if together:
                 mean[:, -together:], std[:, -together:] = self.mean[0, -together:], self.std[0, -together:]
         return Scales(self.how, mean, std, own, self.period, self.floor)
@@ -122,9 +115,6 @@ def ids_of(text: bytes) -> npt.NDArray[np.str_]:
     """The ids (S,) of which this is the text, or that of 1.0, a line each."""
     lines = text.decode()
     return np.array(lines.split("\0")[:-1] if "\0" in lines else lines.replace(r"\\", "\\").split("\n"), dtype=np.str_)
-
-
-FIRST = "first"
 
 
 @dataclass(frozen=True, eq=False)
