@@ -81,18 +81,14 @@ def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None, col
 def _opened(home: Path, name: str) -> PanelFrame:
     """The panel in a folder, its rows mapped into memory."""
     meta = read_document(home / _META, Document) or {}
-    arrays = read_arrays(home / _ARRAYS)
-    plain = {key: meta[key] for key in _PLAIN}
-    columns, measured = tuple(plain.pop("columns")), home / _MEASURED
+    columns, repair = tuple(meta["columns"]), Repair(**meta["repair"])
+    filled = repair.longest_run and repair.policy != "zero"
     return PanelFrame(
         values=_mapped(home / _VALUES, "<f8", len(columns)),
-        measured=_mapped(measured, "?", len(columns)) if measured.exists() else None,
-        columns=columns,
+        measured=_mapped(home / _MEASURED, "?", len(columns)) if filled else None,
         name=name,
-        first=pd.Timestamp(meta["first"]),
-        repair=Repair(**meta["repair"]),
-        **plain,
-        **arrays,
+        **read_arrays(home / _ARRAYS),
+        **{**meta, "columns": columns, "first": pd.Timestamp(meta["first"]), "repair": repair},
     )
 
 
@@ -116,7 +112,6 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
     """Writes the panel of files into a folder, some series after the others. UserError as `read_panel`."""
     name = str(source.path)
     parts: list[Regular] = []
-    filled = False
     starts: list[IntArray] = []
     ids: list[str] = []
     left_out: dict[str, IntArray] = {}
@@ -129,7 +124,6 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
             part = regular(ordered, grid, source.gaps)
             part.values.astype("<f8", copy=False).tofile(values_file)
             (np.ones(part.values.shape, bool) if part.measured is None else part.measured).tofile(measured_file)
-            filled = filled or part.measured is not None
             starts.append(grid.times(part.steps))
             for reason, numbers in part.left_out.items():
                 left_out[reason] = np.append(left_out.get(reason, numbers[:0]), numbers + len(ids))
@@ -137,8 +131,6 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
             ids += rows.ids
     if not sum(map(len, starts)):
         raise UserError(f"{name}: no series has a row with a value in each column. Name others: data.columns=[NAME]")
-    if not filled:
-        (folder / _MEASURED).unlink()
     # one grid for the first rows of all series, and so for all rows
     times, kept = np.concatenate(starts), np.concatenate([part.kept for part in parts])
     firsts = SortedRows(
