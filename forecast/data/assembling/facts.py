@@ -35,7 +35,7 @@ def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Code
     """
     keys, names, where = source.static_on or {}, list(source.static), ordered.name
     own = [name for name in dict.fromkeys([*names, *keys]) if name in ordered.columns]
-    facts = {name: _constant(ordered, name, book) for name in own}
+    facts = {name: _constant(ordered, name) for name in own}
     for name in {*names, *keys} & rows.id_cells.keys():
         numbers = pd.to_numeric(pd.Series(rows.id_cells[name]), errors="coerce").to_numpy(dtype=np.float64)
         are_words = name in book.named or np.isnan(numbers).any()
@@ -72,7 +72,7 @@ def _check_names(names: Collection[str], others: Sequence[str], key: str, path: 
             )
 
 
-def _constant(rows: SortedRows, name: str, book: Codebook) -> FloatArray:
+def _constant(rows: SortedRows, name: str) -> FloatArray:
     """The value (S,) of a column in each series, NaN where it has none; UserError where it changes."""
     column = pd.Series(rows.values[:, rows.columns.index(name)])
     owners = np.repeat(np.arange(len(rows.ids)), rows.lengths)
@@ -80,12 +80,9 @@ def _constant(rows: SortedRows, name: str, book: Codebook) -> FloatArray:
     changed = column.notna().to_numpy() & (column.to_numpy() != values[owners])
     if changed.any():
         row = int(changed.argmax())
-        words = book.words([name]).get(name)
-        now, then = (words[int(v) - 1] if words else f"{v:g}" for v in (column[row], values[owners[row]]))
         raise UserError(
-            f"{rows.where(row)}: the fact '{name}' (data.static) of the series {quoted(rows.ids[owners[row]])} is "
-            f"{now}, and was {then} before: a fact does not change within a series. Mend the row, or name the column "
-            "in data.known or data.past."
+            f"{rows.where(row)}: the fact '{name}' (data.static) of the series {quoted(rows.ids[owners[row]])} is not "
+            "what it was before. Mend the row, or name the column in data.known or data.past."
         )
     return values
 
@@ -136,19 +133,14 @@ def _file_facts(
     if (again := index.duplicated()).any():
         row = int(again.argmax())
         raise UserError(
-            f"{rows.where(row)}: {_words(keys, index[row])} stands in a line before. Write one row for each, or name "
-            "all columns that tell the rows apart in data.static_on."
+            f"{rows.where(row)}: {quoted(rows.ids[rows.series[row]])}, of {listed(keys)}, stands in a line before. "
+            "Write one row for each, or name all columns that tell the rows apart in data.static_on."
         )
     places = index.get_indexer(pd.Index(list(cells), tupleize_cols=False))
     if (lacking := places < 0).any():
         series = int(lacking.argmax())
         raise UserError(
-            f"{path} has no row for {int(lacking.sum())} of {len(ids)} series, the first is {quoted(ids[series])} with "
-            f"{_words(source.static_on or (), cells[series])}. Add a row, or leave the series out."
+            f"{path} has no row for {int(lacking.sum())} of {len(ids)} series, the first is {quoted(ids[series])}: "
+            f"none has its {listed(source.static_on or ())} in the column {listed(keys)}. Add it, or leave the series out."
         )
     return dict(zip(rows.columns, rows.values[places].T, strict=True))
-
-
-def _words(names: Collection[str], key: Sequence[object]) -> str:
-    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in key]
-    return ", ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
