@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from forecast.data import catalog
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import Regular, frame_of, regular
-from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, sort_rows
+from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, joined, sort_rows
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
@@ -185,7 +185,8 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
                         f"{path}: data.cache needs one column of dates or timestamps, data.time_column=NAME. Store the "
                         "times as such, or set data.cache=null to hold the panel in memory."
                     )
-                rows = _after(held, rows, path, table.lines[0])
+                rows = rows if held is None else joined([(str(path), held), (str(path), rows)])
+                rows = replace(rows, where=_lines(path, table.lines[-1] - len(rows) + 1))
                 _check_together(rows, ended, path)
                 last = int(np.argmax(rows.series == rows.series[-1]))  # of the series that may go on
                 if last:
@@ -205,20 +206,9 @@ def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str
     return [name for name in file.kinds if name in rows.columns or name in numbers - aside]
 
 
-def _after(held: PanelRows | None, rows: PanelRows, path: Path, line: int) -> PanelRows:
-    """The rows of one series, and those behind them, which may begin with more of it. line: of the first of these."""
-    if held is not None:
-        new = int(held.ids != rows.ids[:1])
-        rows = replace(
-            rows,
-            series=np.concatenate([held.series, rows.series + new]),
-            times=np.concatenate([held.times, rows.times]),
-            values=np.concatenate([held.values, rows.values]),
-            ids=[*held.ids[:new], *rows.ids],
-        )
-        line -= len(held)
-    # not by way of `held`, which would keep all rows before these in memory
-    return replace(rows, where=lambda row: f"{path}: line {line + row}")
+def _lines(path: Path, first: int) -> Callable[[int], str]:
+    """The words for rows that stand one after another; those of pieces would keep all rows before in memory."""
+    return lambda row: f"{path}: line {first + row}"
 
 
 def _check_together(rows: PanelRows, ended: set[str], path: Path) -> None:

@@ -141,6 +141,6 @@ def _file_facts(
         series = int(lacking.argmax())
         raise UserError(
             f"{path} has no row for {int(lacking.sum())} of {len(ids)} series, the first is {quoted(ids[series])}: "
-            f"none has its {listed(source.static_on or ())} in the column {listed(keys)}. Add it, or leave the series out."
+            f"none has its {listed(source.static_on or ())} in the column {listed(keys)}. Add a row for each."
         )
     return dict(zip(rows.columns, rows.values[places].T, strict=True))
