@@ -96,7 +96,7 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
     cells = column.to_pandas(strings_to_categorical=True, integer_object_nulls=True)
     if cells.dtype != "category":
         cells = cells.map(str, na_action="ignore").astype("category")
-    words, codes = [*map(str, cells.cat.categories), ""], cells.cat.codes.to_numpy()
+    words, codes = [*map(str, cells.cat.categories.to_numpy()), ""], cells.cat.codes.to_numpy()
     return RawColumn.of_words(name, np.where(codes < 0, len(words) - 1, codes), words)
 
 
