@@ -1067,8 +1067,8 @@ PANELS = [
         "panel-ids-sorted",
         "Series stand in the order of the file.",
         "forecast/data/writing.py",
-        "ids = [cells[series] for cells in self.id_columns.values()]",
-        "ids = [np.sort(cells)[series] for cells in self.id_columns.values()]",
+        "np.repeat(cells[series], self.pred_len)",
+        "np.repeat(np.sort(cells)[series], self.pred_len)",
         ("tests/data/test_forecast_files.py::test_the_rows_are_those_of_a_slow_reader",),
     ),
     Mutant(

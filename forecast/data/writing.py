@@ -147,39 +147,31 @@ class ForecastTable:
     @property
     def header(self) -> list[str]:
         """The names of the columns of a CSV."""
-        times, own = self.writing.times, (self.frame.time_column,)
-        of_time = own if times is None or self.frame.without_calendar else times.names
-        names = [*self.id_columns, *of_time, *self.writing.where, *self.targets]
-        return [as_cell(name) for name in names] if self.safe else names
+        return [*self.id_columns, *self._times, *self.writing.where, *self.targets]
 
     def header_text(self) -> str:
         """The first line of a CSV."""
-        names = pd.DataFrame(columns=self.header)
-        return names.to_csv(index=False, sep=self.writing.separator, lineterminator="\n")
+        return self.text(np.arange(0), np.zeros((0, self.pred_len, len(self.targets))), header=True)
 
-    def text(self, series: IntArray, values: FloatArray) -> str:
-        """The lines of forecasts (B, P, T) of series (B,)."""
-        steps, where = self._steps(series), self.writing.where.values()
-        ids = [cells[series] for cells in self.id_columns.values()]
+    def text(self, series: IntArray, values: FloatArray, *, header: bool = False) -> str:
+        """The lines of forecasts (B, P, T) of series (B,); header: below the names of their columns."""
+        table, steps, decimal = self.table(series, values + 0.0), self._steps(series), self.writing.decimal
+        cells = {name: texts[steps] for name, texts in self._times.items()}
+        for name, cell in self.writing.where.items():
+            cells[name] = np.full(len(steps), str(cell).replace(".", decimal) if isinstance(cell, float) else cell)
+        table = table.assign(**cells)[self.header]
         if self.safe:
-            ids = [np.array([as_cell(cell) for cell in cells], dtype=object) for cells in ids]
-        columns = [
-            *(np.repeat(cells, self.pred_len) for cells in ids),
-            *(texts[steps] for texts in self._times),
-            *(str(cell).replace(".", self.writing.decimal) if isinstance(cell, float) else cell for cell in where),
-            *(values.reshape(-1, len(self.targets)) + 0.0).T,
-        ]
-        table: pd.DataFrame = pd.DataFrame(dict(enumerate(columns)), index=range(len(steps)))
+            ids = {name: table[name].map(as_cell) for name in self.id_columns}
+            table = table.assign(**ids).rename(columns=as_cell)
         return table.to_csv(
-            header=False, index=False, sep=self.writing.separator, decimal=self.writing.decimal, lineterminator="\n"
+            header=header, index=False, sep=self.writing.separator, decimal=decimal, lineterminator="\n"
         )
 
     def table(self, series: IntArray, values: FloatArray) -> pd.DataFrame:
         """The rows of forecasts (B, P, T) of series (B,), with timestamps."""
-        ids = [np.repeat(cells[series], self.pred_len) for cells in self.id_columns.values()]
-        columns = [*ids, self.stamps[self._steps(series)], *values.reshape(-1, len(self.targets)).T]
-        names = [*self.id_columns, self.frame.time_column, *self.targets]
-        return pd.DataFrame(dict(zip(names, columns, strict=True)))
+        ids = {name: np.repeat(cells[series], self.pred_len) for name, cells in self.id_columns.items()}
+        targets = dict(zip(self.targets, values.reshape(-1, len(self.targets)).T, strict=True))
+        return pd.DataFrame({**ids, self.frame.time_column: self.stamps[self._steps(series)], **targets})
 
     def columns(self, series: IntArray, values: FloatArray) -> pa.Table:
         """The rows of forecasts (B, P, T) of series (B,) as a table of pyarrow's."""
@@ -215,14 +207,14 @@ class ForecastTable:
         return self.frame.calendar(self.pred_len).to_numpy().astype("datetime64[ns]")
 
     @cached_property
-    def _times(self) -> list[npt.NDArray[Any]]:
-        """The texts of each step, of each column of time; of steps that no forecast has none."""
+    def _times(self) -> dict[str, npt.NDArray[Any]]:
+        """The texts of each step, by the column of time; of steps that no forecast has none."""
         if self.frame.without_calendar:
-            return [self.stamps]
+            return {self.frame.time_column: self.stamps}
         ends = np.unique(self.frame.steps + self.frame.lengths)
         used = np.unique(ends[:, None] + np.arange(self.pred_len))
         writer = self.writing.times or TimeWriter((self.frame.time_column,))
         cells = writer.cells(pd.DatetimeIndex(self.stamps[used]), self.frame.time_zone)
         texts = np.empty((len(self.stamps), len(writer.names)), dtype=object)
         texts[used] = cells
-        return list(texts.T)
+        return dict(zip(writer.names, texts.T, strict=True))
