@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -118,14 +118,11 @@ class CsvText:
             )
         if line > 1:
             findings.say(f"The names of the columns stand in line {line}; what stands above them is left out.")
+        header = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
         names: dict[str, str] = {}  # to what each is in the file
-        for place, name in enumerate(header, start=1):
-            new = whole = name if name.strip() else f"column {place}"
-            copies = 0
-            while new in names:
-                copies += 1
-                new = f"{whole}.{copies}"
-            names[new] = whole
+        for name in header:
+            numbered = (f"{name}.{copy}" if copy else name for copy in count())
+            names[next(new for new in numbered if new not in names)] = name
         doubles = [new for new, name in names.items() if new != name]
         if doubles:
             findings.say(
