@@ -127,7 +127,7 @@ def test_dates_and_times_of_day_fractions_and_periods_are_read(tmp_path):
 
 def test_a_missing_cell_is_a_gap_and_its_row_is_told(tmp_path):
     cells = [None if i in (3, 4) else float(i) for i in range(N)]
-    with pytest.raises(UserError, match=r"my\.parquet: line 5: the column 'x' has no value.*data\.gaps"):
+    with pytest.raises(UserError, match=r"my\.parquet: line 7: before it 2 rows.*\(no value of x\).*data\.gaps"):
         column(tmp_path, cells)
     assert column(tmp_path, cells, Layout(gaps="interpolate"))[3] == 3.0
 
