@@ -136,7 +136,7 @@ class CsvText:
                     f"{listed(header[:12])}.{closest(name, names)} Set data.time_column=NAME, or where they are "
                     f"not split data.separator={max(SEPARATORS, key=header[0].count)!r}."
                 )
-            if _NO_NAME.match(name):
+            if re.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", name):
                 raise UserError(
                     f"{self.path}: line {line}: the time column is named {quoted(name)}, which looks like a row. Add "
                     "a line with the names of the columns above it."
