@@ -197,7 +197,7 @@ def test_no_csv_is_committed():
 # Modules whose documents are this program's own: in the package, in conf/, or a text that was made in the same process;
 # and Hydra's, in the folder of a run.
 OWN_DOCUMENTS = {
-    *("config/compose.py", "text/terminal.py", "text/overrides.py", "data/reading/columnar.py"),
+    *("config/compose.py", "text/terminal.py", "text/overrides.py"),
     *("apps/common/page.py", "apps/common/refit.py", "apps/auto/budget.py", "apps/auto/steps.py"),
     "apps/common/frame_kinds.py",  # of the table that a training from Python keeps
     "run_folder/__init__.py",
