@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
@@ -103,7 +103,7 @@ class Writing:
     def of(cls, path: Path, layout: Layout, time_format: str | None) -> "Writing":
         """Of a file that a layout reads. time_format: that its reader found; None for ISO 8601."""
         findings = Findings(str(path))
-        text = CsvText(path, valid_separator(layout.separator)).verified(findings)
+        text = CsvText(path, layout.separator).verified(findings)
         header = text.header(layout.time_columns, findings)
         rows = [cells for _, cells in islice(text.rows(), SAMPLE)]
         places = {name: header.index(name) for name in layout.time_columns}

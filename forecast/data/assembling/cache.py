@@ -24,7 +24,7 @@ from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
-from forecast.data.reading.unpacked import FileContent, damaged
+from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
@@ -175,7 +175,7 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
         with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as raw:
             file = ColumnarFile(raw, kind)
             for table in file.tables(max(1, CELLS // len(file.kinds))):
-                text = CsvText(path, ",", FileContent("", table=table))
+                text = CsvText(path, ",", table=table)
                 rows = rows_of(text, table.names, source, book, findings)
                 if source.columns is None:
                     source = replace(source, columns=_columns(rows, file, source))

@@ -19,7 +19,7 @@ from forecast.data.assembling.ids import (
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds
 from forecast.data.reading.cells import read_columns, steps_in, table_of
-from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, TypedTable
@@ -44,7 +44,7 @@ def file_rows(
     known: whether these are series of a training, of which each may have one row. columns: as in `read_panel`.
     """
     findings = Findings(str(path))
-    text = CsvText(path, valid_separator(source.separator)).verified(findings, source.sheet)
+    text = CsvText(path, source.separator).verified(findings, source.sheet)
     names = next((cells for _, cells in text.records()), [])
     if source.panel_form == "rows":
         return _line_rows(text, names, source, findings)
@@ -101,7 +101,6 @@ def rows_of(
         times = nanoseconds(table.timestamps) if layout.time_columns else counted_times(layout, series)
     is_counted = layout.freq == STEPS
     usual = "step" if is_counted else "date"
-    assert text.content is not None
     return PanelRows(
         series=series,
         times=times,
@@ -112,7 +111,7 @@ def rows_of(
         where=where,
         id_column=JOINT.join(ids) if ids else None,
         time_column=layout.time_column if isinstance(layout.time_column, str) else usual,
-        checksum=text.content.checksum,
+        checksum=text.checksum,
         time_format=table.time_format,
         time_zone=table.time_zone,
         typed_times=text.table is not None and bool(text.table.kind),
@@ -170,8 +169,7 @@ def _line_rows(text: CsvText, names: Sequence[str], source: CsvSource, findings:
         times = [*names[1:], *[""] * (max(steps) + 2 - len(names))]
         columns.append(RawColumn.of_words("date", np.array(steps), times))
         form = {}
-    assert text.content is not None
-    text = replace(text, content=replace(text.content, table=TypedTable("", columns, lines)))
+    text = replace(text, table=TypedTable("", columns, lines))
     return rows_of(text, [column.name for column in columns], source, Codebook(), findings, form=form)
 
 

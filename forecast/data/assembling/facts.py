@@ -13,7 +13,7 @@ import pandas as pd
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.rows import PanelRows, SortedRows
 from forecast.data.panel import Facts
-from forecast.data.reading.csv_text import CsvText, valid_separator
+from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource
@@ -114,7 +114,7 @@ def _file_facts(
     """
     path, keys = Path(str(source.static_path)), list((source.static_on or {}).values())
     findings = Findings(str(path))
-    text = CsvText(path, valid_separator(source.separator)).verified(findings)
+    text = CsvText(path, source.separator).verified(findings)
     header = text.header((), findings)
     _check_names(keys, header, "data.static_on", str(path))
     wanted = [name for name in header if name not in keys and (name in source.static or not source.static)]

@@ -28,7 +28,7 @@ from forecast.data.describe.columns import (
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.column_guess import AmbiguousStyle, guess_missing, guess_style
-from forecast.data.reading.csv_text import CsvText, guess_separator, valid_separator
+from forecast.data.reading.csv_text import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.numbers import NumberStyle, as_typed, number_in
 from forecast.data.reading.raw_columns import RawColumn
@@ -93,7 +93,7 @@ def settings_of(layout: Layout) -> dict[str, object]:
 def open_file(check: FileCheck) -> dict[str, list[str]]:
     """The cells of some rows, by column; UserError for a file that is no text, or empty."""
     check.layout = USUAL.changed({key.name: check.given[key.name] for key in fields(Layout) if key.name in check.given})
-    text = replace(check.text, separator=valid_separator(check.layout.separator))
+    text = replace(check.text, separator=check.layout.separator)
     check.text = text.verified(check.findings, check.layout.sheet)
     if "separator" not in check.given and check.text.table is None:
         separator = guess_separator(check.text.whole().read(_SAMPLE_CHARACTERS))

@@ -106,9 +106,8 @@ def _is_number(cell: str, spec: TableSpec) -> bool:
 
 def _frame(text: CsvText, spec: TableSpec, numbers: Collection[int], types: dict[int, type]) -> pd.DataFrame:
     """The columns by their places; ValueError for a cell that is not of its type."""
-    assert text.content is not None
     return pd.read_csv(
-        io.BytesIO(text.content.text),
+        io.BytesIO(text.content),
         sep=text.separator,
         skiprows=text.above,
         decimal=spec.style.decimal,

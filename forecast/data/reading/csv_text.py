@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from forecast.data.reading.raw_columns import TypedTable
-from forecast.data.reading.unpacked import FileContent, header_place, unpacked
+from forecast.data.reading.unpacked import header_place, unpacked
 from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import hydra_value
@@ -21,7 +21,6 @@ from forecast.text.terminal import listed
 SEPARATORS = (",", ";", "\t", "|")
 _NO_NAME = re.compile(r"\s*([-+.\d]*\d|$)", re.ASCII)
 _PART = 1 << 16  # bytes in the middle and at the end of which rows are looked at
-NOTHING = FileContent(checksum="")
 _SAMPLE = 100  # lines that titles are looked for in, and separators tried on
 csv.field_size_limit(1 << 30)  # after a quotation mark that is never closed one cell holds half of the file
 
@@ -31,18 +30,15 @@ class CsvText:
     """A CSV file as lines and cells; pandas reads the columns, this class finds the words for its errors.
 
     A row number counts the data rows from 0, as the arrays do; a line number counts the lines of the file
-    from 1, as an editor does. They drift apart where a file has blank lines. content: what the file held when it was
-    `verified`, text in UTF-8.
+    from 1, as an editor does. They drift apart where a file has blank lines. A text that is `verified` has the MD5 of
+    its file as it is stored, and its content in UTF-8, or a table where the file is no text but knows its cells.
     """
 
     path: Path
     separator: str
-    content: FileContent = NOTHING
-
-    @property
-    def table(self) -> TypedTable | None:
-        """What the file is where it is no text, but knows its cells and numbers."""
-        return self.content.table
+    checksum: str = ""
+    content: bytes = b""
+    table: TypedTable | None = None
 
     @cached_property
     def above(self) -> int:
@@ -51,7 +47,7 @@ class CsvText:
 
     def whole(self) -> TextIO:
         """The whole text, without its byte order mark, all line ends as \\n."""
-        return io.TextIOWrapper(io.BytesIO(self.content.text), "utf-8-sig")
+        return io.TextIOWrapper(io.BytesIO(self.content), "utf-8-sig")
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, cells) of the header and of every row, blank ones left out."""
@@ -85,10 +81,10 @@ class CsvText:
     def sample(self, rows: int) -> list[list[str]]:
         """The cells of the first rows, and of as many in the middle and at the end of a text."""
         sample = [cells for _, cells in islice(self.rows(), rows)]
-        text = self.content.text
+        size = len(self.content)
         if len(sample) == rows:
-            for place in (len(text) // 2, max(len(text) - _PART, 0)):
-                lines = text[place : place + _PART].decode(errors="ignore").splitlines()[1 : rows + 1]
+            for place in (size // 2, max(size - _PART, 0)):
+                lines = self.content[place : place + _PART].decode(errors="ignore").splitlines()[1 : rows + 1]
                 some = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
                 sample += [cells for cells in some if len(cells) == len(sample[0])]
         return sample
@@ -96,12 +92,14 @@ class CsvText:
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has.
 
-        sheet: which one of a workbook to read; UserError where that must be said.
+        sheet: which one of a workbook to read; UserError where that must be said, and for a separator that is none.
         """
-        content = unpacked(self.path, sheet, findings)
-        if content.table is None:
-            content = replace(content, text=_in_utf8(content.text, findings))
-        return replace(self, content=content)
+        mark = "\t" if self.separator == "\\t" else self.separator  # as a shell hands it over
+        if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
+            raise UserError(f"data.separator is {mark!r}. Choose ',', ';', '|', '\\t' or another sign of punctuation.")
+        checksum, content, table = unpacked(self.path, sheet, findings)
+        content = _in_utf8(content, findings)
+        return replace(self, separator=mark, checksum=checksum, content=content, table=table)
 
     def header(self, time_columns: Sequence[str], findings: Findings) -> list[str]:
         """The names of all columns, those of the time among them; a name that stands twice is 'a' and 'a.1'.
@@ -176,11 +174,3 @@ def guess_separator(text: str) -> str:
         return (widths.count(widths[0]) / len(widths), widths[0]) if widths[0] > 1 else (0.0, 0)
 
     return max(SEPARATORS, key=score)
-
-
-def valid_separator(value: str) -> str:
-    """The character that separates cells; UserError for one that cannot."""
-    value = "\t" if value == "\\t" else value  # as a shell hands it over
-    if len(value) != 1 or not value.isascii() or value.isalnum() or value in '"\r\n\0':
-        raise UserError(f"data.separator is {value!r}. Choose ',', ';', '|', '\\t' or another sign of punctuation.")
-    return value

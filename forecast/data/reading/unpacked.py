@@ -8,7 +8,6 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
@@ -30,24 +29,15 @@ _WORKBOOK = "xl/workbook.xml"  # what a zip archive holds that is a workbook
 _SAMPLE = 100  # rows of a sheet that tell where its table begins
 
 
-@dataclass(frozen=True)
-class FileContent:
-    """What a file held when it was read, in one go: text, or a table. checksum: the MD5 of the file as it is stored."""
-
-    checksum: str
-    text: bytes = b""
-    table: TypedTable | None = None
-
-
-def unpacked(path: Path, sheet: str | None, findings: Findings) -> FileContent:
-    """The content of a gzip or zip file, a table that is no text, or any other file as it is.
+def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, bytes, TypedTable | None]:
+    """The MD5 of a file as it is stored, and its text, unpacked, or the table that it is.
 
     sheet: of a workbook, None for the only one with cells. UserError for a file that cannot be read or is damaged, an
     archive of several files, a package that is not installed.
     """
     with readable(path):
         stored = path.read_bytes()
-    text, table = stored, None
+    text, table = b"", None
     kind = next((kind for kind in _KINDS if stored.startswith(kind)), b"")
     with damaged(path, _KINDS.get(kind, "")):
         if kind in KINDS:
@@ -63,8 +53,9 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> FileContent:
                     text = archive.read(names[0])
                 else:
                     raise UserError(f"{path} is a zip archive of {len(names)} files. Unpack it, and name one file.")
-    checksum = hashlib.md5(stored, usedforsecurity=False).hexdigest()
-    return FileContent(checksum, text if table is None else b"", table)
+        else:
+            text = stored
+    return hashlib.md5(stored, usedforsecurity=False).hexdigest(), text, table
 
 
 @contextmanager
