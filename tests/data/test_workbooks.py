@@ -2,17 +2,14 @@
 
 import hashlib
 import logging
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from data.csv_files import read_frame
 
-from forecast.data.reading import unpacked
 from forecast.data.reading.layout import Layout
 from forecast.errors import UserError
-from forecast.text.overrides import install
 
 openpyxl = pytest.importorskip("openpyxl", reason='needs openpyxl: pip install -e ".[xlsx]"')
 pytest.importorskip("defusedxml", reason='needs defusedxml: pip install -e ".[xlsx]"')
@@ -109,9 +106,3 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
 def test_a_workbook_without_data_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"my\.xlsx is empty"):
         read_frame(written(tmp_path, Empty=[[None]], Too=[]))
-
-
-def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacked, "find_spec", lambda name: None if name == "openpyxl" else name)
-    with pytest.raises(UserError, match=rf"is an Excel workbook\. Save it as CSV, or .*{re.escape(install('xlsx'))}"):
-        read_frame(written(tmp_path, Data=ROWS))

@@ -18,9 +18,6 @@ from forecast.errors import readable
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 KINDS = {PARQUET: "a Parquet file", FEATHER: "a Feather file"}
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-_INEXACT = 1 << 53  # from there on a float skips whole numbers, as of ids
-_UNNAMED = re.compile(r"__index_level_\d+__")  # of an index, as pandas and pyarrow store it
-_TIMES = {"date", "ds", "timestamp"}  # what a column of times is called
 
 
 def columnar_kind(path: Path) -> bytes | None:
@@ -46,10 +43,10 @@ class ColumnarFile:
         self._fields: dict[str, pa.Field] = {}
         for field in sorted(schema, key=lambda field: field.name not in self.index):
             name = field.name
-            if name in self.index and _UNNAMED.fullmatch(name):
+            if name in self.index and re.fullmatch(r"__index_level_\d+__", name):  # it has none
                 if kind_of(field.type) == "number":
                     continue
-                name = "" if _TIMES & {*schema.names} else "date"
+                name = "" if {"date", "ds", "timestamp"} & {*schema.names} else "date"
             self._fields[name] = field
         self.kinds = {name: kind_of(field.type) for name, field in self._fields.items()}
 
@@ -91,7 +88,8 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
         return TimeColumn.of(name, pd.DatetimeIndex(days.to_numpy(zero_copy_only=False)), getattr(kind, "tz", None))
     if kind_of(kind) == "number":
         numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        if not (types.is_integer(kind) and (np.abs(numbers) >= _INEXACT).any()):
+        # from 2 ** 53 on a float skips whole numbers, as of ids
+        if not (types.is_integer(kind) and (np.abs(numbers) >= 1 << 53).any()):
             return RawColumn.of_numbers(name, numbers)
     cells = column.to_pandas(strings_to_categorical=True, integer_object_nulls=True)
     if cells.dtype != "category":

@@ -8,7 +8,6 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
 
@@ -20,12 +19,10 @@ from forecast.data.reading.columnar import KINDS, ColumnarFile
 from forecast.data.reading.raw_columns import RawColumn, TypedTable
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError, closest, readable
-from forecast.text.overrides import install
 from forecast.text.terminal import label, listed
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _KINDS = KINDS | {GZIP: "compressed with gzip", ZIP: "a zip archive or an Excel workbook"}
-_WORKBOOK = "xl/workbook.xml"  # what a zip archive holds that is a workbook
 _SAMPLE = 100  # rows of a sheet that tell where its table begins
 
 
@@ -33,7 +30,7 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, by
     """The MD5 of a file as it is stored, and its text, unpacked, or the table that it is.
 
     sheet: of a workbook, None for the only one with cells. UserError for a file that cannot be read or is damaged, an
-    archive of several files, a package that is not installed.
+    archive of several files, and a workbook where openpyxl is not installed.
     """
     with readable(path):
         stored = path.read_bytes()
@@ -47,7 +44,7 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, by
         elif kind == ZIP:
             with zipfile.ZipFile(io.BytesIO(stored)) as archive:
                 names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MAC")]
-                if _WORKBOOK in names:
+                if "xl/workbook.xml" in names:
                     table = _sheet(stored, sheet, findings)
                 elif len(names) == 1:
                     text = archive.read(names[0])
@@ -66,7 +63,7 @@ def damaged(path: Path, kind: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        reason = label(str(error)) or "its end is missing"
+        reason = label(str(error)).rstrip(".") or "its end is missing"
         raise UserError(
             f"{path} is {kind}, and cannot be read: {reason}. Copy it again, or save its content as CSV, and name that."
         ) from error
@@ -77,10 +74,6 @@ def _sheet(stored: bytes, name: str | None, findings: Findings) -> TypedTable:
 
     Of a formula its last value is taken.
     """
-    if not (find_spec("openpyxl") and find_spec("defusedxml")):
-        raise UserError(
-            f"{findings.path} is an Excel workbook. Save it as CSV, or install its reader: {install('xlsx')}"
-        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it leaves out
         sheets = pd.read_excel(io.BytesIO(stored), None, header=None, dtype=object, na_filter=False, engine="openpyxl")
