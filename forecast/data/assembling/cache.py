@@ -21,10 +21,10 @@ from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, jo
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
+from forecast.data.reading.content import damaged
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
-from forecast.data.reading.unpacked import damaged
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
