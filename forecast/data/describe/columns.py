@@ -6,7 +6,7 @@ What nobody but the writer of a file can choose is refused with the keys that ch
 import calendar
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,6 @@ from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
-from forecast.text.terminal import listed
 
 _NAME = re.compile(
     r"(?:^|[^a-z])(?:date|day|time|datetime|timestamp|ds|ts|dt|year|quarter|month|week|period|epoch|unix|datum|zeit"
@@ -77,33 +76,30 @@ Names = tuple[str, ...]
 
 
 def find_times(columns: Mapping[str, Sequence[str]]) -> list[Names]:
-    """The columns that hold the time: one, a date and a time of day, or parts; several rivals, of equal ones the first.
+    """The columns that hold the time, by their cells: one, a date and a time of day, or parts; several are rivals.
 
-    Of rivals the one with a time of its own for nearly each row, if there is just one.
+    The fewest that tell nearly as many times apart as any do; of those that read alike the first.
     """
     cells = {name: pd.Series([cell.strip(BLANKS) for cell in column], dtype=object) for name, column in columns.items()}
-    times = {name: stamps for name in cells if (stamps := _stamps(cells, name)) is not None}
-    whole = [name for name in times if part_of(name) not in ("year", "day", "hour") or _numbers(cells[name]).empty]
     places = {part_of(name): name for name in reversed(cells)}
-    for chain in _CHAINS if not whole else ():
-        parts = tuple(places.get(part, "") for part in chain)
-        if all(parts) and _stamps(cells, *parts) is not None:
-            return [parts]
+    single = [name for name in cells if _stamps(cells, name) is not None]
+    clocks = [name for name in cells if _is_clock(name, cells[name])]
+    chains = [tuple(places[part] for part in chain) for chain in _CHAINS if {*chain} <= places.keys()]
+    candidates = [*((name,) for name in single), *product(single, clocks), *chains]
+    times = {names: stamps for names in candidates if (stamps := _stamps(cells, *names)) is not None}
+    counts = {names: len({*zip(*(cells[name] for name in names), strict=True)}) for names in times}
+    finest = [names for names in times if counts[names] >= (1 - _FEW) * max(counts.values())]
     rivals: dict[Names, pd.DatetimeIndex] = {}
-    for name in whole or times:
-        others = [other for other in cells.keys() - times.keys() if (times[name] == times[name].normalize()).all()]
-        names = (name, *[other for other in others if _is_clock(other, cells[other], cells[name])][:1])
-        stamps = _stamps(cells, *names)
-        if stamps is not None and not any(stamps.equals(other) for other in rivals.values()):
-            rivals[names] = stamps
-    unique = [names for names, stamps in rivals.items() if stamps.nunique() > (1 - _FEW) * len(stamps)]
-    return unique if len(unique) == 1 else list(rivals)
+    for names in finest:
+        if len(names) == min(map(len, finest)) and not any(times[names].equals(other) for other in rivals.values()):
+            rivals[names] = times[names]
+    return list(rivals)
 
 
 def _stamps(cells: Mapping[str, "pd.Series[str]"], *names: str) -> pd.DatetimeIndex | None:
     """The time (N,) of each row; no row where its format must be set; None where most cells hold no time."""
     first = cells[names[0]]
-    numbers = _numbers(first)
+    numbers = pd.to_numeric(first, errors="coerce").dropna()
     is_value = not numbers.is_monotonic_increasing or numbers.min() < _LONG
     if len(names) == 1 and len(numbers) > _MOST * len(first) and not _NAME.search(names[0].lower()) and is_value:
         return None
@@ -114,15 +110,10 @@ def _stamps(cells: Mapping[str, "pd.Series[str]"], *names: str) -> pd.DatetimeIn
     return stamps if np.sum(stamps.notna()) > _MOST * np.sum(~first.isin(MISSING_SPELLINGS)) else None
 
 
-def _numbers(cells: "pd.Series[str]") -> "pd.Series[float]":
-    return pd.to_numeric(cells, errors="coerce").dropna()
-
-
-def _is_clock(name: str, cells: "pd.Series[str]", days: "pd.Series[str]") -> bool:
-    """Whether cells are times of day: 18:00, hours by their name, or all hours of most days."""
-    if {*_numbers(cells)} in _HOURS:
-        return bool((_numbers(cells).groupby(days).nunique() >= 23).mean() > _MOST)
-    return part_of(name) == "hour" or cells.str.fullmatch(_CLOCK).mean() > _MOST
+def _is_clock(name: str, cells: "pd.Series[str]") -> bool:
+    """Whether cells are times of day: 18:00, or hours by their name or their values."""
+    is_hour = part_of(name) == "hour" or {*pd.to_numeric(cells, errors="coerce")} in _HOURS
+    return is_hour or cells.str.fullmatch(_CLOCK).mean() > _MOST
 
 
 def likely_calendar(columns: Mapping[str, Sequence[str]]) -> str:
@@ -181,27 +172,24 @@ def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
     steps_keys: what counts the rows in place of their times.
     """
     steps = pd.Series(np.diff(stamps.to_numpy()))
-    usual, most = steps.median(), steps.quantile(0.9).total_seconds()
-    if len(stamps) < _FEW_ROWS or (steps % usual > pd.Timedelta(0)).sum() <= max(2, _STRAY * len(steps)):
-        return
+    usual, most = steps.median(), steps.quantile(1 - _FEW).total_seconds()
     step = next((step for step, seconds in _PLAIN_STEPS.items() if seconds >= 0.75 * most), "YS")
-    if (pd.Series(1, index=stamps).resample(step).count() == 0).mean() > _FEW:
-        return
-    raise UserError(
-        f"Rows with values are {usual.round('s').to_pytimedelta()} apart as a rule, at uneven times. For one step set "
-        f"data.resample={step} data.aggregate=mean (or sum, last), or, where each row is a step, {steps_keys}."
-    )
+    is_uneven = len(steps) > _FEW_ROWS and np.mean(steps % usual > pd.Timedelta(0)) > _STRAY
+    if is_uneven and (pd.Series(1, index=stamps).resample(step).count() == 0).mean() <= _FEW:
+        raise UserError(
+            f"Rows with values are {usual.round('s').to_pytimedelta()} apart as a rule, at uneven times. For one step "
+            f"set data.resample={step} data.aggregate=mean (or sum, last), or, where each row is a step, {steps_keys}."
+        )
 
 
 def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
-    """UserError for increasing timestamps (N,) that lack little but a day of each week or an hour of each day."""
+    """UserError for increasing timestamps (N,) that lack little but a day of each week."""
     step, span = pd.Timedelta(np.median(np.diff(stamps.to_numpy()))), stamps[-1] - stamps[0]
     days = [calendar.day_name[day] for day in range(7) if day not in stamps.day_of_week]
-    hours = [f"{hour}:00" for hour in range(24) if step <= pd.Timedelta(hours=1) and hour not in stamps.hour]
-    share = (1 - len(days) / 7) * (1 - len(hours) / 24)
-    if share < 1 and step <= pd.Timedelta(days=1) and span >= _WEEKS and len(stamps) * step >= (share - _FEW) * span:
+    most = (1 - len(days) / 7 - _FEW) * span
+    if days and step <= pd.Timedelta(days=1) and span >= _WEEKS and len(stamps) * step >= most:
         raise UserError(
-            f"No row is of {listed(days + hours)}. If nothing happens then, set data.gaps=zero; if no step is there, "
+            f"No row is of a {' or a '.join(days)}. If nothing happens then, set data.gaps=zero; if no step is there, "
             f"{steps_keys}; if the values are just unknown, data.gaps=interpolate."
         )
 
@@ -210,11 +198,14 @@ def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
 
 
 def useless_columns(table: pd.DataFrame) -> dict[str, str]:
-    """{column: why} for constants, even ramps, and columns that are one before them, or a line of it."""
-    steps, moves = table.diff()[1:], table.max() > table.min()
-    even = ((steps - steps.median()).abs() <= _EXACT * steps.abs().max()).all() | ~moves
-    reasons = {name: "is an even ramp" if moves[name] else "is always the same" for name in table.columns[even]}
-    others = table.loc[:, ~even]
+    """{column: why} for gaps, constants, even ramps, and columns that are one before them, or a line of it."""
+    steps, moves, shares = table.diff()[1:], table.max() > table.min(), table.isna().mean()
+    even = ((steps - steps.median()).abs() <= _EXACT * steps.abs().max()).all()
+    reasons = {
+        name: "is an even ramp" if moves[name] else "is always the same" for name in table.columns[even | ~moves]
+    }
+    reasons |= {name: f"lacks {shares[name]:.0%} of its values" for name in table.columns[shares > MOST_MISSING]}
+    others = table.drop(columns=[*reasons])
     alike = np.corrcoef(others.fillna(others.mean()), rowvar=False) ** 2 > _ALIKE
     for place, other in zip(*np.nonzero(np.tril(np.atleast_2d(alike), -1)), strict=True):
         reasons.setdefault(others.columns[place], f"is {quoted(others.columns[other])} once more, or a line of it")

@@ -226,27 +226,22 @@ def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) ->
     columns: of its rows, those beside the time.
     """
     given, layout, names = check.given, check.layout, check.layout.time_columns
-    if names:
-        stamps, moved = stamps_on_grid(table.timestamps)
-        table = replace(table, timestamps=stamps)
-        if moved is not None:
-            check.findings.say(moved.note(len(stamps)))
-    if given.get("id_column"):
-        return
-    if "duplicates" not in given:
+    if "duplicates" not in given and not given.get("id_column"):
         _check_series(check, table, columns)
     stamps = table.ordered()
-    if len(stamps) < 3 or layout.resample is not None or not names:
+    if not names or len(stamps) < 3 or layout.resample is not None or given.get("id_column"):
         return
-    freq = grid_frequency(stamps)
-    absent = 0 if freq is None else rows_missing(stamps, freq) or 0
-    share = absent / (absent + len(stamps))
+    stamps, moved = stamps_on_grid(stamps)
+    if moved is not None:
+        check.findings.say(moved.note(len(stamps)))
+    freq, counts = grid_frequency(stamps), counts_above_zero(table.values)
     steps_keys = f"data.time_column=null data.freq={STEPS} {typed('data.drop', [*layout.drop, *names])}"
+    absent = len(stamps) + 1 if freq is None else rows_missing(stamps, freq) or 0
     if freq != "B" and "gaps" not in given:
         check_closed(stamps, steps_keys)
-    if freq is None or share > MOST_MISSING:
+    if absent > len(stamps) and not counts:
         check_even(table.take(np.flatnonzero(~np.isnan(table.values).all(axis=1))).ordered(), steps_keys)
-    elif share > _MANY_ABSENT and "gaps" not in given and counts_above_zero(table.values):
+    elif counts and _MANY_ABSENT * len(stamps) < absent <= len(stamps) and "gaps" not in given:
         check.set(
             f"data.gaps=zero: all values are whole numbers above 0, and {absent} rows are missing, as if rows of 0 "
             "were not written. If nobody counted then, set data.gaps=interpolate",
@@ -257,9 +252,10 @@ def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) ->
 def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
     """UserError for rows of several series, and for those of one that repeat a time with other values."""
     rows = pd.DataFrame(table.values).assign(time=table.timestamps)
-    repeats, most = int(rows.drop_duplicates()["time"].duplicated().sum()), rows["time"].duplicated(keep=False).mean()
+    repeats, differ = int(rows["time"].duplicated().sum()), rows.drop_duplicates()["time"].duplicated().any()
     some = f"{repeats} of {len(rows)} rows repeat a timestamp"
-    names, codes = find_ids(columns, table, below=repeats > 0 and most > MOST_MISSING)
+    below = bool(differ) and rows["time"].duplicated(keep=False).mean() > MOST_MISSING
+    names, codes = find_ids(columns, table, below=below)
     if names:
         first = int((codes == np.bincount(codes).argmax()).argmax())
         cells = {column: column.cells([first])[0] for column in columns if column.name in names}
@@ -272,7 +268,7 @@ def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) 
             f"or choose one, as {typed('data.where', {**(check.layout.where or {}), **ids})}"
             f"{'' if repeats else drop}."
         )
-    if repeats:
+    if differ:
         raise UserError(
             f"{some} with other values. Set data.duplicates=last where later rows correct earlier ones, mean or sum; "
             "data.time_format where day and month may be exchanged; or add a column with the name of the series."
@@ -285,19 +281,17 @@ def _drop_columns(check: FileCheck, table: Table, columns: Sequence[RawColumn]) 
     columns: of the table's rows, those beside the time. Where all of one kind would go, none does.
     """
     given, target = check.given, check.given.get("target")
-    frame, kept = pd.DataFrame(table.values, columns=list(table.columns)), {*columns_named(given)} - {target}
-    shares = frame.isna().mean()
-    lacking = {name: f"lacks {shares[name]:.0%} of its values" for name in frame if shares[name] > MOST_MISSING}
-    kinds = [] if check.layout.columns or check.layout.resample else [lacking]
-    if not {"columns", "where", "features"} & given.keys():
-        free = [name for name in sorted(frame, key=lambda name: name != target) if name not in {*kept, *lacking}]
-        useless = {} if given.get("id_column") else useless_columns(frame[free])
-        planned = {} if target is not None else planned_columns(frame[free].drop(columns=[*useless]))
-        words = [column.name for column in columns if column.name not in kept and 2 <= len(column.words) <= FEW_WORDS]
-        check.planned += [*planned, *(name for name in words if name not in table.columns)]
-        kinds += [useless, planned]
+    if {"columns", "where", "features", "resample"} & given.keys():
+        return
+    kept = {*columns_named(given)} - {target}
+    names = [name for name in sorted(table.columns, key=lambda name: name != target) if name not in kept]
+    frame = pd.DataFrame(table.values, columns=list(table.columns))[names]
+    useless = useless_columns(frame)
+    planned = {} if target is not None else planned_columns(frame.drop(columns=[*useless]))
+    words = [column.name for column in columns if column.name not in kept and 2 <= len(column.words) <= FEW_WORDS]
+    check.planned += [*planned, *(name for name in words if name not in table.columns)]
     bad: dict[str, str] = {}
-    for reasons in kinds:
+    for reasons in (useless, planned):
         bad |= reasons if len({*bad, *reasons} - {target}) < len(table.columns) else {}
     bad.pop(f"{target}", None)
     if bad:
