@@ -23,6 +23,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.config.build import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
+from forecast.data.values.frequency import is_below_a_day
 from forecast.data.values.time_features import feature_rules, time_features
 from forecast.errors import UserError
 from forecast.files import together
@@ -69,6 +70,12 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists and is no empty folder: nothing is overwritten. Choose another name.")
+    zone = checkpoint.config.data.node.get("time_zone")
+    if zone not in (None, "UTC") and is_below_a_day(checkpoint.data["freq"]):
+        raise UserError(
+            f"the model's hours are those of the clock of data.time_zone={zone}, which no exported file follows. Train "
+            "with data.time_zone=UTC."
+        )
     name, write = FORMATS[format]
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -237,8 +237,8 @@ class Forecaster:
             rows = steps.whole_table(steps.forecast_table(checkpoint, other, ends.frame, ends.levels), forecasts)
             steps.report_far_series(ends, [number for some in forecasts for number in some.far])
             frame, of_table = ends.frame, kind or self._kind
-            zone = frame.time_zone or getattr(other, "time_zone", None)
-            return of_table.of_forecast(rows, time=frame.time_column, time_zone=zone, time_format=frame.time_format)
+            keys = {key: getattr(frame, key) for key in ("clock", "time_zone", "time_format")}
+            return of_table.of_forecast(rows, time=frame.time_column, **keys)
 
     @in_python
     def backtest(

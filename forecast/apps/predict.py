@@ -53,6 +53,9 @@ def predict(cfg: DictConfig) -> Answer:
     part, frame = scoring.write(output, picture), scoring.ends.frame
     if picture is not None and part.rows <= FEW_ROWS:  # which --json prints
         rows = whole_table(scoring.table, scoring.ends.blocks(0, len(scoring.ends.series)))
+        if frame.clock != frame.time_zone:
+            instants = rows[frame.time_column].dt.tz_localize(frame.clock)
+            rows[frame.time_column] = instants.dt.tz_convert(frame.time_zone)
     steps, count = checkpoint.config.pred_len, part.rows // checkpoint.config.pred_len
     if rows is not None and count == 1:
         times = rows[frame.time_column]

@@ -56,7 +56,8 @@ class PanelFrame:
     without a calendar that of 1970-01-01, and how far apart they are in the file. stepped: whether a file without
     ids has such steps, and no milliseconds. repair: by which rule cells were filled. left_out: ids of series that were
     not taken, by the reason. checksum: of all bytes that were read. time_format: in which the times were read, None for
-    ISO 8601 and columns of parts. time_zone: whose clock they show, of one series alone. categories: of columns whose
+    ISO 8601 and columns of parts. time_zone: whose clock instants are shown by, None: they are none; clock: by
+    which they are counted: UTC below a day, else that of time_zone. categories: of columns whose
     values are numbers of words, from 1 on, the words; 0 is another one. facts: of the series.
     """
 
@@ -78,6 +79,7 @@ class PanelFrame:
     checksum: str | None = None
     time_format: str | None = None
     time_zone: str | None = None
+    clock: str | None = None
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     facts: Facts | None = None
 
@@ -138,15 +140,19 @@ class PanelFrame:
         first, unit = self.numbers
         return first + unit * (stamps // 1_000_000) if self.freq == STEP_FREQ else stamps
 
+    def shown(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        """Times of the calendar by the clock of time_zone."""
+        return shown_times(times, self.clock, self.time_zone)
+
     def timestamps(self, series: int, more: int = 0) -> pd.DatetimeIndex:
-        """The timestamps of the rows of one series, and of `more` steps after it."""
+        """The timestamps of the rows of one series, and of `more` steps after it, as they are shown."""
         steps = int(self.steps[series])
-        return self.calendar(more)[steps : steps + int(self.lengths[series]) + more]
+        return self.shown(self.calendar(more)[steps : steps + int(self.lengths[series]) + more])
 
     def end(self, series: int) -> str:
         """The time of the last row of one series, in words."""
         last = int(self.steps[series] + self.lengths[series]) - 1
-        return f"step {self.times()[last]}" if self.without_calendar else str(self.calendar()[last])
+        return f"step {self.times()[last]}" if self.without_calendar else str(self.timestamps(series)[-1])
 
     def rows(self, series: int) -> FloatArray:
         """The values (n, C) of one series."""
@@ -205,6 +211,13 @@ class PanelFrame:
     def id_numbers(self) -> dict[str, int]:
         """The number of each series by its id."""
         return {str(name): number for number, name in enumerate(self.ids)}
+
+
+def shown_times(times: pd.DatetimeIndex, clock: str | None, zone: str | None) -> pd.DatetimeIndex:
+    """Naive times by the clock of another zone; None: they are no instants."""
+    if clock is None or clock == zone:
+        return times
+    return times.tz_localize(clock).tz_convert(zone).tz_localize(None)
 
 
 STEP_FREQ = "ms"  # of rows with data.freq=steps, as `layout.STEPS` says

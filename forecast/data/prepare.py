@@ -169,7 +169,7 @@ class Prepared:
 
     def times_of(self, rows: IntArray, series: IntArray) -> pd.DatetimeIndex:
         """The timestamps (W,) of rows of these series."""
-        return self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]]
+        return self.frame.shown(self.frame.calendar()[rows - self.frame.offsets[series] + self.frame.steps[series]])
 
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
@@ -273,7 +273,7 @@ def private(values: FloatArray) -> FloatArray:
 
 def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int = 0) -> Tensor:
     """The known features (steps, F) of each step of a frame, and of `more` after its last, float32."""
-    times = frame.calendar(more)
+    times = frame.shown(frame.calendar(more))
     parts = [
         time_features(times[start : start + _ROWS], frame.freq, encoding=encoding).astype(np.float32)
         for start in range(0, len(times), _ROWS)
@@ -333,7 +333,7 @@ def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple
     steps, calendar = rows - begin + frame.steps[series][:, None], frame.calendar()
     more = max(0, -int(steps.min(initial=0)))  # steps before the first of the calendar
     times = pd.date_range(end=calendar[0], periods=more + 1, freq=frame.freq)[:more].append(calendar)
-    return values, times.to_numpy().astype("datetime64[ns]")[steps + more]
+    return values, frame.shown(times).to_numpy().astype("datetime64[ns]")[steps + more]
 
 
 def scaled_facts(facts: Facts | None, scale: npt.NDArray[np.float64] | None) -> Tensor | None:

@@ -240,7 +240,7 @@ def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
             f"data.holidays out and name it as data.known=[{HOLIDAY}], or leave it out: data.drop=[{HOLIDAY}]"
         )
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
-    flags = holiday_flags(frame.calendar(), country).astype(np.float32)[steps][:, None]
+    flags = holiday_flags(frame.shown(frame.calendar()), country).astype(np.float32)[steps][:, None]
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
     values = np.concatenate([frame.values, flags], axis=1)
     return replace(frame, values=values, columns=(*frame.columns, HOLIDAY), measured=measured)

@@ -191,7 +191,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
     """
 
     def places(date: pd.Timestamp) -> IntArray:
-        return np.clip(frame.calendar().searchsorted(date) - frame.steps, 0, frame.lengths)
+        return np.clip(frame.shown(frame.calendar()).searchsorted(date) - frame.steps, 0, frame.lengths)
 
     begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
     edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]

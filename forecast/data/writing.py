@@ -180,7 +180,7 @@ class ForecastTable:
 
     def schema(self) -> pa.Schema:
         """The names and kinds of the columns of a Parquet file."""
-        time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns")
+        time = pa.int64() if self.frame.without_calendar else pa.timestamp("ns", self._zone)
         ids = [(name, pa.int64() if name in self.whole else pa.string()) for name in self.id_columns]
         fields = [*ids, (self.frame.time_column, time)]
         return pa.schema([*fields, *((name, pa.float64()) for name in self.targets)])
@@ -199,6 +199,11 @@ class ForecastTable:
         first = self.frame.steps[series] + self.frame.lengths[series]
         return (first[:, None] + np.arange(self.pred_len)).ravel()
 
+    @property
+    def _zone(self) -> str | None:
+        """In which instants are shown that are counted in UTC."""
+        return None if self.frame.clock == self.frame.time_zone else self.frame.time_zone
+
     @cached_property
     def stamps(self) -> npt.NDArray[Any]:
         """The time of each step: a timestamp, or the number of a step that no calendar counts."""
@@ -213,8 +218,9 @@ class ForecastTable:
             return {self.frame.time_column: self.stamps}
         ends = np.unique(self.frame.steps + self.frame.lengths)
         used = np.unique(ends[:, None] + np.arange(self.pred_len))
-        writer = self.writing.times or TimeWriter((self.frame.time_column,))
-        cells = writer.cells(pd.DatetimeIndex(self.stamps[used]), self.frame.time_zone)
+        style = "%Y-%m-%d %H:%M:%S%z" if self._zone else ""
+        writer = self.writing.times or TimeWriter((self.frame.time_column,), style, self._zone or "UTC")
+        cells = writer.cells(pd.DatetimeIndex(self.stamps[used]), self.frame.clock)
         texts = np.empty((len(self.stamps), len(writer.names)), dtype=object)
         texts[used] = cells
         return dict(zip(writer.names, texts.T, strict=True))

@@ -254,7 +254,8 @@ def noise_after(data: Prepared, dataset: Windows, window: int, generator: np.ran
         if frame.measured is not None and frame.repair.policy != "refuse":
             first = np.full(values.shape[1], origin - begin)
             first[in_advance] += data.pred_len
-            times = frame.timestamps(s)[begin - start : stop - start]
+            step = int(frame.steps[s]) - start
+            times = frame.calendar()[step + begin : step + stop]
             missing = ~frame.measured[begin:stop]
             values[begin:stop] = filled_again(
                 values[begin:stop], missing, first, timestamps=times, policy=frame.repair.policy

@@ -91,7 +91,7 @@ def trained_until(data: Prepared) -> str:
     frame = data.frame
     train = data.splits["train"]
     ends = np.where(train.stop > train.first, train.stop - frame.offsets[:-1] + frame.steps, 0)
-    return str(frame.calendar()[max(0, int(ends.max()) - 1)])
+    return str(frame.shown(frame.calendar()[[max(0, int(ends.max()) - 1)]])[0])
 
 
 def describe_series(data: Prepared) -> SeriesRecord:

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data.csv_files import read_frame
 from program import call
 
 from forecast import Forecaster
+from forecast.data.prepare import frame_calendar
+from forecast.data.split import DateSplit, panel_cuts
 
 ZONE = "Europe/Berlin"
 BACK = pd.Timestamp("2023-10-29 01:00", tz=ZONE)  # an hour later the clock is set back by an hour
@@ -98,3 +101,66 @@ def test_one_row_that_is_known_in_advance_is_read_as_the_others(tmp_path):
     (step, *_) = after(table)
     future = pd.DataFrame({"promo": [3]}, index=pd.DatetimeIndex([step], name="when"))
     assert list(forecaster.predict(future=future).index) == [step]
+
+
+CLOCK = pd.date_range("2022-10-01", "2023-03-26 12:00", freq="h", tz=ZONE)  # set back in October, on in March
+DAILY = series(CLOCK, 24).rename_axis("when")
+
+
+def file_until(path, end):
+    """The hours up to a time in the zone, each with its offset."""
+    DAILY[: pd.Timestamp(end, tz=ZONE)].to_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def of_hours(tmp_path_factory):
+    """A training on hours in a zone, up to the hour before the clock is set on."""
+    folder = tmp_path_factory.mktemp("clock")
+    data = ["data=csv", f"data.path={file_until(folder / 'winter.csv', '2023-03-26 01:00')}", "data.time_column=when"]
+    words = [f"data.time_zone={ZONE}", "seq_len=48", "pred_len=6", *RIDGE, f"hydra.run.dir={folder}/run"]
+    call("train", "model=ridge", *data, *words)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("end", "offsets"), [("2022-10-30 01:00", [2, 1, 1, 1, 1, 1]), ("2023-03-26 01:00", [2] * 6)], ids=["back", "on"]
+)
+def test_a_forecast_over_a_change_of_the_clock_has_each_instant_once(of_hours, tmp_path, end, offsets):
+    path, output = file_until(tmp_path / "history.csv", end), tmp_path / "forecast.csv"
+    call("predict", f"ckpt_path={of_hours}/run/checkpoints/best.ckpt", f"data.path={path}", f"output={output}")
+    stamps = [pd.Timestamp(cell) for cell in pd.read_csv(output)["when"]]
+    assert stamps == [pd.Timestamp(end, tz=ZONE) + n * pd.Timedelta(hours=1) for n in range(1, 7)]
+    assert [stamp.utcoffset().seconds // 3600 for stamp in stamps] == offsets
+    path.write_text(path.read_text() + "".join(output.read_text().splitlines(keepends=True)[1:]))
+    whole = read_frame(path, time_column="when", time_zone=ZONE)
+    assert whole.freq == "h" and len(whole.values) == len(DAILY[: stamps[-1]]) and whole.time_zone == ZONE
+
+
+def test_an_update_goes_on_over_a_change_of_the_clock(of_hours, tmp_path):
+    words = [f"ckpt_path={of_hours}/run/checkpoints/best.ckpt", f"hydra.run.dir={tmp_path}/kept"]
+    for end in ("2023-03-26 01:00", "2023-03-26 09:00"):
+        call("update", *words, f"data.path={file_until(tmp_path / 'history.csv', end)}")
+    log = pd.read_csv(tmp_path / "kept/log.csv")
+    assert log["time"].tolist() == ["2023-03-26 01:00:00", "2023-03-26 09:00:00"]
+    assert pd.read_csv(tmp_path / "kept/latest.csv")["when"].tolist()[0] == "2023-03-26 10:00:00+02:00"
+
+
+def test_calendar_dates_and_splits_are_those_of_the_clock(tmp_path):
+    path = file_until(tmp_path / "all.csv", "2023-03-26 12:00")
+    frame = read_frame(path, time_column="when", time_zone=ZONE, since="2022-10-29")
+    local = DAILY[pd.Timestamp("2022-10-29", tz=ZONE) :].index.tz_localize(None)
+    assert (frame.timestamps == local).all()
+    hours = frame_calendar(frame.panel, "fixed").numpy()[:, 3]
+    assert (hours == local.hour).all()
+    cuts = panel_cuts(DateSplit(val_start="2023-03-01", test_start="2023-03-26"), frame.panel, pred_len=6)
+    starts = [str(local[cuts[name].alone.start]) for name in ("val", "test")]
+    assert starts == ["2023-03-01 00:00:00", "2023-03-26 00:00:00"]
+    days = read_frame(path, time_column="when", time_zone=ZONE, resample="D", aggregate="mean")
+    assert days.timestamps[0] == pd.Timestamp("2022-10-01") and days.freq == "D"
+
+
+def test_hours_by_a_clock_cannot_be_exported(of_hours, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        call("export", f"{of_hours}/run/checkpoints/best.ckpt", tmp_path / "out")
+    assert f"the clock of data.time_zone={ZONE}, which no exported file follows" in capsys.readouterr().err

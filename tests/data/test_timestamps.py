@@ -282,11 +282,15 @@ def test_a_zone_by_its_letters_is_not_read():
     assert [*read(["2016-07-01 00:00 CET", "2016-07-01 01:00 CEST"]).faults] == [0, 1]
 
 
-def test_instants_are_converted_to_the_zone():
+def test_instants_below_a_day_stay_in_utc_and_days_are_those_of_the_zone():
     reading = read(["1467331200", "1467334800"], time_zone="Asia/Kolkata")
-    assert_reads(reading, ["2016-07-01 05:30", "2016-07-01 06:30"])
+    assert_reads(reading, ["2016-07-01 00:00", "2016-07-01 01:00"])
+    assert reading.clock == "UTC"
     assert reading.how == "unix, Asia/Kolkata"
     assert reading.settings == {"data.time_format": "unix", "data.time_zone": "Asia/Kolkata"}
+    days = read(["1467311400", "1467397800"], time_zone="Asia/Kolkata")
+    assert_reads(days, ["2016-07-01", "2016-07-02"])
+    assert days.clock == "Asia/Kolkata"
 
 
 def test_hours_alone_are_an_offset_where_all_are():

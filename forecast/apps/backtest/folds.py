@@ -106,8 +106,13 @@ def refitting(checkpoint: Checkpoint, refit: str) -> str:
     return f"{command.replace('train', 'backtest', 1)} backtest.refit={refit}"
 
 
-def fold_forecasts(loaded: LoadedModel, data: Prepared, *, folds: int, step: int, first: int = 0) -> pd.DataFrame:
-    """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on."""
+def fold_forecasts(
+    loaded: LoadedModel, data: Prepared, *, folds: int, step: int, first: int = 0, zone: tzinfo | None = None
+) -> pd.DataFrame:
+    """What a checkpoint forecasts at the last `folds` origins of the split `test`, numbered from `first` on.
+
+    zone: of its times; None: they have none.
+    """
     checkpoint, config = loaded.checkpoint, loaded.checkpoint.config
     device = loaded.device
     table = rolled(
@@ -122,6 +127,9 @@ def fold_forecasts(loaded: LoadedModel, data: Prepared, *, folds: int, step: int
         intervals=wanted(checkpoint),
     )
     table["fold"] += first
+    for name in ("cutoff", "time"):
+        times = data.frame.shown(pd.DatetimeIndex(table[name]))
+        table[name] = times if zone is None else in_zone(table[name], data.frame.clock, zone)
     return table
 
 
@@ -141,9 +149,7 @@ def backtest_table(
             raise UserError(f"{name}={number}: must be at least 1.")
     split = FoldSplit(folds=folds, step=step or pred_len, horizon=pred_len)
     data = checkpoint_folds(loaded, path, split, reading)
-    table: pd.DataFrame = fold_forecasts(loaded, data, folds=folds, step=split.step)
-    for name in ("cutoff", "time") if data.frame.id_column is None else ():
-        table[name] = in_zone(table[name], data.frame.time_zone, zone)
+    table: pd.DataFrame = fold_forecasts(loaded, data, folds=folds, step=split.step, zone=zone)
     return table
 
 

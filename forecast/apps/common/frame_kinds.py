@@ -98,18 +98,22 @@ class Kind:
         return table.with_columns(columns).to_native()
 
     def of_forecast(
-        self, rows: pd.DataFrame, *, time: str, time_zone: str | None, time_format: str | None = None
+        self,
+        rows: pd.DataFrame,
+        *,
+        time: str,
+        clock: str | None = None,
+        time_zone: str | None = None,
+        time_format: str | None = None,
     ) -> Table:
         """A forecast, columns of ids, of time and of targets, as such a table.
 
-        time_zone: whose clock it shows. time_format: in which times were read that are text.
+        clock, time_zone: as in `PanelFrame`. time_format: in which times were read that are text.
         """
         trained = list(rows.columns[: rows.columns.get_loc(time)])
-        if trained:  # a panel knows no zone: days are those of the table, other times are in UTC
-            time_zone = time_zone or (None if self.midnights else "UTC")
         if self.time is None:
             return self.in_library(rows)
-        rows = rows.assign(**{time: self._times(rows[time], time_zone, time_format)})
+        rows = rows.assign(**{time: self._times(rows[time], clock, time_zone, time_format)})
         ids = self.ids if len(self.ids) == len(trained) else trained
         rows = rows.rename(columns={**dict(zip(trained, ids, strict=True)), time: self.time})
         if self.native is not None:
@@ -127,15 +131,15 @@ class Kind:
             return rows.iloc[:, 0].rename(self.names[rows.columns[0]])
         return rows.rename(columns={name: label for name, label in self.names.items() if label is not None})
 
-    def _times(self, stamps: Cells, time_zone: str | None, time_format: str | None) -> Cells:
-        """Times by the clock of `time_zone` as its own are, in its zone or written as text."""
+    def _times(self, stamps: Cells, clock: str | None, time_zone: str | None, time_format: str | None) -> Cells:
+        """Times by a clock as its own are, in its zone or written as text."""
         if not pd.api.types.is_datetime64_any_dtype(stamps):  # they are counted
             return _in_type(stamps, self.time_type)
         if self.written:
             writer = TimeWriter.of({"": self.written}, time_format, time_zone)
-            texts = [text for (text,) in writer.cells(pd.DatetimeIndex(stamps), time_zone)]
+            texts = [text for (text,) in writer.cells(pd.DatetimeIndex(stamps), clock)]
             return _in_type(pd.Series(texts, dtype=object), self.time_type)
-        stamps = in_zone(stamps, time_zone, self.zone)
+        stamps = in_zone(stamps, clock, self.zone)
         if isinstance(self.time_type, pd.PeriodDtype):
             return stamps.dt.to_period(self.time_type.freq)
         is_date = self.midnights and pd.api.types.is_object_dtype(self.time_type)

@@ -47,7 +47,7 @@ def future_values(
     columns, steps = checkpoint.future_columns, checkpoint.config.pred_len
     values = np.zeros((len(frame), steps, len(checkpoint.covariates)))
     if checkpoint.holidays is not None:
-        flags = holiday_flags(frame.calendar(steps), checkpoint.holidays)
+        flags = holiday_flags(frame.shown(frame.calendar(steps)), checkpoint.holidays)
         after = (frame.steps + frame.lengths)[:, None] + np.arange(steps)
         values[..., checkpoint.covariates.index(HOLIDAY)] = flags[after]
     if columns:

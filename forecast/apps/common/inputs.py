@@ -205,4 +205,4 @@ def first_forecast(data: Prepared, split: str) -> pd.Timestamp | None:
     """The time of the first row that any window of a split forecasts; None without a window."""
     frame, origins = data.frame, data.origins(split)
     steps = (origins.first - frame.offsets[:-1] + frame.steps)[origins.counts > 0]
-    return frame.calendar()[int(steps.min())] if len(steps) else None
+    return frame.shown(frame.calendar()[[int(steps.min())]])[0] if len(steps) else None

@@ -35,7 +35,10 @@ from forecast.files import save_arrays, sync, write_text
 _log = logging.getLogger(__name__)
 _VERSION = 3  # of the files below
 _VALUES, _MEASURED, _ARRAYS, _META = "values.f64", "measured.bool", "arrays.npz", "meta.json"
-_PLAIN = ("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "categories")
+_PLAIN = (
+    *("freq", "columns", "numbers", "id_column", "time_column", "left_out", "checksum", "time_format", "time_zone"),
+    *("clock", "categories"),
+)
 CELLS = 1 << 20  # read at a time, about
 
 

@@ -114,6 +114,7 @@ def rows_of(
         checksum=text.checksum,
         time_format=table.time_format,
         time_zone=table.time_zone,
+        clock=table.clock,
         typed_times=text.table is not None and bool(text.table.kind),
         id_cells=dict(zip(ids, id_cells, strict=False)),
     )

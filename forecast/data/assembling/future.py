@@ -67,8 +67,8 @@ def read_future(
 def _rows(source: CsvSource, columns: Sequence[str], history: PanelFrame, book: Codebook) -> SortedRows:
     """The rows of the files, with times written as those of the history."""
     source = replace(source, columns=list(columns), drop=(), cache=None)
-    if history.time_zone not in (None, "UTC") and source.time_columns:  # of which few rows do not tell
-        source = replace(source, time_zone=history.time_zone)
+    if history.clock is not None and source.time_columns:  # of which few rows do not tell
+        source = replace(source, time_zone=history.clock)
     try:
         rows = panel_rows(source, book, known=True)
     except AmbiguousTime as error:  # of few rows, read as those of the history were

@@ -12,13 +12,14 @@ from forecast.data.assembling.csv_rows import file_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
-from forecast.data.assembling.rows import PanelRows, checksum_of, joined, prepare_rows
+from forecast.data.assembling.rows import PanelRows, checksum_of, joined, nanoseconds, prepare_rows
 from forecast.data.catalog import file_md5
-from forecast.data.panel import Facts, PanelFrame
-from forecast.data.reading.layout import within
+from forecast.data.panel import Facts, PanelFrame, shown_times
+from forecast.data.reading.layout import known_frequency, within
 from forecast.data.reading.table import Choice, Codebook
 from forecast.data.roles import with_holidays
 from forecast.data.sources import CsvSource, MadeUpSource, Source
+from forecast.data.values.frequency import is_below_a_day
 from forecast.errors import UserError, readable
 
 
@@ -61,13 +62,17 @@ def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = No
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
         )
+    times = shown_times(pd.DatetimeIndex(rows.times.view("datetime64[ns]")), rows.clock, rows.time_zone)
+    days = source.resample is not None and not is_below_a_day(known_frequency(source.resample, "data.resample"))
+    if days and rows.clock is not None:
+        rows = replace(rows, times=nanoseconds(times), clock=rows.time_zone)
     if source.since is None and source.until is None:
         return rows
     if rows.stepped:
         raise UserError(
             f"{source.path}: data.since and data.until are times, and the rows count steps. Leave both out."
         )
-    chosen = within(pd.DatetimeIndex(rows.times.view("datetime64[ns]")), source, str(source.path))
+    chosen = within(times, source, str(source.path))
     return rows if chosen is None else rows.take(chosen)
 
 

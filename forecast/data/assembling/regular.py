@@ -206,5 +206,6 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
         checksum=rows.checksum,
         time_format=rows.time_format,
         time_zone=rows.time_zone,
+        clock=rows.clock,
         stepped=grid.stepped,
     )

@@ -30,7 +30,7 @@ class PanelRows:
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
     "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for
-    ISO 8601 and for columns of parts; time_zone: whose clock they show; typed_times: whether
+    ISO 8601 and for columns of parts; time_zone, clock: as in PanelFrame; typed_times: whether
     they stood there as such, and no text. id_column: None for one series, whose id is
     empty. id_cells: of a panel with facts what each id column says of each series (S,).
     """
@@ -47,6 +47,7 @@ class PanelRows:
     checksum: str
     time_format: str | None = None
     time_zone: str | None = None
+    clock: str | None = None
     typed_times: bool = False
     id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
 

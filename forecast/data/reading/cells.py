@@ -46,6 +46,7 @@ class Read(TypedDict, total=False):
 
     time_format: str | None
     time_zone: str | None
+    clock: str | None
 
 
 def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
@@ -260,6 +261,7 @@ def _timestamps(
     written: Read = {
         "time_format": read.settings.get("data.time_format"),
         "time_zone": read.settings.get("data.time_zone"),
+        "clock": read.clock,
     }
     return read.stamps, written, [(row, spec.times[0], read.faults[row]) for row in sorted(read.faults)[:1]]
 

@@ -142,7 +142,7 @@ class Table:
     places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
     is missing. origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in
     which the timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where
-    their cells have an offset from UTC; None where they have none, or no zone has these.
+    their cells have an offset from UTC; None where they have none, or no zone has these. clock: as in `TimeReading`.
     """
 
     text: CsvText
@@ -153,6 +153,7 @@ class Table:
     origin: npt.NDArray[np.intp] | None = None
     time_format: str | None = None
     time_zone: str | None = None
+    clock: str | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
         """The timestamps, increasing, each once."""

@@ -13,14 +13,13 @@ import pandas as pd
 from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, known_parts, row_texts
 from forecast.data.reading.time_formats import CLOCK, ISO, UNIX, YEARS, possible_formats, read_cells, spread
 from forecast.data.values.findings import quoted
-from forecast.data.values.frequency import infer_frequency
+from forecast.data.values.frequency import are_below_a_day, infer_frequency
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
 _YEAR_AND_NUMBER = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
-_SHORTEST_DAY = np.timedelta64(23, "h")
 # What is wrong with a cell by the kinds of `TimeReading.faults`, and the fix.
 FAULTS = {
     "missing": ("the timestamp is missing", "Fill it in or drop the line."),
@@ -41,12 +40,14 @@ class TimeReading:
 
     stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
     data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> one of `FAULTS`.
+    clock: the zone by whose clock `stamps` are instants: that of data.time_zone, or UTC; None where they are none.
     """
 
     stamps: pd.DatetimeIndex
     how: str
     settings: dict[str, str]
     faults: dict[int, str]
+    clock: str | None = None
 
 
 class AmbiguousTime(UserError):
@@ -98,16 +99,16 @@ def read_timestamps(
     if parts is None and time_format != ISO:
         how, settings = time_format, {"data.time_format": time_format}
     kinds, are_instants = _faults(texts, stamps, time_format)
-    stamps = pd.DatetimeIndex(stamps.where(kinds == ""))
+    stamps, clock = pd.DatetimeIndex(stamps.where(kinds == "")), None
     if are_instants:
         if time_zone is None:
             _check_midnights(texts, codes, stamps)
-        stamps = stamps.tz_localize("UTC").tz_convert(zone).tz_localize(None)
+        stamps, clock = _by_clock(stamps, zone)
         how = f"{how}, {zone.key}" if how else zone.key
         settings["data.time_zone"] = zone.key
     of_rows = kinds[codes]
     faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
-    return TimeReading(stamps[codes], how, settings, faults)
+    return TimeReading(stamps[codes], how, settings, faults, clock)
 
 
 def whole_numbers(words: Sequence[str], name: str = "") -> bool:
@@ -133,12 +134,24 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
         stamps = pd.DatetimeIndex(stamps.where(~outside))
     if stored_zone is None:
         return TimeReading(stamps, "", {}, faults)
-    instants = stamps.tz_localize("UTC")
-    local = instants.tz_convert(stored_zone).tz_localize(None)
+    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
     if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
         settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
-        return TimeReading(local, stored_zone, settings, faults)
-    return TimeReading(instants.tz_convert(zone).tz_localize(None), zone.key, {"data.time_zone": zone.key}, faults)
+        return TimeReading(local, stored_zone, settings, faults, settings.get("data.time_zone"))
+    stamps, clock = _by_clock(stamps, zone)
+    return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, clock)
+
+
+def _by_clock(instants: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, str]:
+    """Instants (N,) in UTC, by the clock of a zone where they are days or more apart; whose clock they then show.
+
+    Below a day they stay in UTC: a clock that is set back and forth has an hour twice, and another never.
+    """
+    known = instants.dropna().sort_values().unique()
+    local = instants.tz_localize("UTC").tz_convert(zone).tz_localize(None)
+    if (local == local.normalize())[local.notna()].all() or (len(known) > 1 and not are_below_a_day(known)):
+        return local, zone.key
+    return instants, "UTC"
 
 
 def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | None:
@@ -242,7 +255,7 @@ def _zone(name: str | None) -> ZoneInfo:
 def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -> None:
     """AmbiguousTime for instants in UTC (U,), a day apart or more, that are no midnights there: whose days are they?"""
     known = stamps.dropna().sort_values().unique()
-    if len(known) < 2 or np.diff(known.to_numpy()).min() < _SHORTEST_DAY or (known == known.normalize()).all():
+    if len(known) < 2 or are_below_a_day(known) or (known == known.normalize()).all():
         return
     raise AmbiguousTime(
         f"{quoted(texts[codes[0]])} in row 1 is, as others, a time of a day that does not begin at midnight of UTC. "

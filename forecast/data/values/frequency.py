@@ -39,13 +39,19 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
     own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
     # Below a day pandas knows hours of business too, of which no calendar has features.
-    candidates = [step] if own is None or is_below_a_day(timestamps) else [str(own), step]
+    candidates = [step] if own is None or are_below_a_day(timestamps) else [str(own), step]
     return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
 
 
-def is_below_a_day(timestamps: pd.DatetimeIndex) -> bool:
+def are_below_a_day(timestamps: pd.DatetimeIndex) -> bool:
     """Whether two of the timestamps (N,), N >= 2, increasing, are less than the shortest day apart."""
     return bool(np.diff(timestamps.to_numpy()).min() < np.timedelta64(23, "h"))
+
+
+def is_below_a_day(freq: str | pd.offsets.BaseOffset) -> bool:
+    """Whether the steps of a frequency are shorter than a day, so that no clock but UTC has all of them."""
+    offset = to_offset(freq)
+    return isinstance(offset, Tick) and pd.Timedelta(offset) < pd.Timedelta(days=1)
 
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
@@ -69,7 +75,7 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
     candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
-    if is_below_a_day(timestamps):
+    if are_below_a_day(timestamps):
         candidates.append(step)
     else:  # the likelier first: of two that lack as many the first is taken
         day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
