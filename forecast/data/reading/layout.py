@@ -26,7 +26,7 @@ class Layout:
 
     time_column: one name, or several whose cells make one timestamp (year, month, day; date, time); None: the file
     has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
-    unix_ms; None: found. time_zone: to which timestamps with an offset are brought; None: UTC. sheet: of a workbook;
+    unix_ms; None: found. time_zone: whose clock shows timestamps with an offset; None: UTC. sheet: of a workbook;
     None: the only one with data. missing: further words and numbers that stand for no value. columns: those to read,
     None for all numeric ones, less `drop`. where: rows to read, by what their cells say. since, until: the first and
     the last time to read, None: all. sort: whether the rows of one series may stand in any order. duplicates: what
