@@ -21,7 +21,7 @@ from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
-from forecast.data.reading.time_formats import EXCEL_START, ISO, SIZES, possible_formats
+from forecast.data.reading.time_formats import EXCEL_START, ISO, NUMBERS, possible_formats
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.text.documents import as_cell
@@ -38,8 +38,8 @@ _WORDS = {"quarter": "%YQ%q", "week": "%G-W%V", "year.month": "%Y.%m"}
 class TimeWriter:
     """How the time of a file is written: in the format that reads it, numbers with their zeros.
 
-    names: of the columns of time. style: for strftime, of several columns a word for each; or a name of `SIZES`; "":
-    ISO 8601 as pandas writes it, in the first. zone: whose clock the cells show, if they are instants.
+    names: of the columns of time. style: for strftime, of several columns a word for each; or a name of `NUMBERS`; "":
+    ISO 8601 as pandas writes it. zone: whose clock the cells show, if they are instants.
     """
 
     names: tuple[str, ...]
@@ -70,20 +70,19 @@ class TimeWriter:
     def cells(self, stamps: pd.DatetimeIndex, clock: str | None = None) -> list[list[str]]:
         """The cells (N, columns of time) of naive timestamps (N,). clock: the zone of instants, None: they are none."""
         if not self.style:
-            return [[text, *([""] * (len(self.names) - 1))] for text in stamps.astype(str)]  # days where all are
+            return [[text] for text in stamps.astype(str)]  # days where all are
         times, style = stamps, self.style
         if clock is not None:
             first = np.ones(len(stamps), dtype=bool)  # of an hour that a clock change repeats
             times = stamps.tz_localize(clock, ambiguous=first, nonexistent="shift_forward").tz_convert(self.zone)
-        if (size := SIZES.get(style)) is not None:
-            start = EXCEL_START.value if style == "excel" else 0
+        if style in NUMBERS:
+            start, size = EXCEL_START.value if style == "excel" else 0, pd.Timedelta(1, NUMBERS[style][0]).value
             numbers = (value - start for value in times.as_unit("ns").asi8.tolist())
             return [[f"{number / size:.9f}" if number % size else str(number // size)] for number in numbers]
         if style == _WORDS["week"] and (times.day_of_week > 0).any():
             style += "-%u"
         texts = (times.to_period("Q") if "%q" in style else times).strftime(style)
-        if style.endswith("%z"):
-            texts = [f"{text[:-2]}:{text[-2:]}" for text in texts]
+        texts = texts.str.replace(r"([+-]\d\d)(\d\d)$", r"\1:\2", regex=True) if style.endswith("%z") else texts
         return [text.split(" ", len(self.names) - 1) for text in texts]
 
 

@@ -69,21 +69,16 @@ def format_of_parts(parts: Collection[str], texts: Sequence[str]) -> str:
 def row_texts(
     columns: Mapping[str, Sequence[str]], parts: Mapping[str, str] | None, missing: Collection[str]
 ) -> tuple[Codes, list[str]]:
-    """(codes (N,), U different texts): the cells of each row joined by a space, "" where one of them is missing.
+    """(codes (N,), U texts): the cells of each row joined by a space, "" where one of them is missing.
 
     columns: of N cells each. parts: from `known_parts`, in whose order the cells are joined.
     """
-    texts, *others = (_cells(columns[name], missing, parts) for name in (parts or {}).values() or columns)
-    for cells in others:
-        texts = (texts + " " + cells).where((texts != "") & (cells != ""), "")
-    codes, unique = pd.factorize(texts.to_numpy(dtype=object))
-    return codes, unique.tolist()
-
-
-def _cells(written: Sequence[str], missing: Collection[str], parts: Mapping[str, str] | None) -> "pd.Series[str]":
-    """The cells (N,) of a column, "" for one that is missing; each different one is looked at once."""
-    codes, unique = pd.factorize(pd.Series(written, dtype=object).fillna("").to_numpy())
-    cells = [cell.strip(BLANKS) for cell in unique]
-    if parts:
-        cells = [re.sub(r"\.0+$", "", cell) for cell in cells]  # whole numbers beside a gap are often written 2010.0
-    return pd.Series(np.array(["" if cell in missing else cell for cell in cells], dtype=object)[codes], dtype=object)
+    order = [columns[name] for name in (parts or {}).values() or columns]
+    rows = order[0] if len(order) == 1 else ["\0".join(cells) for cells in zip(*order, strict=True)]
+    codes, unique = pd.factorize(pd.Series(rows, dtype=object).fillna("").to_numpy())
+    texts = []
+    for row in unique:  # each different one is looked at once
+        cells = [cell.strip(BLANKS) for cell in row.split("\0")]
+        cells = [re.sub(r"\.0+$", "", cell) for cell in cells] if parts else cells  # so beside a gap: 2010.0
+        texts.append("" if "" in cells or any(cell in missing for cell in cells) else " ".join(cells))
+    return codes, texts

@@ -3,19 +3,24 @@
 import re
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 ISO = "ISO8601"
-UNIX_SIZES = {"unix": 10**9, "unix_ms": 10**6, "unix_us": 10**3, "unix_ns": 1}  # nanoseconds of one
-UNIX = frozenset(UNIX_SIZES)
+# Formats that are numbers: what they count, and the finest that their fractions tell.
+NUMBERS: dict[str, tuple[Literal["D", "s", "ms", "us", "ns"], str]] = {
+    "unix": ("s", "us"),
+    "unix_ms": ("ms", "us"),
+    "unix_us": ("us", "us"),
+    "unix_ns": ("ns", "ns"),
+    "excel": ("D", "ms"),
+}
 # Those that nanoseconds reach: pandas 2 knows no others, and with pandas 3 steps between others overflow.
 YEARS = range(pd.Timestamp.min.year + 1, pd.Timestamp.max.year)
 EXCEL_START = pd.Timestamp("1899-12-30").as_unit("ns")  # from which a spreadsheet counts days
 CLOCK = ["now", "today"]  # pandas would look at the clock
-SIZES = {**UNIX_SIZES, "excel": 86_400 * 10**9}  # of all formats that are numbers
-_FRACTIONS = {"excel": "ms", "unix_ns": "ns"}  # the finest that a number tells; of the others us
 _NUMBER = re.compile(r"[+-]?\d{1,19}(?:\.\d*)?", re.ASCII)
 _YEAR_LAST = re.compile(r"(\D*\d\d?)\D{1,3}(\d{4})$", re.ASCII)
 # Words for what strptime has no directives for: a cell, its year put first; what strptime reads of the numbers in it.
@@ -87,18 +92,13 @@ _TAIL = re.compile(
     r"(?:(?P<pgap> ?)(?P<p>[AaPp][Mm]))?(?:(?P<zgap> ?)(?P<z>[Zz]|[+-]\d\d:?\d\d))?",
     re.ASCII,
 )
-_SAMPLE = 1_000  # cells from which the formats to be tried are collected; all cells decide between them
+_SAMPLE = 1_000  # cells from which the formats to be tried are collected, evenly spread; all decide between them
 
 
 def possible_formats(cells: Sequence[str]) -> list[str]:
     """The formats that the cells (U,) may have, ISO 8601 first; `read_cells` tells which they do have."""
-    formats = [_formats_of(cells[i]) for i in spread(len(cells))]
-    return list(dict.fromkeys([ISO, *chain.from_iterable(formats)]))
-
-
-def spread(size: int) -> list[int]:
-    """The places of at most a thousand of `size` things, evenly spread, the first and the last among them."""
-    return sorted(set(np.linspace(0, size - 1, num=min(size, _SAMPLE)).astype(int).tolist()))
+    some = np.linspace(0, len(cells) - 1, num=min(len(cells), _SAMPLE)).astype(int).tolist()
+    return list(dict.fromkeys([ISO, *chain.from_iterable(_formats_of(cells[i]) for i in some)]))
 
 
 def _formats_of(cell: str) -> list[str]:
@@ -143,7 +143,7 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     time_format: strptime directives as pandas knows them, ISO8601, quarter, week, year.month, excel (its days), unix,
     unix_ms, unix_us or unix_ns. ValueError for an unknown directive, and for a format without a year.
     """
-    if time_format in SIZES:
+    if time_format in NUMBERS:
         return _read_numbers(cells, time_format)
     texts = np.array(cells, dtype=object)
     if time_format in _WORDS:
@@ -169,10 +169,9 @@ def _read_numbers(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     """Unix time, or the days of a spreadsheet."""
     plain = pd.Series([cell if _NUMBER.fullmatch(cell) else None for cell in cells], dtype=object)
     numbers = pd.to_numeric(plain, dtype_backend="numpy_nullable")  # a whole one beside a gap stays whole
-    unit = {"excel": "D", "unix": "s"}.get(time_format, time_format.removeprefix("unix_"))
-    origin = "1899-12-30" if time_format == "excel" else "unix"
-    stamps = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit, origin=origin, errors="coerce"))
-    stamps = stamps.round(_FRACTIONS.get(time_format, "us"))
+    unit, finest = NUMBERS[time_format]
+    origin = EXCEL_START if time_format == "excel" else "unix"
+    stamps = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit, origin=origin, errors="coerce")).round(finest)
     return pd.DatetimeIndex(stamps.where(stamps.year.isin(YEARS)))
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, known_parts, row_texts
-from forecast.data.reading.time_formats import CLOCK, ISO, UNIX, YEARS, possible_formats, read_cells, spread
+from forecast.data.reading.time_formats import CLOCK, ISO, NUMBERS, YEARS, possible_formats, read_cells
 from forecast.data.values.findings import quoted
 from forecast.data.values.frequency import are_below_a_day, infer_frequency
 from forecast.errors import UserError, closest
@@ -74,10 +74,6 @@ def read_timestamps(
     than UTC; UserError for an unknown format or zone.
     """
     zone = _zone(time_zone)
-    if time_format is None and len(columns) == 1:
-        plain = plain_iso(next(iter(columns.values())))
-        if plain is not None:
-            return TimeReading(plain, "", {}, {})
     parts = known_parts(list(columns)) if time_format is None else None
     codes, written = row_texts(columns, parts, missing)
     texts = [re.sub("(UTC|GMT)$", "Z", text) for text in written]
@@ -95,18 +91,15 @@ def read_timestamps(
                 f"data.time_format={time_format!r} cannot be used: {str(error).split(' in format')[0]}. Write it as "
                 "data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
             ) from error
-    how, settings = ", ".join(parts or ()), {}
-    if parts is None and time_format != ISO:
-        how, settings = time_format, {"data.time_format": time_format}
+    settings = {} if parts is not None or time_format == ISO else {"data.time_format": time_format}
     kinds, are_instants = _faults(texts, stamps, time_format)
     stamps, clock = pd.DatetimeIndex(stamps.where(kinds == "")), None
     if are_instants:
         if time_zone is None:
             _check_midnights(texts, codes, stamps)
         stamps, clock = _by_clock(stamps, zone)
-        how = f"{how}, {zone.key}" if how else zone.key
         settings["data.time_zone"] = zone.key
-    of_rows = kinds[codes]
+    how, of_rows = ", ".join([*(parts or ()), *settings.values()]), kinds[codes]
     faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
     return TimeReading(stamps[codes], how, settings, faults, clock)
 
@@ -126,12 +119,12 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
 
     stored_zone: the zone in which the file says that these instants, in UTC, are shown: midnights there are days.
     """
-    zone = _zone(time_zone)
-    faults = dict.fromkeys(np.flatnonzero(stamps.isna()).tolist() if stamps.hasnans else (), "missing")
-    if len(stamps) and {stamps.min().year, stamps.max().year} - set(YEARS):
-        outside = (stamps.year < YEARS[0]) | (stamps.year > YEARS[-1])
-        faults |= dict.fromkeys(np.flatnonzero(outside).tolist(), "unreadable")
-        stamps = pd.DatetimeIndex(stamps.where(~outside))
+    zone, are_read = _zone(time_zone), np.ones(len(stamps), dtype=bool)
+    if {stamps.min().year, stamps.max().year} - set(YEARS) or stamps.hasnans:
+        are_read = stamps.year.isin(YEARS)
+    kinds = np.where(stamps.isna(), "missing", "unreadable")
+    faults = {int(row): str(kinds[row]) for row in np.flatnonzero(~are_read)}
+    stamps = stamps if not faults else pd.DatetimeIndex(stamps.where(are_read))
     if stored_zone is None:
         return TimeReading(stamps, "", {}, faults)
     local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
@@ -154,40 +147,38 @@ def _by_clock(instants: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIn
     return instants, "UTC"
 
 
-def plain_iso(cells: "Sequence[str] | pd.Series[str]") -> pd.DatetimeIndex | None:
+def plain_iso(cells: "pd.Series[str]") -> pd.DatetimeIndex | None:
     """(N,) when all cells are ISO 8601 without an offset: by far most files, so without a look at single cells."""
-    texts = pd.Series(cells) if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
-    if len(texts) and _YEAR_AND_NUMBER.fullmatch(str(texts.iloc[0])):  # perhaps a quarter, or October as .1
+    if not len(cells) or _YEAR_AND_NUMBER.fullmatch(str(cells.iloc[0])):  # perhaps a quarter, or October as .1
         return None
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*mixed time zones", FutureWarning)  # of pandas 2.2; 3 raises
         try:
-            stamps: pd.DatetimeIndex = pd.DatetimeIndex(pd.to_datetime(texts, format=ISO, errors="raise"))
+            stamps: pd.DatetimeIndex = pd.DatetimeIndex(pd.to_datetime(cells, format=ISO, errors="raise"))
         except (ValueError, FutureWarning):
             return None
-    if stamps.tz is not None or stamps.hasnans or texts.isin(CLOCK).any():
-        return None
-    if not len(stamps) or {stamps.min().year, stamps.max().year} - set(YEARS):
-        return None
-    return stamps
+    is_plain = stamps.tz is None and not stamps.hasnans and not cells.isin(CLOCK).any()
+    return stamps if is_plain and {stamps.min().year, stamps.max().year} <= set(YEARS) else None
 
 
 def _decided(texts: list[str], codes: Codes, *, are_days: bool) -> tuple[str, pd.DatetimeIndex]:
     """(format, timestamps (U,)) of the format that reads most texts, of several the one that gives a regular series.
 
-    are_days: whether numbers may be the days of a spreadsheet.
+    ISO 8601 where none reads any. are_days: whether numbers may be the days of a spreadsheet.
     """
-    readings = _most_readable(texts)
-    likely = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
     held = np.array(texts, dtype=object) != ""
-    are_read = next(iter(readings.values()))[held].notna().all()  # by each of them as many
-    if held.any() and not (likely and are_read):
-        words = ["quarter", "year.month", *(["week"] if not are_read else [])]  # no month is the 13th
+    readings = {known: read_cells(texts, known) for known in possible_formats([text for text in texts if text])}
+    counts = {known: int(stamps.notna().sum()) for known, stamps in readings.items()}
+    most = max(counts.values())
+    readings = {known: stamps for known, stamps in readings.items() if counts[known] == most and (most or known == ISO)}
+    likely = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
+    if held.any() and not (likely and most == held.sum()):
+        words = ["quarter", "year.month", *(["week"] if most < held.sum() else [])]  # no month is the 13th
         if are_days and all(map(_SERIAL.fullmatch, filter(None, texts))):
             words.append("excel")
         by_words = {word: read_cells(texts, word) for word in words}
         by_words = {word: stamps for word, stamps in by_words.items() if stamps[held].notna().all()}
-        likely = (readings if are_read else {}) | by_words if by_words else likely
+        likely = (readings if most == held.sum() else {}) | by_words if by_words else likely
     different: dict[str, pd.DatetimeIndex] = {}
     for known, stamps in (likely or readings).items():
         if not any(stamps.equals(other) for other in different.values()):
@@ -200,18 +191,6 @@ def _decided(texts: list[str], codes: Codes, *, are_days: bool) -> tuple[str, pd
 def _is_regular(stamps: pd.DatetimeIndex) -> bool:
     once = stamps.dropna().sort_values().unique()
     return len(once) >= 3 and infer_frequency(once) is not None
-
-
-def _most_readable(texts: list[str]) -> dict[str, pd.DatetimeIndex]:
-    """{format: timestamps (U,)} of the formats that read most texts; ISO 8601 alone where none reads any."""
-    cells = [text for text in texts if text]
-    sample = [cells[i] for i in spread(len(cells))]
-    in_sample = {known: int(np.count_nonzero(read_cells(sample, known).notna())) for known in possible_formats(cells)}
-    likely = [known for known, count in in_sample.items() if count == max(in_sample.values())]
-    readings = {known: read_cells(texts, known) for known in likely}
-    counts = {known: int(np.count_nonzero(stamps.notna())) for known, stamps in readings.items()}
-    most = max(counts.values())
-    return {known: readings[known] for known in likely if counts[known] == most and (most or known == ISO)}
 
 
 def _ambiguous(texts: list[str], codes: Codes, readings: Mapping[str, pd.DatetimeIndex]) -> AmbiguousTime:
@@ -233,7 +212,7 @@ def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tup
     kinds[stamps.isna()] = "unreadable"
     kinds[np.array(texts, dtype=object) == ""] = "missing"
     if time_format != ISO:
-        return kinds, time_format in UNIX or "%z" in time_format
+        return kinds, (time_format in NUMBERS and time_format != "excel") or "%z" in time_format
     # A date that can be read ends in "Z", or has a sign after its digits, only with an offset.
     zoned = np.array([text[-1:] in ("Z", "z") or "+" in text or "-" in text[8:] for text in texts], dtype=bool)
     read = np.asarray(stamps.notna())

@@ -56,11 +56,7 @@ def is_below_a_day(freq: str | pd.offsets.BaseOffset) -> bool:
 
 def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
     """Whether the timestamps (N,) are those of `freq`, none missing, none between."""
-    try:
-        expected = pd.date_range(timestamps[0], periods=len(timestamps), freq=freq)
-    except (pd.errors.OutOfBoundsDatetime, OverflowError):  # far too coarse a step: past the last year of pandas
-        return False
-    return bool((expected == timestamps).all())
+    return rows_missing(timestamps, freq) == 0
 
 
 def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
@@ -93,7 +89,9 @@ def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
     days is named, and not the first weekend.
     """
     freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
-    row = max(int((~_on_grid(timestamps, freq)[0]).argmax()), 1)  # the first row has nothing to follow
+    row = int((~_on_grid(timestamps, freq)[0]).argmax())
+    if row == 0:  # within a month, which has nothing to follow
+        return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
     return row, freq, str(timestamps[row - 1] + to_offset(freq))
 
 
