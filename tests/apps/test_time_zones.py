@@ -154,7 +154,7 @@ def test_calendar_dates_and_splits_are_those_of_the_clock(tmp_path):
     hours = frame_calendar(frame.panel, "fixed").numpy()[:, 3]
     assert (hours == local.hour).all()
     cuts = panel_cuts(DateSplit(val_start="2023-03-01", test_start="2023-03-26"), frame.panel, pred_len=6)
-    starts = [str(local[cuts[name].alone.start]) for name in ("val", "test")]
+    starts = [str(local[int(cuts[name].first[0])]) for name in ("val", "test")]
     assert starts == ["2023-03-01 00:00:00", "2023-03-26 00:00:00"]
     days = read_frame(path, time_column="when", time_zone=ZONE, resample="D", aggregate="mean")
     assert days.timestamps[0] == pd.Timestamp("2022-10-01") and days.freq == "D"
