@@ -20,7 +20,6 @@ _log = logging.getLogger(__name__)
 _VOTERS = 32  # series that a frequency is inferred from
 _FEWEST = 3  # rows that tell one
 _FEW = 5  # rows: fewer may lie at a coarser step than others' by chance
-_NEAR = 1.2  # longest by shortest step of one frequency: months, quarters
 _DAY = 86_400_000_000_000  # nanoseconds
 
 
@@ -81,32 +80,40 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     """
     counts_steps = trained_on == STEP_FREQ and (stepped or rows.ids[0] != "")  # one series may be of milliseconds
     if trained_on is not None and stepped != counts_steps:
-        raise _different(rows, 0, "steps without a calendar" if stepped else "dates", f"'{trained_on}'", trained_on)
+        raise _different(rows, 0, "steps without a calendar" if stepped else "dates", trained_on, trained_on)
     if rows.moved is not None:
         _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
     if stepped and trained_on is None and len(rows.times) == 1:  # as of a column that is always 0, and no time
         raise _too_short(rows)
     if stepped:
         first = int(rows.times.min())
-        grid = Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
-    else:
-        if trained_on is not None:
-            _check_trained(rows, trained_on)
-        grid = _grid_of(trained_on or _frequency(rows), rows.times)
+        return Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
+    grid = _grid_of(trained_on or _frequency(rows), rows.times)
     positions = grid.positions(rows.times)
+    for series in _voters(rows):
+        _check_own(rows, series, positions[slice(*rows.offsets[series : series + 2])], grid.freq, trained_on)
     if (positions < 0).any():
-        raise _misfit(rows, grid, int((positions < 0).argmax()), trained_on)
-    _check_coarser(rows, positions, grid, trained_on)
+        row = int((positions < 0).argmax())
+        series = int(np.searchsorted(rows.offsets, row, side="right")) - 1
+        raise UserError(
+            f"{rows.where(row)}: {grid.words(int(rows.times[row]))}{rows.of_series(series)} is between the steps of "
+            f"'{grid.freq}' that the other rows have, counted from {grid.words(grid.first)}. Round the times, or "
+            "resample the file to one frequency."
+        )
     return grid
 
 
-def _check_trained(rows: SortedRows, freq: str) -> None:
-    """UserError for a series that is regular at another frequency than that of a training, as B within D."""
-    for series in _voters(rows):
-        stamps = _stamps(rows, series)
-        own = None if is_exact(stamps, freq) else infer_frequency(stamps)
-        if own not in (None, freq):
-            raise _different(rows, series, f"the frequency '{own}'", f"'{freq}'", freq)
+def _check_own(rows: SortedRows, series: int, positions: IntArray, freq: str, trained_on: str | None) -> None:
+    """UserError for a series that is regular at another frequency than the grid's. positions (n,): of its rows.
+
+    One that has some steps of the grid alone, and two that follow one another, has gaps, as a shop without weekends; a
+    training knows better.
+    """
+    stamps = _stamps(rows, series)
+    own = None if is_exact(stamps, freq) else infer_frequency(stamps)
+    is_coarser = len(stamps) >= _FEW and np.diff(positions).min() > 1
+    if own not in (None, freq) and (trained_on is not None or is_coarser or positions.min() < 0):
+        raise _different(rows, series, f"the frequency '{own}'", freq, trained_on)
 
 
 def _frequency(rows: SortedRows) -> str:
@@ -160,41 +167,11 @@ def _grid_of(freq: str, times: IntArray) -> Grid:
     return Grid(freq, int(every[0]), None, every)
 
 
-def _check_coarser(rows: SortedRows, positions: IntArray, grid: Grid, trained_on: str | None) -> None:
-    """UserError for series that lie on the grid, but regularly have only some of its steps."""
-    long = np.flatnonzero(rows.lengths >= _FEW)
-    inside = np.stack([rows.offsets[long], rows.offsets[long + 1] - 1], axis=1).ravel()
-    distances = np.diff(positions, append=0)
-    # of each series from its first to its last distance, and from there to the next series, which is left out
-    shortest = np.minimum.reduceat(distances, inside)[::2]
-    furthest = np.maximum.reduceat(distances, inside)[::2]
-    for place in np.flatnonzero((shortest > 1) & (furthest <= _NEAR * shortest)).tolist():
-        series = int(long[place])
-        if grid.stepped:
-            raise _different(rows, series, f"a row every {shortest[place]} steps", "every step", trained_on)
-        if own := infer_frequency(_stamps(rows, series)):
-            raise _different(rows, series, f"the frequency '{own}'", f"'{grid.freq}'", trained_on)
-
-
-def _misfit(rows: SortedRows, grid: Grid, row: int, trained_on: str | None) -> UserError:
-    """What to say of a row between the steps of the grid."""
-    series = int(np.searchsorted(rows.offsets, row, side="right")) - 1
-    stamps = _stamps(rows, series)
-    own = infer_frequency(stamps) or grid_frequency(stamps) if len(stamps) >= _FEWEST else None
-    if own not in (None, grid.freq):
-        return _different(rows, series, f"the frequency '{own}'", f"'{grid.freq}'", trained_on)
-    return UserError(
-        f"{rows.where(row)}: {grid.words(int(rows.times[row]))}{rows.of_series(series)} is between the steps of "
-        f"'{grid.freq}' that the other rows have, counted from {grid.words(grid.first)}. Round the times, or resample "
-        "the file to one frequency."
-    )
-
-
 def _different(rows: SortedRows, series: int, own: str, usual: str, trained_on: str | None) -> UserError:
     """What to say of a series of another frequency than that of the others, or of a training."""
     others = "other series have" if trained_on is None else "the model was trained on"
     return UserError(
-        f"{rows.name}{rows.of_series(series)} has {own}; {others} {usual}. Resample the file to one frequency, as by "
+        f"{rows.name}{rows.of_series(series)} has {own}; {others} '{usual}'. Resample the file to one frequency, as by "
         "data.resample=D data.aggregate=mean, or write series of each frequency into a file of their own."
     )
 
