@@ -325,7 +325,7 @@ def test_thousands_are_found(path):
     assert rows_by(check).values[[0, 100], 0].tolist() == [900, 1000]
 
 
-@pytest.mark.parametrize("values", [(-200,) * 40, (-200,) * 2, (-37,) * 40])
+@pytest.mark.parametrize("values", [(-200,) * 40, (-37,) * 40])
 def test_a_number_stands_for_no_value_only_where_it_can_mean_nothing_else(path, values):
     data = table()
     data.loc[range(100, 100 + len(values)), "temp"] = values

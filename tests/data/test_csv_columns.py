@@ -114,3 +114,8 @@ def test_a_quoted_cell_may_hold_the_end_of_a_line_and_lines_are_those_of_the_fil
     assert read_frame(path).values[:, 0].tolist() == [1, 2, 3, 4, 5]
     path.write_text("\n".join(["date,x,note", *rows[:2], rows[2].replace(",3", ",?")]))
     assert "line 6, column 'x': '?' is no number" in refusal(path)
+
+
+def test_a_quoted_decimal_comma_may_stand_among_cells_parted_by_commas(tmp_path):
+    path = write(tmp_path, table(hours(3), cells='"1,5",2'))
+    assert read_frame(path, decimal=",").values.tolist() == [[1.5, 2]] * 3

@@ -87,7 +87,7 @@ def test_a_format_decides_between_day_and_month(tmp_path):
     assert days(read(tmp_path, text, time_format="%m/%d/%Y")) == ["2016-01-01", "2016-02-01", "2016-03-01"]
 
 
-def test_letters_for_a_time_zone_are_refused_with_a_setting_that_reads_the_clock_alone(tmp_path):
+def test_letters_for_a_time_zone_are_refused_and_a_format_reads_the_clock_alone(tmp_path):
     text = rows("date,a", "2016-07-01 00:00 CET,1", "2016-07-01 01:00 CET,2", "2016-07-01 02:00 CET,3")
     refused(tmp_path, text, r"set data\.time_format, as .* of a zone's letters, '%Y-%m-%d %H:%M CET'")
     assert str(read(tmp_path, text, time_format="%Y-%m-%d %H:%M CET").timestamps[0]) == "2016-07-01 00:00:00"
@@ -109,8 +109,6 @@ def test_a_sign_for_thousands_is_read_where_it_is_set(tmp_path):
     text = rows("date;a", "2016-07-01;1,234.5", "2016-07-02;900", "2016-07-03;-4,800")
     assert read(tmp_path, text, separator=";", thousands=",").values[:, 0].tolist() == [1234.5, 900, -4800]
     refused(tmp_path, text, r"line 2, column 'a'", separator=";")
-    refused(tmp_path, text, r"data\.thousands is 'x'", separator=";", thousands="x")
-    refused(tmp_path, text, r"data\.thousands is '\.' and data\.decimal '\.'", separator=";", thousands=".")
 
 
 def test_words_and_numbers_that_stand_for_no_value_are_missing(tmp_path):
@@ -136,7 +134,7 @@ def test_dropped_columns_are_not_read_whatever_they_hold(tmp_path):
 
 @pytest.mark.parametrize("key", ["columns", "drop"])
 def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path, key):
-    match = rf"no column 'loads' \(data\.{key}\) among load, b\. Did you mean 'load'\? Name columns as line 1"
+    match = rf"no column 'loads' \(data\.{key}\) among load, b\. Did you mean 'load'\? Name a column that the file has"
     refused(tmp_path, hourly("load,b", *["1,2"] * 3), match, **{key: ["loads"]})
 
 
@@ -196,26 +194,17 @@ def test_a_number_is_found_by_its_value_and_a_text_by_its_letters(tmp_path):
     )
     assert read(tmp_path, text, where={"id": 1}).values[:, 0].tolist() == [1, 1, 1]
     assert read(tmp_path, text, where={"id": "2.0"}).values[:, 0].tolist() == [2, 2, 2]
-    refused(
-        tmp_path, text, r"data\.where: no row has '2' in the column 'id', which holds '1\.0', '2\.0'", where={"id": "2"}
-    )
+    refused(tmp_path, text, r"no row has '2' in the column 'id' .* It holds 1\.0, 2\.0\.", where={"id": "2"})
 
 
 def test_conditions_that_no_row_meets_are_refused(tmp_path):
-    match = (
-        r"data\.where: no row has 'Albani' in the column 'region', which holds 'Albany', 'Boston'\. Did you mean 'Alb"
-    )
+    match = r"no row has 'Albani' in the column 'region' .* It holds Albany, Boston\. Did you mean 'Albany'\?"
     refused(tmp_path, CITIES, match, where={"region": "Albani"})
-    refused(
-        tmp_path, CITIES, r"no column 'regions' \(data\.where\).*Did you mean 'region'\?", where={"regions": "Albany"}
-    )
+    match = r"no column 'regions' \(data\.where\).*Did you mean 'region'\?"
+    refused(tmp_path, CITIES, match, where={"regions": "Albany"})
     text = rows("date,r,t,a", "2016-07-01,x,1,1", "2016-07-02,y,2,2", "2016-07-03,x,1,3")
-    refused(
-        tmp_path,
-        text,
-        r"no row has '2' in the column 't' beside what else is asked for.* Choose cells that",
-        where={"r": "x", "t": 2},
-    )
+    match = r"no row has '2' in the column 't' and what else is asked for\. .* Choose cells that stand in one row\."
+    refused(tmp_path, text, match, where={"r": "x", "t": 2})
 
 
 TWICE = rows("date,a", "2016-07-01,1", "2016-07-02,2", "2016-07-02,6", "2016-07-03,3")
@@ -254,25 +243,16 @@ def test_a_frequency_that_is_none_or_too_coarse_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"time_column": None}, r"data\.time_column=null needs to know when.*Set data\.freq=h data\.start=2016-07-01"),
-        ({"time_column": None, "freq": "h"}, r"data\.freq=h data\.start=null\. Set data\.freq=h data\.start="),
-        ({"time_column": None, "freq": "steps", "start": "2016-07-01"}, r"or data\.freq=steps alone"),
-        ({"freq": "h"}, r"for files without a time column\. Leave both out, or set data\.time_column=null"),
-        ({"start": "2016-07-01"}, r"for files without a time column"),
-        ({"resample": "h"}, r"data\.resample=h: both are needed\. Set data\.resample=h data\.aggregate=mean"),
+        ({"time_column": None}, r"data\.time_column=null data\.freq=null data\.start=null do not go together"),
+        ({"time_column": None, "freq": "h"}, r"data\.freq=h data\.start=null .* data\.freq=h data\.start=2016-07-01"),
+        (
+            {"time_column": None, "freq": "steps", "start": "2016-07-01"},
+            r"or data\.time_column=null data\.freq=steps for",
+        ),
+        ({"freq": "h"}, r"data\.time_column=date data\.freq=h data\.start=null .* Name the time column alone"),
+        ({"start": "2016-07-01"}, r"Name the time column alone"),
         ({"resample": "W"}, r"data\.resample=W: both are needed\. Set data\.resample=W data\.aggregate=mean\."),
         ({"aggregate": "sum"}, r"data\.aggregate=sum: both are needed\. Set data\.resample=h data\.aggregate=sum\."),
-        ({"time_column": []}, r"data\.time_column=\[\] must name columns, each once\. Set data\.time_column=\[NAME\]"),
-        ({"time_column": ["a", "a"]}, r"data\.time_column=\['a', 'a'\] must name columns, each once"),
-        ({"columns": []}, r"data\.columns=\[\] must name columns"),
-        ({"columns": ["a"], "drop": ["a"]}, r"the column 'a' is to be read as numbers, and in data\.drop"),
-        ({"columns": ["date"]}, r"the column 'date' is to be read as numbers, and in data\.time_column"),
-        ({"time_column": None, "freq": "steps", "time_zone": "UTC"}, r"data\.time_zone=UTC needs a time column"),
-        ({"time_column": None, "freq": "steps", "time_format": "%Y"}, r"data\.time_format=%Y needs a time column"),
-        (
-            {"time_column": None, "freq": "steps", "resample": "h", "aggregate": "mean"},
-            r"data\.resample=h needs a time column",
-        ),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(tmp_path, options, match):
@@ -297,15 +277,9 @@ def test_numbers_are_read_to_the_last_bit_also_where_a_word_stands_among_them(tm
     assert values[: len(cells)].tolist() == [float(cell) for cell in cells]
 
 
-@pytest.mark.parametrize(
-    ("names", "fix"),
-    [
-        ("date,tmep,load", r"call the column 'tmep' so in line 1, or add it\.$"),
-        ("date,x,load", r"call it so in line 1, or"),
-    ],
-)
-def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path, names, fix):
-    (tmp_path / "new.csv").write_text(f"{names}\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
-    match = r"there is no column 'temp' among \w+, load\. The model was trained on it: " + fix
-    with pytest.raises(UserError, match=match):
+def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path):
+    (tmp_path / "new.csv").write_text("date,tmep,load\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
+    with pytest.raises(
+        UserError, match=r"no column 'temp' .* among tmep, load\. Did you mean 'tmep'\? .* of that name\."
+    ):
         read_frame(tmp_path / "new.csv", columns=("temp", "load"), freq="D")

@@ -18,10 +18,10 @@ from forecast.data.assembling.ids import (
     layout_of,
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds
-from forecast.data.reading.cells import read_columns, steps_in, table_of
+from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
-from forecast.data.reading.numbers import MISSING_SPELLINGS, number_in
+from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, TypedTable
 from forecast.data.reading.table import Choice, Codebook, TableSpec
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
@@ -48,7 +48,7 @@ def file_rows(
     names = next((cells for _, cells in text.records()), [])
     if source.panel_form == "rows":
         return _line_rows(text, names, source, findings)
-    rows = rows_of(text, names, source, book, findings, columns=columns, known=known)
+    rows = rows_of(text, names, source, book, findings, columns=columns)
     if source.panel_form == "columns":
         return _melted(rows)
     if source.panel_form is not None and not known:
@@ -64,12 +64,11 @@ def rows_of(
     findings: Findings,
     *,
     columns: Choice | None = None,
-    known: bool = False,
     form: Mapping[str, object] | None = None,
 ) -> PanelRows:
     """The rows of one series, or of a long panel, in a verified text.
 
-    names: in its header, as they stand there. columns, known: as in `file_rows`. form: keys of the layout.
+    names: in its header, as they stand there. columns: as in `file_rows`. form: keys of the layout.
     """
     path = str(text.path)
     ids = id_columns(source, names, path) if names and source.panel_form in ("long", "rows") else ()
@@ -77,13 +76,9 @@ def rows_of(
     layout.check()
     header = text.header(layout.time_columns, findings)
     layout = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
-    spec = TableSpec.of(header, layout, path, codebook=book, columns=columns, known=known)
+    spec = TableSpec.of(header, layout, path, codebook=book, columns=columns)
     places = [header.index(name) for name in ids]
-    cells = read_columns(text, spec, words=[*spec.times, *places, *map(header.index, layout.where or ())])
-    steps = steps_in(cells, spec, path)
-    if steps is not None:  # the numbers themselves are the times
-        drop = [*layout.drop, *layout.time_columns]
-        spec = replace(spec, layout=replace(layout, drop=drop, time_column=None, freq=STEPS))
+    cells = read_columns(text, spec, words=places)
     table = table_of(text, cells, spec, findings)
     rows = np.arange(len(table.values)) if table.origin is None else table.origin
 
@@ -95,9 +90,8 @@ def rows_of(
         series, id_cells = joint_ids(
             [(cells[p].codes[rows].astype(np.int64) - 1, cells[p].words) for p in places], where
         )
-    if steps is not None:
-        times = steps[rows]
-    else:
+    times = table.steps
+    if times is None:
         times = nanoseconds(table.timestamps) if layout.time_columns else counted_times(layout, series)
     is_counted = layout.freq == STEPS
     usual = "step" if is_counted else "date"
@@ -107,7 +101,7 @@ def rows_of(
         values=finite_values(table.values, where, table.columns),
         ids=[JOINT.join(parts) for parts in zip(*id_cells, strict=True)],
         columns=table.columns,
-        stepped=steps is not None or is_counted,
+        stepped=table.steps is not None or is_counted,
         where=where,
         id_column=JOINT.join(ids) if ids else None,
         time_column=layout.time_column if isinstance(layout.time_column, str) else usual,
@@ -142,7 +136,8 @@ def _line_rows(text: CsvText, names: Sequence[str], source: CsvSource, findings:
     without numbers, or behind a usual name of ids, is a header.
     """
     dated = source.freq is None and source.start is None and _are_dates(names[1:])
-    numbers = [number_in(cell.strip(BLANKS), source.decimal, source.thousands) for cell in names[1:]]
+    style = NumberStyle(source.decimal, source.thousands)
+    numbers = [style.number(cell.strip(BLANKS)) for cell in names[1:]]
     header = dated or numbers.count(None) == len(numbers) or names[0].strip(BLANKS).lower() in _COUNTED
     line_of: dict[str, int] = {}
     cells: list[str] = []

@@ -27,10 +27,10 @@ from forecast.data.describe.columns import (
 )
 from forecast.data.gaps import MOST_MISSING
 from forecast.data.reading.cells import read_columns, table_of
-from forecast.data.reading.column_guess import AmbiguousStyle, guess_missing, guess_style
+from forecast.data.reading.column_guess import guess_missing, guess_style
 from forecast.data.reading.csv_text import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
-from forecast.data.reading.numbers import NumberStyle, as_typed, number_in
+from forecast.data.reading.numbers import NumberStyle, as_typed, without_units
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import possible_formats
@@ -43,7 +43,6 @@ from forecast.text.terminal import listed, shell_word
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 2_000, 1 << 20  # that show how separators, times and numbers are written
 _MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
-_CODE = re.compile(r"-?(9{2,}(\.9+)?|[1-9]\d*00)")  # numbers that mark a missing value
 _ID = re.compile(r"0\d+|\d+[eE]\d+", re.ASCII)  # a cell that another one may equal as a number alone
 
 NEW_FILE = "new.csv"  # what the commands write that a check prints for a file that no key reads
@@ -115,7 +114,8 @@ def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
     if check.text.table is None:
         _check_units(check, cells)
         if not {"decimal", "thousands"} & check.given.keys():
-            sample = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
+            raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
+            sample = [without_units(column, check.layout.units) for column in raw]
             _decide_style(check, _numbers(check, sample))
     words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
     words |= {name for name in check.header if any(map(_ID.fullmatch, cells[name]))}
@@ -173,7 +173,7 @@ def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
 def _check_units(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
     """UserError for a first row of words alone, also where the time should stand."""
     row = {name: column[0].strip() for name, column in cells.items()}
-    words = [cell for cell in row.values() if number_in(cell, ".", None) is None]
+    words = [cell for cell in row.values() if NumberStyle().number(cell) is None]
     times = "".join(row[name] for name in check.layout.time_columns)
     if check.layout.time_columns and len(words) == len(row) and any(words) and not re.search(r"\d", times):
         line = check.text.line(0)
@@ -198,23 +198,20 @@ def _numbers(check: FileCheck, columns: Sequence[RawColumn]) -> list[RawColumn]:
 
 
 def _decide_style(check: FileCheck, columns: Sequence[RawColumn]) -> None:
-    """Finds how numbers are written. UserError where two styles read all of them, as others."""
-    style = guess_style(columns)
-    if isinstance(style, AmbiguousStyle):
-        raise UserError(f"{style}")
-    settings = NumberStyle().settings(style.style)
+    """Finds how numbers are written."""
+    style, shown = guess_style(columns)
+    settings = NumberStyle().settings(style)
     if settings:
-        keys = {key.removeprefix("data."): value for key, value in settings.items()}
-        check.set(f"{as_typed(settings)}: {quoted(style.cell)} in column {quoted(style.column)}", **keys)
+        check.set(f"{as_typed(settings)}: {shown}", **{key.removeprefix("data."): settings[key] for key in settings})
 
 
 def _decide_missing(check: FileCheck, columns: Sequence[RawColumn]) -> None:
-    """Takes words that mark missing values, and numbers where nothing else can be meant."""
+    """Takes words and numbers that mark missing values, unless a number lies among those of another column."""
     style, reasons = NumberStyle(check.layout.decimal, check.layout.thousands), dict[Cell, str]()
     for column in columns:
         for mark, reason in guess_missing(column, style).items():
             others = [other.numbers for other in columns if other is not column]
-            if isinstance(mark, str) or (_CODE.fullmatch(f"{mark}") and not any(is_between(mark, n) for n in others)):
+            if isinstance(mark, str) or not any(is_between(mark, n) for n in others):
                 reasons.setdefault(mark, f"column {quoted(column.name)}: {reason}")
     if reasons:
         check.set(f"data.missing={list(reasons)}: {'; '.join(reasons.values())}", missing=tuple(reasons))

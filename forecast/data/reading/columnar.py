@@ -114,11 +114,6 @@ class TimeColumn(RawColumn):
         codes = 1 + np.asarray(stamps.isna(), dtype=np.int32)
         return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps, zone)
 
-    @property
-    def is_time(self) -> bool:
-        """True."""
-        return True
-
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some times as text in ISO 8601, with the offset from UTC that a zone has then."""
         stamps = self.stamps[np.fromiter(rows, dtype=np.int64)]

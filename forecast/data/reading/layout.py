@@ -12,6 +12,7 @@ from pandas.tseries.frequencies import to_offset
 from forecast.bounds import Text
 from forecast.data.values.findings import Gaps
 from forecast.errors import UserError
+from forecast.text.overrides import hydra_value
 
 Duplicates = Literal["error", "first", "last", "mean", "sum"]
 Aggregate = Literal["mean", "sum", "last"]
@@ -27,7 +28,8 @@ class Layout:
     time_column: one name, or several whose cells make one timestamp (year, month, day; date, time); None: the file
     has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
     unix_ms; None: found. time_zone: whose clock shows timestamps with an offset; None: UTC. sheet: of a workbook;
-    None: the only one with data. missing: further words and numbers that stand for no value. columns: those to read,
+    None: the only one with data. missing: further words and numbers that stand for no value. units: text that
+    stands beside numbers and is cut off. columns: those to read,
     None for all numeric ones, less `drop`. where: rows to read, by what their cells say. since, until: the first and
     the last time to read, None: all. sort: whether the rows of one series may stand in any order. duplicates: what
     becomes of rows with one timestamp and different values. resample: the frequency to which rows are brought by
@@ -44,6 +46,7 @@ class Layout:
     decimal: str = "."
     thousands: str | None = None
     missing: Sequence[Cell] = ()
+    units: Sequence[Text] = ()
     columns: Sequence[Text] | None = None
     drop: Sequence[Text] = ()
     where: Mapping[Text, Cell] | None = None
@@ -68,26 +71,14 @@ class Layout:
 
     def check(self) -> None:
         """UserError for what does not go together."""
-        if self.time_column is None and (self.freq is None or (self.start is None) != (self.freq == STEPS)):
+        counted = self.freq is not None and (self.start is None) == (self.freq == STEPS)
+        if not (counted if self.time_column is None else self.freq is None and self.start is None):
             raise UserError(
-                f"data.time_column=null needs to know when the rows were, and has data.freq={self.freq or 'null'} "
-                f"data.start={self.start or 'null'}. Set data.freq=h data.start=2016-07-01, or data.freq={STEPS} alone "
+                f"data.time_column={hydra_value(self.time_column)} data.freq={self.freq or 'null'} "
+                f"data.start={self.start or 'null'} do not go together. Name the time column alone, or set "
+                f"data.time_column=null data.freq=h data.start=2016-07-01, or data.time_column=null data.freq={STEPS} "
                 "for steps that no calendar counts."
             )
-        if self.time_column is not None and (self.freq or self.start):
-            raise UserError(
-                f"data.freq={self.freq or 'null'} data.start={self.start or 'null'} are for files without a time "
-                "column. Leave both out, or set data.time_column=null."
-            )
-        for key, names in (("time_column", self.time_columns), ("columns", self.columns)):
-            if getattr(self, key) is not None and (not names or len(set(names)) < len(names)):
-                raise UserError(f"data.{key}={list(names or ())} must name columns, each once. Set data.{key}=[NAME].")
-        without_time = {"time_format": self.time_format, "time_zone": self.time_zone}
-        if self.freq == STEPS:
-            without_time |= {key: getattr(self, key) for key in ("resample", "since", "until")}
-        for key, value in without_time.items():
-            if self.time_column is None and value is not None:
-                raise UserError(f"data.{key}={value} needs a time column. Leave it out, or set data.time_column=NAME.")
         if (self.resample is None) != (self.aggregate is None):
             given = f"data.resample={self.resample}" if self.resample else f"data.aggregate={self.aggregate}"
             raise UserError(
@@ -124,19 +115,23 @@ def within(stamps: pd.DatetimeIndex, layout: Layout, path: str) -> npt.NDArray[n
     """The rows (N,) from data.since to data.until; None for all. UserError for no time, and where no row is left."""
     if layout.since is None and layout.until is None:
         return None
-    chosen = np.ones(len(stamps), dtype=bool)
-    for key, text in (("since", layout.since), ("until", layout.until)):
-        if text is not None:
-            end = pd.to_datetime(text, format="ISO8601", errors="coerce")
-            if pd.isna(end) or end.tz is not None:
-                raise UserError(f"data.{key}={text} is no time without a zone. Write it as 2016-07-01 00:00:00.")
-            chosen &= ~np.asarray(stamps < end if key == "since" else stamps > end)
+    since = stamps.min() if layout.since is None else time_of(layout.since, "data.since")
+    until = stamps.max() if layout.until is None else time_of(layout.until, "data.until")
+    chosen = np.asarray((stamps >= since) & (stamps <= until))
     if not chosen.any():
         raise UserError(
             f"{path}: no row lies from data.since={layout.since or 'null'} to data.until={layout.until or 'null'}; "
             f"they reach from {stamps.min()} to {stamps.max()}. Set other times, or null for all rows."
         )
     return None if chosen.all() else np.flatnonzero(chosen)
+
+
+def time_of(text: str | None, key: str) -> pd.Timestamp:
+    """The time that is typed for a key. UserError for none, and for one with an offset."""
+    time = pd.to_datetime(str(text), format="ISO8601", errors="coerce")
+    if pd.isna(time) or time.tz is not None:
+        raise UserError(f"{key}={text} is no time without a zone. Write it as 2016-07-01 00:00:00.")
+    return time
 
 
 def known_frequency(freq: str, key: str) -> pd.offsets.BaseOffset:

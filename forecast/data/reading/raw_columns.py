@@ -1,20 +1,19 @@
 """The cells of a file as columns, before anyone decides what they mean: numbers, times or words."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.values.cells import Flags, FloatArray, runs
+from forecast.data.values.cells import Flags, FloatArray
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 IntArray = npt.NDArray[np.int32]
 
 _LARGEST = 1e15  # whole numbers below it are written without an exponent
-_LINE_ENDS = re.compile(r"[\r\n]+")
 _ROWS = 16  # of a typed table made text at a time: often just the first is needed
 
 
@@ -34,14 +33,9 @@ class RawColumn:
         return len(self.codes)
 
     @property
-    def is_time(self) -> bool:
-        """Whether it holds times that are no text."""
-        return False
-
-    @property
     def blank(self) -> Flags:
-        """(N,) or (): in which cells nothing stands."""
-        return np.asarray(self.codes == self.words.index("") + 1 if "" in self.words else False)
+        """(N,): in which cells nothing stands."""
+        return np.asarray(self.codes == (self.words.index("") + 1 if "" in self.words else -1))
 
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some cells as text."""
@@ -56,10 +50,10 @@ class RawColumn:
     @classmethod
     def of_numbers(cls, name: str, values: FloatArray) -> "RawColumn":
         """A column that holds numbers (N,), NaN where one is missing."""
-        if np.isfinite(values).all():
-            return cls(name, values, np.broadcast_to(np.int32(0), len(values)), [])
-        codes = np.where(np.isnan(values), 1, np.where(np.isinf(values), 2, 0)).astype(np.int32)
-        return cls(name, np.where(codes == 2, np.nan, values), codes, ["", "inf"])
+        missing = np.isnan(values)
+        if missing.any():
+            return cls(name, values, missing.astype(np.int32), [""])
+        return cls(name, values, np.broadcast_to(np.int32(0), len(values)), [])
 
     @classmethod
     def of_cells(cls, name: str, cells: "pd.Series[str]") -> "RawColumn":
@@ -72,30 +66,28 @@ class RawColumn:
     def of_words(
         cls, name: str, codes: npt.NDArray[np.intp], words: Sequence[str], numbers: FloatArray | None = None
     ) -> "RawColumn":
-        """A column of words, by the places (N,) of the cells in `words`; blanks around and line ends in them go.
+        """A column of words, by the places (N,) of the cells in `words`; blanks around them go.
 
         numbers (N,): what stands where a place is -1.
         """
-        bare = np.array([*(_LINE_ENDS.sub(" ", word).strip(BLANKS) for word in words), ""], dtype=object)
-        used = np.zeros(len(bare), dtype=np.int32)
-        used[codes] = 1
-        there = np.flatnonzero(used[:-1])
-        different, places = np.unique(bare[there], return_inverse=True)
-        used[there], used[-1] = places + 1, 0
+        bare = np.array([*(word.strip(BLANKS) for word in words), ""], dtype=object)
+        used = pd.unique(codes[codes >= 0])
+        different, places = np.unique(bare[used], return_inverse=True)
+        code_of = np.zeros(len(bare), dtype=np.int32)  # the last: of -1
+        code_of[used] = places + 1
         none = np.broadcast_to(np.float64(np.nan), len(codes))
-        return cls(name, none if numbers is None else numbers, used[codes], different.tolist())
+        return cls(name, none if numbers is None else numbers, code_of[codes], different.tolist())
 
     def as_words(self) -> "RawColumn":
         """The same where all cells are words."""
         if self.codes.all():
             return self
         rows = np.flatnonzero(self.codes == 0)
-        first, counts = runs(self.numbers[rows])  # ids stand below one another
-        values, of_runs = np.unique(self.numbers[rows[first]], return_inverse=True)
+        places, values = pd.factorize(self.numbers[rows], sort=True)
         known = {word: code for code, word in enumerate(self.words, start=1)}
-        of_values = [known.setdefault(word, len(known) + 1) for word in map(_written, values.tolist())]
+        of_values = [known.setdefault(_written(value), len(known) + 1) for value in values.tolist()]
         codes = np.array(self.codes)
-        codes[rows] = np.array(of_values, dtype=np.int32)[np.repeat(of_runs, counts)]
+        codes[rows] = np.array(of_values, dtype=np.int32)[places]
         return replace(self, codes=codes, words=list(known))
 
 
@@ -105,21 +97,16 @@ def _written(value: float) -> str:
 
 
 def blank_rows(columns: Sequence[RawColumn]) -> Flags:
-    """(N,) or (): in which rows nothing stands."""
-    blank: Flags = np.asarray(True)
-    for column in columns:
-        blank = blank & column.blank
-        if not blank.any():
-            break
-    return blank
+    """(N,): in which rows nothing stands; () of no columns."""
+    return reduce(np.logical_and, [column.blank for column in columns], np.asarray(True))
 
 
 @dataclass(frozen=True, eq=False)
 class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
 
-    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. index: the
-    columns that number the rows.
+    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. index: the columns
+    that number the rows.
     """
 
     kind: str
@@ -131,7 +118,7 @@ class TypedTable:
     @property
     def names(self) -> list[str]:
         """Those of the columns."""
-        return [_LINE_ENDS.sub(" ", column.name) for column in self.columns]
+        return [column.name for column in self.columns]
 
     def record(self, row: int) -> tuple[int, list[str]]:
         """(line, cells) of a row."""
@@ -139,18 +126,16 @@ class TypedTable:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of the header and of every row."""
-        if self.columns:
-            yield self.header, self.names
+        yield self.header, self.names
         for first in range(0, len(self.lines), _ROWS):
-            rows = range(first, min(first + _ROWS, len(self.lines)))
+            rows = range(first, len(self.lines))[:_ROWS]
             cells = zip(*(column.cells(rows) for column in self.columns), strict=True)
             yield from zip(self.lines[first : rows.stop], map(list, cells), strict=True)
 
     def without_blank_rows(self) -> "TypedTable":
         """The same without rows in which nothing stands."""
-        blank = blank_rows(self.columns)
-        if not self.columns or not blank.any():
+        rows = np.flatnonzero(~blank_rows(self.columns))
+        if len(rows) == len(self.lines):
             return self
-        rows = np.flatnonzero(~blank)
         lines = [self.lines[row] for row in rows.tolist()]
         return replace(self, columns=[column.take(rows) for column in self.columns], lines=lines)

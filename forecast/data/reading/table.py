@@ -11,12 +11,11 @@ import pandas as pd
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle
-from forecast.data.values.cells import FloatArray
-from forecast.errors import UserError, closest, nearest
-from forecast.text.terminal import label, listed
+from forecast.data.values.cells import FloatArray, IntArray
+from forecast.errors import UserError, closest
+from forecast.text.terminal import listed
 
 Choice = Callable[[Sequence[str]], Sequence[str]]  # of columns from the names of all but those of the time
-Words = dict[int, str]
 _WHOLE = re.compile(r"[+]?0*(\d+)(\.0*)?", re.ASCII)
 
 
@@ -72,46 +71,29 @@ class TableSpec:
         path: str,
         *,
         columns: Choice | None = None,
-        known: bool = False,
         codebook: Codebook | None = None,
     ) -> "TableSpec":
         """What a layout reads of a file with this header. UserError for a name that the header does not have.
 
-        columns: what chooses them, whatever the layout says. known: whether a training names them.
+        columns: what chooses them, whatever the layout says.
         """
-        chosen = layout.columns
-        if columns is not None:
-            chosen = columns([name for name in header if name not in layout.time_columns])
-        of_columns = "" if columns is not None or known else " (data.columns)"
-        names_of = {of_columns: chosen or (), " (data.drop)": layout.drop, " (data.where)": layout.where or ()}
         others = [name for name in header if name not in layout.time_columns]
-        places = {name: place for place, name in enumerate(header)}
-        for key, names in names_of.items():
-            for name in names:
-                if name not in places:
-                    fix = f"{closest(name, header)} Name columns as line 1 does."
-                    if known and not key:  # the file is to be mended, not the name
-                        near = [f"the column '{label(other)}'" for other in nearest(name, others)[:1]] or ["it"]
-                        fix = f" The model was trained on it: call {near[0]} so in line 1, or add it."
-                    raise UserError(f"{path}: there is no column '{name}'{key} among {listed(others)}.{fix}")
-        for name in chosen or ():
-            if name in layout.time_columns or name in layout.drop:
-                other = "data.time_column" if name in layout.time_columns else "data.drop"
-                raise UserError(f"{path}: the column '{name}' is to be read as numbers, and in {other}. Name it once.")
-        numbers = None if chosen is None else [places[name] for name in chosen]
-        book = codebook or Codebook()
-        return cls(header=header, layout=layout, numbers=numbers, codebook=book)
+        chosen = layout.columns if columns is None else columns(others)
+        of_columns = " (data.columns)" if columns is None else ""
+        for key, names in {of_columns: chosen, " (data.drop)": layout.drop, " (data.where)": layout.where}.items():
+            for name in names or ():
+                if name not in header:
+                    raise UserError(
+                        f"{path}: there is no column '{name}'{key} among {listed(others)}.{closest(name, header)} Name "
+                        "a column that the file has, or give it one of that name."
+                    )
+        numbers = None if chosen is None else [header.index(name) for name in chosen]
+        return cls(header=header, layout=layout, numbers=numbers, codebook=codebook or Codebook())
 
     @property
     def times(self) -> list[int]:
         """The places of the columns that make the time."""
         return [self.header.index(name) for name in self.layout.time_columns]
-
-    @property
-    def left_out(self) -> set[int]:
-        """The places of columns that hold no numbers of the series, whatever stands in them."""
-        others = {*self.layout.drop, *(self.layout.where or ()), *self.layout.time_columns}
-        return {place for place, name in enumerate(self.header) if name in others}
 
     @property
     def style(self) -> NumberStyle:
@@ -123,16 +105,12 @@ class TableSpec:
         """The columns to read; where none are named, all that may hold numbers."""
         if self.numbers is not None:
             return self.numbers
-        left_out = self.left_out
-        return [place for place in range(len(self.header)) if place not in left_out]
+        others = {*self.layout.drop, *(self.layout.where or ()), *self.layout.time_columns}
+        return [place for place, name in enumerate(self.header) if name not in others]
 
-    def named(self) -> list[int]:
-        """The candidates that hold categories whatever stands in them."""
-        return [place for place in self.candidates if self.header[place] in self.codebook.named]
-
-    def perhaps(self) -> list[int]:
-        """The candidates that hold categories where they hold words."""
-        return [place for place in self.candidates if self.header[place] in self.codebook.perhaps]
+    def called(self, names: Collection[str]) -> list[int]:
+        """The candidates with one of these names."""
+        return [place for place in self.candidates if self.header[place] in names]
 
 
 @dataclass(frozen=True)
@@ -140,9 +118,10 @@ class Table:
     """The N rows of a file as it holds them: regular or not, with gaps or not.
 
     places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
-    is missing. origin (N,): the data rows of the file that these are; None for all, in their order. time_format: in
-    which the timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where
-    their cells have an offset from UTC; None where they have none, or no zone has these. clock: as in `TimeReading`.
+    is missing. origin (N,): the data rows of the file that these are; None for all, in their order. steps (N,): the
+    times themselves where they are whole numbers that no calendar counts, as weeks 40, 41. time_format: in which the
+    timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
+    have an offset from UTC; None where they have none, or no zone has these. clock: as in `TimeReading`.
     """
 
     text: CsvText
@@ -151,22 +130,21 @@ class Table:
     timestamps: pd.DatetimeIndex
     values: FloatArray
     origin: npt.NDArray[np.intp] | None = None
+    steps: IntArray | None = None
     time_format: str | None = None
     time_zone: str | None = None
     clock: str | None = None
 
     def ordered(self) -> pd.DatetimeIndex:
         """The timestamps, increasing, each once."""
-        stamps = self.timestamps
-        if stamps.is_monotonic_increasing and stamps.is_unique:  # no copy of millions of rows
-            return stamps
-        once: pd.DatetimeIndex = stamps.sort_values().unique()
+        once: pd.DatetimeIndex = self.timestamps.sort_values().unique()
         return once
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":
         """Some rows alone."""
         origin = rows if self.origin is None else self.origin[rows]
-        return replace(self, timestamps=self.timestamps[rows], values=self.values[rows], origin=origin)
+        steps = None if self.steps is None else self.steps[rows]
+        return replace(self, timestamps=self.timestamps[rows], values=self.values[rows], origin=origin, steps=steps)
 
     def records(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line in the file, cells) of some rows, read in one go."""
