@@ -53,7 +53,7 @@ def future_values(
     if columns:
         file = source if future is None else future
         assert isinstance(file, CsvSource)
-        book = checkpoint.codebook(source)
+        book = checkpoint.codebook(file)
         known = read_future(
             file, columns=columns, history=frame, series=series, steps=steps, book=book, own=future is None
         )

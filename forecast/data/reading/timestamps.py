@@ -168,7 +168,7 @@ def _decided(texts: list[str], codes: Codes, *, are_days: bool) -> tuple[str, pd
     """
     held = np.array(texts, dtype=object) != ""
     readings = {known: read_cells(texts, known) for known in possible_formats([text for text in texts if text])}
-    counts = {known: int(stamps.notna().sum()) for known, stamps in readings.items()}
+    counts = {known: int(np.count_nonzero(stamps.notna())) for known, stamps in readings.items()}
     most = max(counts.values())
     readings = {known: stamps for known, stamps in readings.items() if counts[known] == most and (most or known == ISO)}
     likely = {known: stamps for known, stamps in readings.items() if _is_regular(stamps)}
