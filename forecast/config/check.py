@@ -134,6 +134,7 @@ def _installed(target: object, name: str, package: str) -> bool:
 
 
 _SPREAD, _FITTED = "forecast.models.spread.Spread", "forecast.models.base.FittedModel"
+_ROLES = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
@@ -183,6 +184,28 @@ RULES: tuple[Rule, ...] = (
         ("data.path", "data._target_"),
         lambda path, target: not (_is(target, "CsvSource") and path is None),
         "which file? Say data.path=FILE.csv",
+    ),
+    Rule(
+        ("data.panel", "data.id_column"),
+        lambda panel, ids: ids is None or panel in (None, "long"),
+        "data.id_column={1} is of a panel in long format: leave one of them out",
+    ),
+    Rule(
+        ("data.features", "data.target", *(f"data.{role}" for role in _ROLES)),
+        lambda features, target, *roles: features == "M" or not (any(roles) or isinstance(target, list)),
+        "says what is what where no role is named, and the targets are data.target alone: leave data.features out",
+    ),
+    Rule(
+        ("data.static", "data.static_path", "data.panel", "data.id_column"),
+        lambda static, path, panel, ids: not (static or path) or panel == "long" or (panel is None and ids is not None),
+        "data.static and data.static_path are facts that tell the series of a long panel from each other: leave them "
+        "out, or name the panel, data.id_column=NAME",
+    ),
+    Rule(
+        ("data.static_path", "data.static_on"),
+        lambda path, on: bool(path) == bool(on),
+        "data.static_path, a file of facts, and data.static_on, a column of the panel with the one that it is in that "
+        "file, go together: say both, as 'data.static_on={{store: STORE}}', or none",
     ),
     Rule(
         ("loss.levels",),

@@ -107,7 +107,7 @@ class Source(ABC):
     def floor_of(self, frame: PanelFrame) -> FloatArray | None:
         """`floor` for each column (C,), -inf where there is none; None: nowhere.
 
-        UserError for a column that is no target, and for a value below it.
+        UserError for a column that is no target.
         """
         if self.floor is None:
             return None
@@ -120,14 +120,7 @@ class Source(ABC):
                     f"data.floor: {frame.name} has no target '{name}'.{closest(name, targets)} Name one of "
                     f"{listed(targets)}, or say data.floor=0 for all."
                 )
-            column = frame.columns.index(name)
-            every[column] = floor
-            least = np.fmin.reduce(frame.values[:, column])  # of a file that is mapped nothing is copied
-            if least < floor:
-                raise UserError(
-                    f"data.floor={floor:g}: {frame.name} has {least:g} in column '{name}'. Leave data.floor out, or "
-                    "choose a lower one."
-                )
+            every[frame.columns.index(name)] = floor
         return every
 
 
@@ -157,31 +150,6 @@ class CsvSource(Roles, Layout, Source):
     cache: Text | None = None
     id_as_fact: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.path:
-            raise UserError("data=csv needs data.path=my.csv")
-        if self.panel_form != "long" and self.id_column is not None:
-            raise UserError(
-                f"data.id_column={self.id_column} is of a panel in long format, and data.panel={self.panel}. Leave one "
-                "of them out."
-            )
-        if self.has_roles and self.features != "M":
-            raise UserError(
-                f"data.features={self.features} says what is what where no role is named, and "
-                f"data.{next(iter(self.named), 'target')} names some: the targets are data.target alone. Leave "
-                "data.features out."
-            )
-        if self.has_facts and self.panel_form != "long":
-            raise UserError(
-                "data.static and data.static_path are facts that tell the series of a long panel from each other. "
-                "Leave them out, or name the panel: data.id_column=NAME"
-            )
-        if bool(self.static_path) != bool(self.static_on):
-            raise UserError(
-                "data.static_path and data.static_on go together: a file of facts, and a column of the panel with the "
-                "one that it is in that file: 'data.static_on={store: STORE}'. Name both, or none."
-            )
-
     @property
     def panel_form(self) -> PanelForm | None:
         """How several series stand in the file; None for one series."""
@@ -201,9 +169,8 @@ class CsvSource(Roles, Layout, Source):
         """The columns of a frame of this source by role. UserError as `columns_by_role`."""
         if not self.has_roles:
             return super().by_role(frame)
-        columns, where, target = frame.columns, frame.name, self.target
-        targets = (self.target_among(columns, where),) if isinstance(target, str | None) else target
-        return columns_by_role(columns, self, targets, where, frame.categories)
+        targets = [self.target or frame.columns[-1]] if isinstance(self.target, str | None) else self.target
+        return columns_by_role(frame.columns, self, targets, frame.name, frame.categories)
 
     def located(self) -> "CsvSource":
         """The same with the path of a file that is there, if it was found."""
@@ -215,9 +182,6 @@ class CatalogSource(CsvSource):
     """A published data set: root/NAME.csv, downloaded when absent, verified; `path` is read instead of it."""
 
     root: str
-
-    def __post_init__(self) -> None:
-        """It has no keys of a panel."""
 
     def located(self) -> CsvSource:
         """With `path`, unverified, or the verified file under `root`."""

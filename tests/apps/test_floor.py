@@ -143,7 +143,6 @@ def test_a_truth_at_the_floor_lies_in_its_interval_to_the_bit(runs):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("data.floor=0.5", "has 0 in column 'sales'"),
         ("data.floor={sale: 0}", "has no target 'sale'. Did you mean 'sales'?"),
         ("data.floor=none", "data.floor=none: must be a valid number or a mapping"),
         ("data.floor=nan", "data.floor=nan: must be a finite number"),

@@ -104,6 +104,15 @@ REFUSED = {
     "model=dlinear networks=1000000000": ": must be between 1 and 1000",
     "data.path=nope.csv": ": there is no such file. Check the path; a relative one starts at",
     "data=csv": "data.path=null: which file? Say data.path=FILE.csv",
+    **{
+        f"data=csv data.path={__file__} {words}": text
+        for words, text in {
+            "data.panel=rows data.id_column=shop": "data.panel=rows: data.id_column=shop is of a panel in long format",
+            "data.features=S data.known=[promo]": "data.features=S: says what is what where no role is named",
+            "data.static=[size]": "facts that tell the series of a long panel from each other",
+            "data.static_path=a.csv data.id_column=shop": "go together: say both, as 'data.static_on={store: STORE}'",
+        }.items()
+    },
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",
     "data.split.val=0": "val (0) and test (2880) are numbers of rows: at least 1 each",
     "schedule=cosine trainer.max_epochs=-1": ": this schedule is laid out over the whole training, whose end must be "

@@ -192,11 +192,6 @@ ONE = {
     ),
     "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
     "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
-    "facts of one": ({"static": ["shift"]}, r"data.static and .*the series of a long panel"),
-    "features": (
-        {"features": "S", "known": ["shift"]},
-        r"data.features=S .*data.known names some.*Leave data.features",
-    ),
 }
 
 
@@ -237,8 +232,6 @@ FACTS = {
         r"t.csv: the series 'b' has no value of the fact 'size'",
     ),
     "no column": (lambda t: t, {"static": ["sizes"]}, SHOPS, r"no column 'sizes' \(data.static\).* 'size'"),
-    "a file without on": (lambda t: t, {"static_path": "F"}, SHOPS, r"data.static_on go together.*data.static_on="),
-    "on without a file": (lambda t: t, {"static_on": {"size": "STORE"}}, SHOPS, r"data.static_on go together"),
     "no such key": (
         lambda t: t,
         {"static_path": "F", "static_on": {"size": "STOR"}},

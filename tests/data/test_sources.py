@@ -69,12 +69,6 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
             source_rows(source)
 
 
-@pytest.mark.parametrize("path", [None, ""])
-def test_csv_needs_a_path(path):
-    with pytest.raises(UserError, match=r"data=csv needs data.path=my.csv"):
-        CsvSource(path=path, split=SPLIT)
-
-
 def test_the_checksum_of_a_csv_is_that_of_its_bytes_and_the_demos_is_its_seed_and_rows(csv):
     source = csv_source(csv)
     assert source_rows(source).checksum == catalog.file_md5(csv)
