@@ -1770,8 +1770,8 @@ LEAKS = [
         "leak-fold-learns-from-its-forecast",
         "A fold of a backtest learns from no row that it forecasts.",
         "forecast/data/split.py",
-        "return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val, test, end)))",
-        "return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val + 1, test, end)))",
+        "return np.maximum(0, [np.minimum(train, val), val, test, end])",
+        "return np.maximum(0, [np.minimum(train, val), val + 1, test, end])",
         (
             "tests/data/test_split.py::test_val_has_one_horizon_at_least",
             "tests/data/test_split.py::test_a_fold_learns_from_all_rows_before_its_forecast_and_from_none_after",

@@ -5,10 +5,8 @@ A `Split` cuts one series or many; `TargetRows` are the rows of a split that can
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +17,8 @@ from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
-# From a date to the first row of each series that is not before it (S,), counted from the first row of the series.
-Places = Callable[[pd.Timestamp], IntArray]
 ANYWHERE = "train", "val", "test"
 TAIL = "tail"  # the rows after the test
-
-
-class Cuts(NamedTuple):
-    """Of series (S,) the first row of train, of val and of test, and the end of the test, counted from their first."""
-
-    train: IntArray
-    val: IntArray
-    test: IntArray
-    end: IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +26,11 @@ class Split(ABC):
     """A rule that cuts series into train, val, test and, if rows are left, tail. The config's check has ranges."""
 
     @abstractmethod
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
-        """The parts of series with so many rows (S,), in time order, none shared."""
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
+        """Of series with so many rows (S,) the first row of train, of val and of test, and the end of the test (4, S).
+
+        They are counted from the first row of each. frame: of the series, for a rule that asks its calendar.
+        """
 
     def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
         """Overrides with which validation holds so many windows that do not overlap, and train `least` rows somewhere.
@@ -49,8 +39,8 @@ class Split(ABC):
         """
         for test in range(max(1, int(np.median(lengths)) // (5 * pred_len)), 0, -1):
             for val in range(1, windows + 1):
-                cuts = LastSplit(horizon=pred_len, val=val, test=test).cuts(lengths)
-                if ((cuts.test - cuts.val) // pred_len).sum() >= windows and (cuts.val - cuts.train).max() >= least:
+                first, middle, last, _ = LastSplit(horizon=pred_len, val=val, test=test).cuts(lengths)
+                if ((last - middle) // pred_len).sum() >= windows and (middle - first).max() >= least:
                     return f"data/split=last data.split.val={val} data.split.test={test}"
         return None
 
@@ -63,7 +53,7 @@ class RowSplit(Split):
     val: int
     test: int
 
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
         """The first `train` rows, then `val`, then `test`: of a shorter series what there is. UserError if all are."""
         ends, longest = np.cumsum([0, self.train, self.val, self.test]), int(lengths.max())
         if ends[-1] > longest:
@@ -72,7 +62,7 @@ class RowSplit(Split):
                 f"has {longest}. Give smaller data.split.train, val and test, set data/split=shares, or evaluate with "
                 "split=all."
             )
-        return Cuts(*(np.minimum(lengths, end) for end in ends))
+        return np.minimum(lengths, ends[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +73,10 @@ class ShareSplit(Split):
     val: float = 0.1
     test: float = 0.2
 
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
         """The first share is train, the last test; no tail is left."""
         val, test = (self.train * lengths).astype(np.int64), lengths - (self.test * lengths).astype(np.int64)
-        return Cuts(np.zeros_like(lengths), val, test, lengths)
+        return np.stack([np.zeros_like(lengths), val, test, lengths])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +87,18 @@ class DateSplit(Split):
     test_start: str
     end: str | None = None
 
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
         """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
-        assert places is not None
-        keys = ["val_start", "test_start"] if self.end is None else ["val_start", "test_start", "end"]
+        assert frame is not None
+        keys = [key for key in ("val_start", "test_start", "end") if getattr(self, key) is not None]
         dates = [_stamp(key, getattr(self, key)) for key in keys]
         if dates != sorted(set(dates)):
             raise UserError(
                 f"data.split has the dates {' then '.join(map(str, dates))}; val_start must be before test_start, and "
                 "test_start before end."
             )
-        val, test, *ends = map(places, dates)
-        return Cuts(np.zeros_like(lengths), val, test, *ends or [lengths])
+        rows = np.clip(frame.calendar().searchsorted(dates)[:, None] - frame.steps, 0, lengths)
+        return np.stack([np.zeros_like(lengths), *rows, lengths][:4])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +112,10 @@ class LastSplit(Split):
     val: Annotated[int, at_least(0)] = 1
     test: Annotated[int, at_least(0)] = 1
 
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
         """Val and test end with the series; train is what is left before them, perhaps nothing."""
         test = np.maximum(0, lengths - self.test * self.horizon)
-        return Cuts(np.zeros_like(lengths), np.maximum(0, test - self.val * self.horizon), test, lengths)
+        return np.stack([np.zeros_like(lengths), np.maximum(0, test - self.val * self.horizon), test, lengths])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +135,7 @@ class FoldSplit(Split):
     window: Literal["expanding", "sliding"] = "expanding"
     val: Annotated[float, SHARE_ABOVE_0] = 0.125
 
-    def cuts(self, lengths: IntArray, places: Places | None = None) -> Cuts:
+    def cuts(self, lengths: IntArray, frame: PanelFrame | None = None) -> IntArray:
         """The rows after the test, of a later fold, are the tail. Train is empty where a series is too short."""
         fold = self.fold or 0
         test = lengths - self.horizon - (self.folds - 1 - fold) * self.step
@@ -153,11 +143,11 @@ class FoldSplit(Split):
         train = np.full_like(lengths, fold * self.step if self.window == "sliding" else 0)
         learned = np.maximum(0, test - train)
         val = test - np.minimum(learned, np.maximum(self.horizon, (self.val * learned).astype(np.int64)))
-        return Cuts(*(np.maximum(0, cut) for cut in (np.minimum(train, val), val, test, end)))
+        return np.maximum(0, [np.minimum(train, val), val, test, end])
 
     def for_intervals(self, windows: int, lengths: IntArray, *, least: int, pred_len: int) -> str | None:
         """As `Split`, of the first fold: the share of the rows before it that a backtest keeps for validation."""
-        learned = int(self.cuts(lengths).test.max())
+        learned = int(self.cuts(lengths)[2].max())
         share = math.ceil(1000 * windows * pred_len / max(1, learned)) / 1000
         return f"backtest.val={share:g}" if learned - int(share * learned) >= least else None
 
@@ -189,13 +179,8 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
 
     UserError as `Split.cuts`.
     """
-
-    def places(date: pd.Timestamp) -> IntArray:
-        return np.clip(frame.shown(frame.calendar()).searchsorted(date) - frame.steps, 0, frame.lengths)
-
-    begin, cuts = frame.offsets[:-1], split.cuts(frame.lengths, places)
-    edges = [begin + cut for cut in cuts] + [frame.offsets[1:]]
-    assert all((edge <= following).all() for edge, following in pairwise(edges)), f"the parts of {split} share rows"
+    edges = np.vstack([split.cuts(frame.lengths, frame) + frame.offsets[:-1], frame.offsets[1:]])
+    assert (np.diff(edges, axis=0) >= 0).all(), f"the parts of {split} share rows"
     parts = map(TargetRows, edges[:-1], edges[1:])
     rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
     if isinstance(split, LastSplit) and not split.test:

@@ -11,7 +11,6 @@ from panels import made_panel
 
 from forecast.data.prepare import prepare
 from forecast.data.split import (
-    Cuts,
     DateSplit,
     FoldSplit,
     RowSplit,
@@ -177,8 +176,8 @@ def test_dates_out_of_order_are_refused(test_start, end):
 
 def test_a_split_that_shares_rows_is_our_own_fault():
     class Bad(Split):
-        def cuts(self, lengths, places):
-            return Cuts(lengths * 0, lengths - 11, lengths - 12, lengths)
+        def cuts(self, lengths, frame):
+            return np.stack([lengths * 0, lengths - 11, lengths - 12, lengths])
 
     with pytest.raises(AssertionError, match="share rows"):
         split_rows(frame(31), Bad(), seq_len=7, pred_len=5)

@@ -34,8 +34,8 @@ TEST = "test"
 def check_length(config: RunConfig, split: FoldSplit) -> None:
     """UserError where the first fold has no window to learn from in any series."""
     frame, needed = source_rows(config.data.build(Source)), config.seq_len + split.horizon
-    cuts = replace(split, fold=0).cuts(frame.lengths)
-    if (cuts.val - cuts.train).max() < needed:
+    begin, end, *_ = replace(split, fold=0).cuts(frame.lengths)  # of the train rows
+    if (end - begin).max() < needed:
         raise UserError(
             f"backtest.folds={split.folds}: longer than the data: the forecasts take the last "
             f"{split.horizon + (split.folds - 1) * split.step} of at most {frame.lengths.max()} rows of {frame.name}, "
@@ -83,7 +83,7 @@ def checkpoint_folds(
             f"{checkpoint.config.seq_len}. {fix.replace('do not', 'fit')}"
         )
     learned_from = {name: part for name, part in data.splits.items() if name in ("train", "val")}
-    first = np.maximum(split.cuts(frame.lengths).test + begin, seen)
+    first = np.maximum(split.cuts(frame.lengths)[2] + begin, seen)
     return replace(data, splits={**learned_from, TEST: TargetRows(first, np.maximum(first, frame.offsets[1:]))})
 
 
