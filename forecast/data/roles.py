@@ -10,15 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.data.panel import STEP_FREQ, PanelFrame
+from forecast.data.panel import PanelFrame
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import FloatArray
 from forecast.errors import UserError, closest
-from forecast.text.overrides import install
 from forecast.text.terminal import listed
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
@@ -202,18 +200,13 @@ def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
     return in_order([words[code - 1] for code in np.unique(codes).astype(int).tolist() if code > 0])
 
 
-def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.float64]:
-    """1 for each timestamp (N,) that lies in a public holiday of a country, else 0.
+def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> FloatArray:
+    """1 for each timestamp (N,) that lies in a public holiday of a country, else 0. UserError for an unknown one."""
+    import holidays  # an extra
 
-    UserError for a country that the package holidays does not know, and where that is not installed.
-    """
     years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
     try:
-        import holidays
-
         days = holidays.country_holidays(country, years=years)
-    except ImportError as error:
-        raise UserError(f"data.holidays={country} needs the package holidays: {install('holidays')}") from error
     except NotImplementedError as error:
         raise UserError(
             f"data.holidays={country}: the package holidays knows no such country. Write its two letters, as "
@@ -223,24 +216,11 @@ def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> npt.NDArray[np.
 
 
 def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
-    """The same with a last column `holiday`, of the country whose holidays are asked for; UserError as above.
-
-    UserError for rows that no calendar counts, and where the file has a column of that name.
-    """
+    """The same with a last column `holiday`, of the country whose holidays are asked for."""
     if country is None:
         return frame
-    if frame.freq == STEP_FREQ:
-        raise UserError(
-            f"{frame.name}: data.holidays={country}: the rows are steps that no calendar counts, which have no "
-            "holidays. Leave it out, or name a column of dates: data.time_column=NAME"
-        )
-    if HOLIDAY in frame.columns:
-        raise UserError(
-            f"{frame.name}: there is a column '{HOLIDAY}' already, which data.holidays={country} would make. Leave "
-            f"data.holidays out and name it as data.known=[{HOLIDAY}], or leave it out: data.drop=[{HOLIDAY}]"
-        )
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
-    flags = holiday_flags(frame.shown(frame.calendar()), country).astype(np.float32)[steps][:, None]
+    flags = holiday_flags(frame.shown(frame.calendar()), country)[steps]
+    values = np.column_stack([frame.values, flags])
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
-    values = np.concatenate([frame.values, flags], axis=1)
     return replace(frame, values=values, columns=(*frame.columns, HOLIDAY), measured=measured)

@@ -109,6 +109,7 @@ REFUSED = {
         for words, text in {
             "data.panel=rows data.id_column=shop": "data.panel=rows: data.id_column=shop is of a panel in long format",
             "data.features=S data.known=[promo]": "data.features=S: says what is what where no role is named",
+            "data.holidays=DE data.time_column=null data.freq=steps": "rows that count steps have no holidays",
             "data.static=[size]": "facts that tell the series of a long panel from each other",
             "data.static_path=a.csv data.id_column=shop": "go together: say both, as 'data.static_on={store: STORE}'",
         }.items()

@@ -1,6 +1,5 @@
 """Roles of columns: categories, facts of series and holidays, as every reader gives them; and bad input."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from forecast.data.roles import with_categories
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
-from forecast.text.overrides import install
 
 CONFIG = run_config("seq_len=11", "label_len=5", "pred_len=3", "model=dlinear")
 SHARES = ShareSplit(train=0.7, test=0.2)
@@ -202,19 +200,6 @@ def test_roles_of_one_series_that_cannot_be_are_refused(tmp_path, case):
         pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     with pytest.raises(UserError, match=match):
         read_data(source(written(series(), tmp_path, "csv"), **keys), CONFIG)
-
-
-def test_holidays_need_a_calendar_a_package_and_a_free_name(tmp_path, monkeypatch):
-    pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
-    table = series().assign(holiday=0)
-    with pytest.raises(UserError, match=r"column 'holiday' already.*data.drop=\[holiday\]"):
-        read_data(source(written(table, tmp_path, "csv"), holidays="DE"), CONFIG)
-    steps = series().drop(columns="date")
-    with pytest.raises(UserError, match="steps that no calendar counts, which have no holidays"):
-        read_data(source(written(steps, tmp_path, "csv"), holidays="DE", time_column=None, freq="steps"), CONFIG)
-    monkeypatch.setitem(__import__("sys").modules, "holidays", None)
-    with pytest.raises(UserError, match=re.escape(f"needs the package holidays: {install('holidays')}")):
-        read_data(source(written(series(), tmp_path, "csv"), holidays="DE"), CONFIG)
 
 
 SHOPS = "STORE,area\n100,5\n101,6\n102,7\n"
