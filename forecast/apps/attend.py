@@ -43,7 +43,9 @@ def main(arguments: argparse.Namespace) -> None:
             maps = stack.enter_context(attention_weights(model))
         except ValueError as error:
             raise UserError(f"ckpt_path={checkpoint.path}: {error}. Choose a checkpoint of another model.") from error
-        data = evaluated_data(checkpoint, trained_source(checkpoint, root=arguments.root), None, split=arguments.split)
+        data = evaluated_data(
+            checkpoint, trained_source(checkpoint.config.data, root=arguments.root), None, split=arguments.split
+        )
         windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
         number = window_number(data, windows, arguments.window, split=arguments.split)
         series = None

@@ -163,7 +163,7 @@ def draw_ends(path: Path, ends: Continuation, table: ForecastTable) -> None:
 
 def scoring_of(settings: PredictSettings, checkpoint: Checkpoint, *, device: torch.device) -> Scoring:
     """Model, series and table of a command; series that are unseen, refused, too short or made up are said."""
-    trained, reading = trained_source(checkpoint, root=settings.data.root), settings.data.reading()
+    trained, reading = trained_source(checkpoint.config.data, root=settings.data.root), settings.data.reading()
     path, future = settings.data.path, future_source(checkpoint, trained, settings.future, reading)
     source = history_source(trained, path, reading)
     ends = continuation(checkpoint, trained, path, reading, device=device, future=future, level=settings.level)

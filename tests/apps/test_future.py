@@ -68,7 +68,7 @@ def predict(checkpoint, output, *changes):
 
 def last_window(checkpoint, split="test"):
     """The model's own forecast of the last window of the data trained on, original units."""
-    source = trained_source(checkpoint, root=None)
+    source = trained_source(checkpoint.config.data, root=None)
     data = evaluated_data(checkpoint, source, None, split=split)
     windows = data.windows(split)
     return data, windows

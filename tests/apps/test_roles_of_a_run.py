@@ -38,7 +38,7 @@ def test_a_forecast_with_categories_is_that_of_the_window(folder):
     checkpoint = load_checkpoint(folder / "one.ckpt")
     assert checkpoint.data["covariates"] == {"weather": ["fog", "rain", "sun"], "shift": ["1", "2", "3"]}
     assert (checkpoint.data["hidden"], checkpoint.future_columns) == (["shift"], ("weather",))
-    data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
+    data = evaluated_data(checkpoint, trained_source(checkpoint.config.data, root=None), None, split="test")
     windows = data.windows("test")
     expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1]), np.array([0]))[0]
     future = series()[-3:][["date", "weather"]]
@@ -53,7 +53,7 @@ def test_a_forecast_with_categories_is_that_of_the_window(folder):
 def test_a_forecast_with_facts_is_that_of_the_window(folder):
     checkpoint = load_checkpoint(folder / "many.ckpt")
     assert checkpoint.data["covariates"] == {"promo": ["no", "yes"], "size": None, "region": ["north", "south"]}
-    data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
+    data = evaluated_data(checkpoint, trained_source(checkpoint.config.data, root=None), None, split="test")
     windows = data.windows("test")
     batch = windows.__getitems__(torch.from_numpy(windows.origins.ends - 1))
     expected = data.original(own_forecast(checkpoint, batch), np.arange(3))
@@ -83,7 +83,7 @@ def test_a_new_series_is_told_its_known_numbers_in_the_units_of_the_others(folde
     checkpoint = load_checkpoint(write_untrained(tmp_path / "c.ckpt", *LENGTHS, *keys))
     other = pd.concat([table, table[:40].assign(shop="new", sold=lambda rows: 7.0 + rows["price"] % 3)])
     other.to_csv(tmp_path / "other.csv", index=False)
-    source = trained_source(checkpoint, root=None)
+    source = trained_source(checkpoint.config.data, root=None)
     data = evaluated_data(checkpoint, source, tmp_path / "other.csv", split="test")
     assert (data.scaler.mean[:, -1] == data.scaler.mean[0, -1]).all() and data.scaler.own.tolist() == [False] * 3 + [
         True
@@ -98,7 +98,7 @@ def test_holidays_need_no_file_of_the_future(folder, tmp_path):
     )
     checkpoint = load_checkpoint(best)
     assert checkpoint.data["columns"] == ["load", "shift", "holiday"] and checkpoint.future_columns == ()
-    data = evaluated_data(checkpoint, trained_source(checkpoint, root=None), None, split="test")
+    data = evaluated_data(checkpoint, trained_source(checkpoint.config.data, root=None), None, split="test")
     windows = data.windows("test")
     expected = data.original(own_forecast(checkpoint, windows[len(windows) - 1]), np.array([0]))[0]
     found = Forecaster.load(best, device="cpu").predict(series()[:-3])

@@ -163,7 +163,7 @@ def catalogued(content, tmp_path):
 def test_nothing_is_downloaded_to_where_a_checkpoint_says(catalogued, monkeypatch):
     monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: pytest.fail(f"downloaded to {path}"))
     path, there = catalogued
-    source = trained_source(load_checkpoint(path), root=None)
+    source = trained_source(load_checkpoint(path).config.data, root=None)
     with pytest.raises(UserError, match=rf"{there}/ETTh1\.csv"):
         source_rows(source)
     assert not there.exists()
@@ -172,7 +172,7 @@ def test_nothing_is_downloaded_to_where_a_checkpoint_says(catalogued, monkeypatc
 def test_it_is_downloaded_to_where_the_command_says(catalogued, monkeypatch):
     folders = []
     monkeypatch.setattr("pooch.retrieve", lambda *_, path, **__: folders.append(path))
-    trained_source(load_checkpoint(catalogued[0]), root="here").located()
+    trained_source(load_checkpoint(catalogued[0]).config.data, root="here").located()
     assert folders == [pathlib.Path("here")]
 
 

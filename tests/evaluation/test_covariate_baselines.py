@@ -39,7 +39,7 @@ def test_it_is_saved_read_back_and_finds_each_targets_column(shifted, tmp_path):
     for known in ("[a,b]", "[]"):
         path = write_untrained(tmp_path / "some.ckpt", *keys, f"data.known={known}", *LENGTHS)
         checkpoint = load_checkpoint(path)
-        source = trained_source(checkpoint, root=None)
+        source = trained_source(checkpoint.config.data, root=None)
         data = read_data(source, checkpoint.config)
         common = {"protocol": Protocol(), "protocol_name": "all", "batch_size": 64, "device": torch.device("cpu")}
         metrics = evaluate_checkpoint(checkpoint, source, data, split="test", **common).metrics
@@ -51,7 +51,7 @@ def test_it_is_saved_read_back_and_finds_each_targets_column(shifted, tmp_path):
 def test_the_saved_one_forecasts_what_the_model_does(shifted, tmp_path):
     keys = ["model=ridge", "data=csv", f"data.path={shifted}", "data.target=[y,x]", "data.known=[b,a]", *LENGTHS]
     checkpoint = load_checkpoint(write_untrained(tmp_path / "some.ckpt", *keys))
-    data = read_data(trained_source(checkpoint, root=None), checkpoint.config)
+    data = read_data(trained_source(checkpoint.config.data, root=None), checkpoint.config)
     model = Ridge(window=window_shape(data))
     model.fit(fitting_rows(data))
     saved = make_baselines(data, fitted=checkpoint.record.fits)["ridge"]

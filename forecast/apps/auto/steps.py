@@ -203,7 +203,7 @@ def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None
     upper (W, P, T, A), timestamps (W, L + P), columns (T,), of a panel series (W,). future, level: of the forecast.
     """
     trained = load_checkpoint(checkpoint)
-    source, targets = trained_source(trained, root=None), list(trained.data["targets"])
+    source, targets = trained_source(trained.config.data, root=None), list(trained.data["targets"])
     later = future_source(trained, source, future)
     ends = continuation(trained, source, device=find_device("auto"), future=later, level=level)
     lengths = ends.frame.lengths[ends.series]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,30 +39,19 @@ def find_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def trained_source(checkpoint: Checkpoint, *, root: str | None) -> Source:
-    """The source that the checkpoint was trained on. root: where its file lies now, None: where it lay."""
-    return saved_source(checkpoint.config.data, root=root)
-
-
-def saved_source(recipe: DataRecipe, *, root: str | None) -> Source:
+def trained_source(recipe: DataRecipe, *, root: str | None) -> Source:
     """The source of a checkpoint's config. root: the command's, to which a published file may be downloaded.
 
     Its data.cache counts where panels of this program lie already: no checkpoint says where files are made.
     """
     changes: dict[str, object] = {"root": root} if root and "root" in recipe.node else {}
-    if isinstance(cache := recipe.get("cache"), str) and not holds_panels(cache):
+    cache = recipe.get("cache")
+    if cache and not list(Path(str(cache)).glob("panel-*/meta.json")):
         changes["cache"] = None
     source = recipe.with_(**changes).build(Source)
     if isinstance(source, CatalogSource) and not root:
         return source.with_file(source.path or Path(source.root) / f"{source.name}.csv")
     return source
-
-
-def holds_panels(cache: str) -> bool:
-    """Whether a folder is there in which panels were converted."""
-    with suppress(OSError, ValueError):  # no name that a folder can have
-        return any(Path(cache).glob("panel-*/meta.json"))
-    return False
 
 
 def check_horizon(checkpoint: Checkpoint, pred_len: int | None) -> None:

@@ -305,7 +305,7 @@ class LoadedModel:
 
     def source(self) -> Source:
         """Where the data trained on come from."""
-        return trained_source(self.checkpoint, root=self.root)
+        return trained_source(self.checkpoint.config.data, root=self.root)
 
     def result(
         self,

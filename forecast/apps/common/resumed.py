@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from omegaconf import DictConfig, OmegaConf
 
-from forecast.apps.common.inputs import rows_of, saved_source
+from forecast.apps.common.inputs import rows_of, trained_source
 from forecast.apps.common.parts import build_parts
 from forecast.apps.common.seen_rows import check_same_data
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -42,7 +42,7 @@ def resumed_plan(cfg: DictConfig) -> Plan:
     warn_of_other_bits(start)
     check_config(cfg)
     config = RunConfig.composed(cfg)
-    source = saved_source(config.data, root=str(config.data.get("root")) if is_typed("data.root") else None)
+    source = trained_source(config.data, root=str(config.data.get("root")) if is_typed("data.root") else None)
     check_same_data(start, rows_of(start, source), otherwise="start a new run without ckpt_path")
     parts = build_parts(config)
     return Plan(config=config, parts=parts, choices=saved, source=source, folder=run_folder(), start=start)
