@@ -91,28 +91,14 @@ def grown_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetR
 
 
 def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None = None) -> dict[str, str]:
-    """The ids of series whose rows are not those trained on, and what is other, in words.
+    """The ids of series whose rows are not those trained on, in a sentence each.
 
     split: up to the end of which rows are compared; None: of the last.
     """
-    places, recorded = checkpoint.scale.places(frame.ids), checkpoint.record.series.rows
-    wrong = np.flatnonzero((places >= 0) & ~recorded.same(frame, places, split))
-    if not wrong.size:
-        return {}
-    begin = recorded.begins(frame, places)
-    ends = (recorded.ends if split is None else recorded.splits[split][:, 1])[places]
-    low, high = frame.offsets[:-1], frame.offsets[1:]
-    reasons = {}
-    for s in wrong.tolist():
-        rows = int(high[s] - max(begin[s], low[s]))
-        if begin[s] < 0:
-            reason = f"begins at {frame.timestamps(s)[0]}, and not with the rows trained on: this is another file"
-        elif rows < ends[s]:
-            reason = f"has {rows} rows, and had at least {ends[s]} at training: this is another file"
-        else:
-            reason = "holds other values than those trained on"
-        reasons[str(frame.ids[s])] = f"{frame.named(s)} {reason}"
-    return reasons
+    places = checkpoint.scale.places(frame.ids)
+    changed = np.flatnonzero((places >= 0) & ~checkpoint.record.series.rows.same(frame, places, split))
+    what = "lacks rows of those trained on, or holds other values than those trained on"
+    return {str(frame.ids[s]): f"{frame.named(s)} {what}" for s in changed.tolist()}
 
 
 def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:
