@@ -156,7 +156,7 @@ def test_more_than_half_of_the_rows_missing_is_no_gap(path):
     check = checked(path, [*lines[:100], *lines[400:]])
     assert texts(check, "error") == []
     check = checked(path, [*lines[:100], *lines[600:]])
-    assert "the frequency 'h' has 613 rows, of which 500 are missing. That is no gap to fill" in only(check, "error")
+    assert "has no value in 500 of 613 rows at the frequency 'h'. That is no gap to fill" in only(check, "error")
     assert check.command is None
 
 
@@ -350,7 +350,7 @@ def test_a_usual_code_far_outside_stands_for_no_value_however_seldom(path, code,
     check = of_table(path, data)
     assert check.layout.missing == (code,)
     assert f"data.missing=[{code:g}]: column 'temp': {code:g} stands in {times} of 613 cells, all " in check.reasons[0]
-    assert "Line 102: the column 'temp' has no value" in texts(check, "mend")[0]
+    assert "missing (no value of temp)" in texts(check, "mend")[0]
 
 
 # what nobody but the writer of a file can choose
