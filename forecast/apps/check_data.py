@@ -36,8 +36,6 @@ def main(arguments: argparse.Namespace) -> Answer:
 def document(check: FileCheck) -> dict[str, object]:
     """All that is known of the file, as plain values; null is not known."""
     table, fit = check.table, check.suggestion
-    times = None if table is None else table.timestamps.dropna()
-    seasons = [season._asdict() for season in fit.seasons[:2]] if fit is not None else []
     return {
         "file": check.findings.path,
         "usable": check.command is not None,
@@ -47,11 +45,11 @@ def document(check: FileCheck) -> dict[str, object]:
         "reasons": check.reasons,
         "columns": [] if table is None else [name for name in table.columns if name not in check.layout.drop],
         "rows": 0 if table is None else len(table.values),
-        "first": None if times is None or not len(times) else str(times.min()),
-        "last": None if times is None or not len(times) else str(times.max()),
+        "first": None if table is None else str(table.timestamps.min()),
+        "last": None if table is None else str(table.timestamps.max()),
         "frequency": check.freq,
         "findings": [finding._asdict() for finding in check.findings],
-        "seasons": seasons,
+        "seasons": [] if fit is None else [season._asdict() for season in fit.seasons[:2]],
         "lengths": None if fit is None else fit.lengths._asdict(),
         "windows": check.windows,
         "drift": None if check.drift is None else check.drift._asdict(),
@@ -66,31 +64,29 @@ def facts(check: FileCheck) -> list[str]:
         return []
     cells = f"cells separated by {check.text.separator!r}, decimals by {check.layout.decimal!r}"
     kind = cells if check.text.table is None else check.text.table.kind
-    lines = [labelled("file", f"{check.findings.path}: {len(table.values)} rows, {len(check.header)} columns, {kind}")]
-    times = table.timestamps.dropna()
-    if len(times):
-        lines.append(labelled("time", f"{times.min()} to {times.max()}"))
-    if check.freq is not None:
-        lines.append(labelled("frequency", check.freq))
+    rows, times = f"{len(table.values)} rows, {len(check.header)} columns", table.timestamps
     shown = pd.DataFrame(table.values[:, :MAX_COLUMNS], columns=list(map(label, table.columns[:MAX_COLUMNS])))
-    figures = pd.DataFrame({"missing": shown.isna().sum(), "least": shown.min(), "median": shown.median()})
-    lines += ["", *figures.assign(largest=shown.max()).to_string(float_format="{:.4g}".format).splitlines()]
+    figures = {"missing": shown.isna().sum(), "least": shown.min(), "median": shown.median(), "largest": shown.max()}
     more = len(table.columns) - MAX_COLUMNS
-    return [*lines, f"... and {more} columns more"] if more > 0 else lines
+    return [
+        f"file       {check.findings.path}: {rows}, {kind}",
+        f"time       {times.min()} to {times.max()}",
+        *([f"frequency  {check.freq}"] if check.freq else ()),
+        "",
+        *pd.DataFrame(figures).to_string(float_format="{:.4g}".format).splitlines(),
+        *([f"... and {more} columns more"] if more > 0 else ()),
+    ]
 
 
 def findings(check: FileCheck) -> list[str]:
     """How the file is read and why, and the findings, those first that stop a training."""
     texts = {"How it is read:": check.reasons}
     texts |= {heading: check.findings.texts(severity) for severity, heading in HEADINGS.items()}
-    wrapper = textwrap.TextWrapper(
-        WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
     lines = []
     for heading, sentences in texts.items():
         lines += ["", heading] if sentences else []
         for sentence in sentences:
-            lines += wrapper.wrap(sentence)
+            lines += wrapped(f"  {sentence}", indent=4)
     return lines
 
 
@@ -98,32 +94,29 @@ def advice(check: FileCheck) -> list[str]:
     """What to run next, or that there is nothing to run yet."""
     fit = check.suggestion
     if check.command is None or fit is None:
-        return [
-            "",
-            "No training reads this file as it is. Mend it or set a key named above, then run this again.",
-        ]
-    seasons = "; the next, ".join(map(season_words, fit.seasons[:2]))
-    lines = ["", *paragraph("season", seasons or "none known for this frequency, or too few rows to see one")]
-    lines.append(labelled("lengths", ", ".join(f"{name} {length}" for name, length in fit.lengths._asdict().items())))
-    lines.append(labelled("windows", ", ".join(f"{name} {count}" for name, count in check.windows.items())))
+        return ["", "No training reads this file as it is. Mend it or set a key named above, then run this again."]
+    seasons = "; the next, ".join(map(season_words, fit.seasons[:2])) or "none known, or too few rows to see one"
+    lines = [
+        "",
+        *wrapped(f"season     {seasons}", indent=11),
+        "lengths    " + ", ".join(f"{name} {length}" for name, length in fit.lengths._asdict().items()),
+        "windows    " + ", ".join(f"{name} {count}" for name, count in check.windows.items()),
+    ]
     if check.drift is not None:
-        name, deviations = label(check.drift.column), check.drift.deviations
-        lines += paragraph(
-            "level",
-            f"of '{name}': it drifts, the rows of val lie {abs(deviations):.1f} standard deviations of the train rows "
-            f"{'above' if deviations > 0 else 'below'} those. So the Informer gets model.instance_norm=true.",
+        side = "above" if check.drift.deviations > 0 else "below"
+        text = (
+            f"level      of '{label(check.drift.column)}': it drifts, the rows of val lie "
+            f"{abs(check.drift.deviations):.1f} standard deviations of the train rows {side} those. So the Informer "
+            "gets model.instance_norm=true."
         )
-    trees = check.model == "boosted_trees"
+        lines += wrapped(text, indent=11)
+    trees = "model=boosted_trees" in check.command
     fitted = "a ridge and boosted trees on it, fitted in a minute:" if trees else "fitted in seconds:"
-    lines += ["", f"A sound forecast, {fitted}", typed_line(check.command)]
+    lines += ["", f"A sound forecast, {fitted}", " ".join(map(typed_word, check.command))]
     if check.informer_command is not None:
-        lines += ["An Informer that fits these rows, trained in minutes:", typed_line(check.informer_command)]
+        lines.append("An Informer that fits these rows, trained in minutes:")
+        lines.append(" ".join(map(typed_word, check.informer_command)))
     return lines
-
-
-def typed_line(words: list[str]) -> str:
-    """The words of a command as one types them."""
-    return " ".join(map(typed_word, words))
 
 
 def season_words(season: Season) -> str:
@@ -133,11 +126,6 @@ def season_words(season: Season) -> str:
     return f"{season.period} ({season.name}), {figures}"
 
 
-def paragraph(name: str, text: str) -> list[str]:
-    """Lines of the page: a name, and a longer text beside it."""
-    return textwrap.wrap(labelled(name, text), WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
-
-
-def labelled(name: str, text: str) -> str:
-    """A line of the page: a name and the text beside it."""
-    return f"{name:10} {text}"
+def wrapped(text: str, *, indent: int) -> list[str]:
+    """Lines of the page, all but the first indented."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

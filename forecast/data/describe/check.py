@@ -103,8 +103,8 @@ def _advise(check: FileCheck, pred_len: int | None) -> None:
     sizes.pop("label_len")  # of a decoder
     is_seasonal = bool(fit.seasons) and fit.seasons[0].autocorrelation >= CLEAR
     is_rare = not is_seasonal and any(map(mostly_zero, columns.values()))
-    check.model, fitted = fitted_model(windows, fit.lengths, columns=len(targets), intermittent=is_rare)
-    check.command = train_words(check.model, findings.path, {**settings, **sizes, **fitted})
+    model, fitted = fitted_model(windows, fit.lengths, columns=len(targets), intermittent=is_rare)
+    check.command = train_words(model, findings.path, {**settings, **sizes, **fitted})
 
 
 def _say_columns(check: FileCheck, targets: Mapping[str, FloatArray]) -> None:

@@ -56,8 +56,8 @@ class FileCheck:
 
     given: what is typed, by the keys of data=csv. planned: columns that are not used and may be known in advance. ids:
     the columns that tell several series apart, where nobody named them. command: the words of the training that it is
-    fit for, None as long as something must be mended or typed first, and model what that trains; informer_command:
-    those of an Informer that fits the rows.
+    fit for, None as long as something must be mended or typed first; informer_command: those of an Informer that fits
+    the rows.
     """
 
     text: CsvText
@@ -72,7 +72,6 @@ class FileCheck:
     suggestion: Suggestion | None = None
     windows: dict[str, int] = field(default_factory=dict)
     drift: Drift | None = None
-    model: str = "ridge"
     command: list[str] | None = None
     informer_command: list[str] | None = None
     ids: tuple[str, ...] = ()
