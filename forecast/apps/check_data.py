@@ -52,7 +52,7 @@ def document(check: FileCheck) -> dict[str, object]:
         "seasons": [] if fit is None else [season._asdict() for season in fit.seasons[:2]],
         "lengths": None if fit is None else fit.lengths._asdict(),
         "windows": check.windows,
-        "drift": None if check.drift is None else check.drift._asdict(),
+        "drift": None if check.drift is None else dict(zip(("column", "deviations"), check.drift, strict=True)),
         "gaps": check.layout.gaps,
     }
 
@@ -103,10 +103,10 @@ def advice(check: FileCheck) -> list[str]:
         "windows    " + ", ".join(f"{name} {count}" for name, count in check.windows.items()),
     ]
     if check.drift is not None:
-        side = "above" if check.drift.deviations > 0 else "below"
+        (name, deviations), side = check.drift, "above" if check.drift[1] > 0 else "below"
         text = (
-            f"level      of '{label(check.drift.column)}': it drifts, the rows of val lie "
-            f"{abs(check.drift.deviations):.1f} standard deviations of the train rows {side} those. So the Informer "
+            f"level      of '{label(name)}': it drifts, the rows of val lie "
+            f"{abs(deviations):.1f} standard deviations of the train rows {side} those. So the Informer "
             "gets model.instance_norm=true."
         )
         lines += wrapped(text, indent=11)

@@ -29,6 +29,7 @@ SEASONS: dict[str, tuple[int, dict[int, str]]] = {
 _NO_SEASON: tuple[int, dict[int, str]] = (0, {})
 _ROUNDING = 1e-9
 STANDARD_ERRORS = 3  # of an MSE: the share 1 / sqrt(rows) of it
+INTERMITTENT = 0.5  # share of zeros: with fewer the median is none
 CLEAR = 0.3  # autocorrelation from which a season is worth repeating
 ROWS = 20_000  # the last rows are enough to see a season
 USUAL_SEQ_LEN, LONGEST_SEQ_LEN, USUAL_LABEL_LEN = 96, 720, 48
@@ -255,3 +256,15 @@ def serves(split: Split, frame: PanelFrame, lengths: Lengths) -> bool:
     counts = [WindowOrigins.of(parts[name], begin, **sizes).counts for name in ANYWHERE]
     held = all((of_part > 0).mean() > 1 - NEARLY_ALL[0] for of_part in counts)
     return held and bool((frame.lengths >= lengths.seq_len).all())
+
+
+def share_of_zeros(values: FloatArray) -> float:
+    """How many of the values (N,) are 0; 0 where one is below, or where all others are alike. NaN is not looked at."""
+    above = values[values > 0]
+    differ = len(above) and above.min() < above.max()
+    return float((values == 0).sum() / np.isfinite(values).sum()) if differ and not (values < 0).any() else 0.0
+
+
+def mostly_zero(values: FloatArray) -> bool:
+    """Whether values (N,) are intermittent."""
+    return share_of_zeros(values) > INTERMITTENT

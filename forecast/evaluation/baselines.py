@@ -14,9 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from forecast.data.describe.advice import mostly_zero
 from forecast.data.prepare import Prepared
-from forecast.data.seasonality import seasonal_period
+from forecast.data.seasonality import mostly_zero, seasonal_period
 from forecast.evaluation.fitting import rows_to_fit
 from forecast.models.base import FittingRows, ForecastModel, WindowShape
 from forecast.models.naive import LastValue, SeasonalNaive, SeasonMean, TrainMean

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast.data.describe.advice import STEPS_TO_TRAIN, find_drift, fitted_model, informer_settings
+from forecast.data.describe.check import STEPS_TO_TRAIN, find_drift, fitted_model, informer_settings
 from forecast.data.seasonality import Lengths
 
 TRAIN, VAL, ROWS = range(70), range(70, 83), 101

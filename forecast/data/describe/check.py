@@ -1,6 +1,6 @@
 """What is wrong with a file of any kind, all at once, and the command to train on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import get_type_hints
@@ -10,21 +10,12 @@ import numpy as np
 from forecast.bounds import Text
 from forecast.data.assembling.read import source_rows
 from forecast.data.assembling.regular import MissingRows
-from forecast.data.describe.advice import (
-    FEWEST_WINDOWS,
-    MANY_ZEROS,
-    find_drift,
-    fitted_model,
-    informer_settings,
-    mostly_zero,
-    share_of_zeros,
-)
 from forecast.data.describe.guess import FileCheck, Given, open_file, read_guessed, settings_of
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.roles import Roles
-from forecast.data.seasonality import CLEAR, Suggestion, suggest
+from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
 from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
 from forecast.data.values.cells import FloatArray
@@ -33,6 +24,20 @@ from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, train_words, typed_word
 from forecast.text.terminal import listed, quiet_output
 
+MANY_ZEROS = 0.1  # share of them
+DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
+FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
+FEWEST_WINDOWS = 10  # to train a network on
+# Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
+# only evaluated costs a third.
+STEPS_TO_TRAIN = 6_000_000
+EVALUATED = 1 / 3
+MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
+# Forecasts without overlap that the val rows hold: fewer cannot say of trees whether they help (docs/experiments.md,
+# "What check-data advises").
+ENOUGH_FORECASTS = 10
+MOST_FORECAST_STEPS = 5_000_000  # of all columns of val and test windows: with trees a minute and a half on one core
+UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 PROPOSAL = "Known in advance?"  # in the note on columns that are not used
 ROLES = [key.name for key in fields(Roles)]
@@ -127,11 +132,70 @@ def _say_columns(check: FileCheck, targets: Mapping[str, FloatArray]) -> None:
 
 def _windows(panel: PanelFrame, suggestion: Suggestion) -> dict[str, int]:
     """How many windows each split has."""
-    lengths, counts = suggestion.lengths, {}
-    parts = panel_cuts(suggestion.cut or ShareSplit(), panel, pred_len=lengths.pred_len)
-    context = 1 if suggestion.pad else lengths.seq_len
-    for name in ANYWHERE:
-        origins = WindowOrigins.of(parts[name], panel.offsets[:-1], context=context, pred_len=lengths.pred_len)
-        chosen = usable_windows(panel, origins, seq_len=lengths.seq_len, pred_len=lengths.pred_len)
-        counts[name] = len(origins) if chosen is None else len(chosen)
-    return counts
+    seq_len, _, pred_len = suggestion.lengths
+    context, begin = 1 if suggestion.pad else seq_len, panel.offsets[:-1]
+    parts = panel_cuts(suggestion.cut or ShareSplit(), panel, pred_len=pred_len)
+    every = {name: WindowOrigins.of(parts[name], begin, context=context, pred_len=pred_len) for name in ANYWHERE}
+    some = {name: usable_windows(panel, every[name], seq_len=seq_len, pred_len=pred_len) for name in ANYWHERE}
+    return {name: len(origins if (chosen := some[name]) is None else chosen) for name, origins in every.items()}
+
+
+def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val: range) -> tuple[str, float] | None:
+    """The column whose level moves most from the train to the val rows, and how far: in deviations of the train rows.
+
+    None where none has, by DRIFT at least. values (N, C). The test rows are not read: they judge a model and choose
+    nothing.
+    """
+    before, after = values[train.start : train.stop], values[val.start : val.stop]
+    if not len(after):
+        return None
+    deviation = np.where(before.std(axis=0) > 0, before.std(axis=0), np.inf)
+    shift = (after.mean(axis=0) - before.mean(axis=0)) / deviation
+    farthest = int(abs(shift).argmax())
+    return (columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
+
+
+def fitted_model(
+    windows: Mapping[str, int], lengths: Lengths, *, columns: int, intermittent: bool = False
+) -> tuple[str, dict[str, object]]:
+    """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
+
+    intermittent: most values are 0, which then has the least absolute error. Boosted trees stand on a ridge; the val
+    windows choose how many there are, none among the choices.
+    """
+    forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
+    steps = (windows["val"] + windows["test"]) * lengths.pred_len * columns
+    if forecasts < ENOUGH_FORECASTS or steps > MOST_FORECAST_STEPS:
+        return "ridge", {}
+    return "boosted_trees", {} if intermittent else {"model.error": "absolute"}
+
+
+def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, object]:
+    """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
+
+    windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
+    the model and the smaller the batches. Each is seen MOST_EPOCHS times, more often where that makes less than UPDATES
+    steps, and less where it is more work than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a part.
+    """
+    train, val, test = windows["train"], windows["val"], windows["test"]
+    width = 32 if train < HARDLY_ANY_WINDOWS else 64
+    batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
+    affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
+    affordable_epochs = int(affordable / (train + EVALUATED * val))
+    epochs = min(max(affordable_epochs, FEWEST_EPOCHS), max(MOST_EPOCHS, UPDATES * batch_size // train))
+    settings: dict[str, object] = {
+        "model.d_model": width,
+        "model.n_heads": 4,
+        "model.d_ff": 2 * width,
+        **({"model.instance_norm": True} if drifts or train < FEW_WINDOWS else {}),
+        "data.batch_size": batch_size,
+        "optim.lr": 1e-3,
+        "schedule": "cosine",
+        "trainer.max_epochs": epochs,
+    }
+    if epochs >= MOST_EPOCHS:  # the val rows are few, too: the best of their errors is known late
+        settings["callbacks.early_stopping.patience"] = epochs // 5
+    if affordable_epochs < FEWEST_EPOCHS:
+        batches = int((affordable / FEWEST_EPOCHS - EVALUATED * val) / batch_size)
+        settings["trainer.limit_train_batches"] = max(batches, FEWEST_BATCHES)
+    return settings

@@ -11,7 +11,6 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from forecast.data.describe.advice import Drift
 from forecast.data.describe.columns import (
     FEW_WORDS,
     USUAL_NAMES,
@@ -57,7 +56,7 @@ class FileCheck:
     given: what is typed, by the keys of data=csv. planned: columns that are not used and may be known in advance. ids:
     the columns that tell several series apart, where nobody named them. command: the words of the training that it is
     fit for, None as long as something must be mended or typed first; informer_command: those of an Informer that fits
-    the rows.
+    the rows. drift: a column, and by how many standard deviations of the train rows the val rows lie above these.
     """
 
     text: CsvText
@@ -71,7 +70,7 @@ class FileCheck:
     freq: str | None = None
     suggestion: Suggestion | None = None
     windows: dict[str, int] = field(default_factory=dict)
-    drift: Drift | None = None
+    drift: tuple[str, float] | None = None
     command: list[str] | None = None
     informer_command: list[str] | None = None
     ids: tuple[str, ...] = ()
@@ -148,8 +147,8 @@ def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
     if not times:
         check.set("data.time_column=null: no column holds timestamps", time_column=None)
     elif keys[0] != USUAL.time_column:
-        said = f"column {quoted(*times[0])}" if len(times[0]) == 1 else f"columns {listed(times[0])}"
-        check.set(f"time: {said}", time_column=keys[0])
+        reason = f"column {quoted(*times[0])}" if len(times[0]) == 1 else f"columns {listed(times[0])}"
+        check.set(f"time: {reason}", time_column=keys[0])
 
 
 def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
