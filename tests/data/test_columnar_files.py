@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import hashlib
-import logging
 
 import numpy as np
 import pandas as pd
@@ -130,14 +129,6 @@ def test_a_missing_cell_is_a_gap_and_its_row_is_told(tmp_path):
     with pytest.raises(UserError, match=r"my\.parquet: line 7: before it 2 rows.*\(no value of x\).*data\.gaps"):
         column(tmp_path, cells)
     assert column(tmp_path, cells, Layout(gaps="interpolate"))[3] == 3.0
-
-
-def test_text_and_nested_columns_are_left_out_and_said_so(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    nested, name = [[float(i), 2.0] for i in range(N)], ["north\nwest"] * N
-    frame = read_frame(parquet(tmp_path, date=STAMPS, lists=nested, name=name, blobs=[b"\0"] * N, x=VALUES))
-    assert frame.columns == ("x",)
-    assert "no numbers of the series: lists (text), name (text), blobs (text)." in caplog.text
 
 
 def test_the_content_decides_whatever_the_file_is_called(tmp_path):

@@ -65,14 +65,6 @@ def test_a_fault_is_told_with_the_row_of_the_sheet(tmp_path):
         read_frame(written(tmp_path, Data=rows))
 
 
-@pytest.mark.parametrize(
-    "layout", [Layout(), Layout(decimal=",", separator=";", thousands=".")], ids=["usual", "comma"]
-)
-def test_how_the_texts_of_a_sheet_write_numbers_is_nothing_to_its_numbers(tmp_path, layout):
-    rows = [["date", "x"], *([stamp, i + 0.125] for i, stamp in enumerate(STAMPS))]
-    assert numbers(rows, layout, tmp_path) == [i + 0.125 for i in range(N)]
-
-
 def test_numbers_stored_as_text_and_beside_numbers_are_read_as_the_layout_says(tmp_path):
     rows = [["date", "x"], *([stamp, f"1.{i:03},5" if i % 3 else 1000.5 + i] for i, stamp in enumerate(STAMPS))]
     assert numbers(rows, Layout(decimal=",", thousands="."), tmp_path) == [1000.5 + i for i in range(N)]
