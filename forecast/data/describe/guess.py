@@ -174,7 +174,7 @@ def _check_units(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
     words = [cell for cell in row.values() if NumberStyle().number(cell) is None]
     times = "".join(row[name] for name in check.layout.time_columns)
     if check.layout.time_columns and len(words) == len(row) and any(words) and not re.search(r"\d", times):
-        line = check.text.line(0)
+        line, _ = next(check.text.rows())
         raise UserError(
             f"Line {line} holds no time and no number, but words, as {quoted(max(words, key=len))}: units, it seems. "
             f"Leave it out: {_pandas_command(check, f', skiprows=[{line - 1}]', '')}"

@@ -211,7 +211,7 @@ def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[Ti
     column = columns[spec.times[0]]
     if len(spec.times) == 1 and layout.time_format is None:
         if isinstance(column, TimeColumn):
-            return typed_timestamps(column.stamps, layout.time_zone, column.zone), None
+            return typed_timestamps(column.stamps, layout.time_zone), None
         if whole_numbers(column.words, column.name):
             steps = np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
             unit = int(np.gcd.reduce(np.diff(pd.unique(steps)), initial=0)) or 1

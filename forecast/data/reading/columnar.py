@@ -84,8 +84,7 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
     if types.is_dictionary(kind) and kind_of(kind) != "text":
         kind, column = kind.value_type, column.cast(kind.value_type)
     if kind_of(kind) == "time":
-        days = column.cast(pa.timestamp("s")) if types.is_date(kind) else column
-        return TimeColumn.of(name, pd.DatetimeIndex(days.to_numpy(zero_copy_only=False)), getattr(kind, "tz", None))
+        return TimeColumn.of(name, pd.DatetimeIndex(column.to_pandas(date_as_object=False)))
     if kind_of(kind) == "number":
         numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
         # from 2 ** 53 on a float skips whole numbers, as of ids
@@ -100,29 +99,24 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
 
 @dataclass(frozen=True, eq=False)
 class TimeColumn(RawColumn):
-    """A column of times (N,), NaT where one is missing; to who looks for numbers, they are one word.
-
-    zone: in which the file shows them; they are instants then, in UTC.
-    """
+    """A column of times (N,), of a zone where they are instants; to who looks for numbers, they are one word."""
 
     stamps: pd.DatetimeIndex
-    zone: str | None
 
     @classmethod
-    def of(cls, name: str, stamps: pd.DatetimeIndex, zone: str | None = None) -> "TimeColumn":
+    def of(cls, name: str, stamps: pd.DatetimeIndex) -> "TimeColumn":
         """A column of these times."""
         codes = 1 + np.asarray(stamps.isna(), dtype=np.int32)
-        return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps, zone)
+        return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps)
 
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some times as text in ISO 8601, with the offset from UTC that a zone has then."""
         stamps = self.stamps[np.fromiter(rows, dtype=np.int64)]
-        local = stamps if self.zone is None else stamps.tz_localize("UTC").tz_convert(self.zone)
-        return np.where(stamps.isna(), "", local.astype(str)).tolist()
+        return np.where(stamps.isna(), "", stamps.astype(str)).tolist()
 
     def take(self, rows: npt.NDArray[np.intp]) -> "TimeColumn":
         """Some rows alone."""
-        return self.of(self.name, self.stamps[rows], self.zone)
+        return self.of(self.name, self.stamps[rows])
 
     def as_words(self) -> RawColumn:
         """The same as text."""

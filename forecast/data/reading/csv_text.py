@@ -74,10 +74,6 @@ class CsvText:
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
 
-    def line(self, row: int) -> int:
-        """The line of a data row."""
-        return self.records_of([row])[row][0]
-
     def sample(self, rows: int) -> list[list[str]]:
         """The cells of the first rows, and of as many in the middle and at the end of a text."""
         sample = [cells for _, cells in islice(self.rows(), rows)]

@@ -114,10 +114,10 @@ def whole_numbers(words: Sequence[str], name: str = "") -> bool:
     return bool(read_timestamps({name: words}, missing=()).faults)
 
 
-def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zone: str | None = None) -> TimeReading:
+def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeReading:
     """The timestamps (N,) of a column that holds nothing else, NaT where one is missing, as `read_timestamps`.
 
-    stored_zone: the zone in which the file says that these instants, in UTC, are shown: midnights there are days.
+    Those of a zone, in which the file shows them, are instants, and midnights there are days.
     """
     zone, are_read = _zone(time_zone), np.ones(len(stamps), dtype=bool)
     if {stamps.min().year, stamps.max().year} - set(YEARS) or stamps.hasnans:
@@ -125,13 +125,13 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None, stored_zon
     kinds = np.where(stamps.isna(), "missing", "unreadable")
     faults = {int(row): str(kinds[row]) for row in np.flatnonzero(~are_read)}
     stamps = stamps if not faults else pd.DatetimeIndex(stamps.where(are_read))
-    if stored_zone is None:
+    if stamps.tz is None:
         return TimeReading(stamps, "", {}, faults)
-    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
+    local, stored_zone = stamps.tz_localize(None), str(stamps.tz)
     if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
         settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
         return TimeReading(local, stored_zone, settings, faults, settings.get("data.time_zone"))
-    stamps, clock = _by_clock(stamps, zone)
+    stamps, clock = _by_clock(stamps.tz_convert("UTC").tz_localize(None), zone)
     return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, clock)
 
 
