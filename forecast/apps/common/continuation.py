@@ -19,7 +19,7 @@ from forecast.data.assembling.read import panel_files
 from forecast.data.assembling.regular import times_are_counted
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
-from forecast.data.reading.columnar import PARQUET, columnar_kind
+from forecast.data.reading.content import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.sources import CsvSource, Source
 from forecast.data.writing import PLAIN, ForecastTable, SeriesForecasts, Writing

@@ -20,8 +20,7 @@ from forecast.data.assembling.regular import Regular, frame_of, regular
 from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, joined, sort_rows
 from forecast.data.gaps import Repair
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.columnar import KINDS, ColumnarFile, columnar_kind
-from forecast.data.reading.content import damaged
+from forecast.data.reading.content import KINDS, ColumnarFile, columnar_kind, damaged
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.reading.column_guess import Kind, column_kind
-from forecast.data.reading.columnar import TimeColumn
+from forecast.data.reading.content import TimeColumn
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
 from forecast.data.reading.numbers import (

@@ -1,28 +1,38 @@
-"""The content of a file: its text as bytes, unpacked, or the cells of a table that is no text."""
+"""What a file holds: text as bytes, unpacked, or the typed columns of a Parquet or Feather file or a sheet."""
 
 import datetime
 import gzip
 import hashlib
 import io
+import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
+from pyarrow import types
 
-from forecast.data.reading.columnar import KINDS, ColumnarFile
 from forecast.data.reading.raw_columns import RawColumn, TypedTable
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError, closest, readable
 from forecast.text.terminal import label, listed
 
-GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
-_KINDS = KINDS | {GZIP: "compressed with gzip", ZIP: "a zip archive or an Excel workbook"}
+PARQUET, FEATHER, GZIP, ZIP = b"PAR1", b"ARROW1", b"\x1f\x8b", b"PK\x03\x04"
+KINDS = {  # of a file, by its first bytes
+    PARQUET: "a Parquet file",
+    FEATHER: "a Feather file",
+    GZIP: "compressed with gzip",
+    ZIP: "a zip archive or an Excel workbook",
+}
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _SAMPLE = 100  # rows of a sheet that tell where its table begins
 
 
@@ -35,9 +45,9 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, by
     with readable(path):
         stored = path.read_bytes()
     text, table = b"", None
-    kind = next((kind for kind in _KINDS if stored.startswith(kind)), b"")
-    with damaged(path, _KINDS.get(kind, "")):
-        if kind in KINDS:
+    kind = next((kind for kind in KINDS if stored.startswith(kind)), b"")
+    with damaged(path, KINDS.get(kind, "")):
+        if kind in (PARQUET, FEATHER):
             (table,) = ColumnarFile(pa.BufferReader(stored), kind).tables()
         elif kind == GZIP:
             text = gzip.decompress(stored)
@@ -114,3 +124,106 @@ def header_place(rows: Sequence[Sequence[object]]) -> int:
 def _extent(row: Sequence[object]) -> int:
     """The place of the last cell that holds something, from 1."""
     return max((place for place, cell in enumerate(row, start=1) if cell != ""), default=0)
+
+
+def columnar_kind(path: Path) -> bytes | None:
+    """The first bytes of a Parquet or Feather file; None for others."""
+    with readable(path), path.open("rb") as file:
+        beginning = file.read(8)
+    return next((kind for kind in (PARQUET, FEATHER) if beginning.startswith(kind)), None)
+
+
+class ColumnarFile:
+    """A file of typed columns.
+
+    kinds: what its columns hold, number, time or text, by the names under which they are read; the
+    index of a DataFrame is first, and without a name called `date`, or left out where it numbers the rows. index: its
+    names. Whatever pyarrow raises for a damaged file, here and in `tables`.
+    """
+
+    def __init__(self, file: pa.NativeFile, first_bytes: bytes) -> None:
+        self._file, self._kind = file, first_bytes
+        schema = pa.parquet.read_schema(file) if first_bytes == PARQUET else pa.ipc.open_file(file).schema
+        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+        self.index = [name for name in stored if isinstance(name, str)]  # a range is no column
+        self._fields: dict[str, pa.Field] = {}
+        for field in sorted(schema, key=lambda field: field.name not in self.index):
+            name = field.name
+            if name in self.index and re.fullmatch(r"__index_level_\d+__", name):  # it has none
+                if kind_of(field.type) == "number":
+                    continue
+                name = "" if {"date", "ds", "timestamp"} & {*schema.names} else "date"
+            self._fields[name] = field
+        self.kinds = {name: kind_of(field.type) for name, field in self._fields.items()}
+
+    def tables(self, rows: int | None = None) -> Iterator[TypedTable]:
+        """Its cells, so many rows at a time, None: all."""
+        parts: Iterable[pa.RecordBatch | pa.Table]
+        if self._kind == PARQUET:
+            # One text may stand in a million rows: it is held once.
+            texts = [field.name for field in self._fields.values() if types.is_string(field.type)]
+            parquet = pa.parquet.ParquetFile(self._file, read_dictionary=texts)
+            parts = [parquet.read()] if rows is None else parquet.iter_batches(rows)
+        else:
+            table = pa.ipc.open_file(self._file).read_all()
+            table.validate(full=True)  # offsets of a damaged file would be read beyond its memory
+            parts = [table] if rows is None else table.to_batches(max_chunksize=rows)
+        first = 2
+        for part in parts:
+            columns = [raw_column(name, part[field.name]) for name, field in self._fields.items()]
+            lines = range(first, first + part.num_rows)
+            yield TypedTable(KINDS[self._kind], columns, lines, index=self.index).without_blank_rows()
+            first += part.num_rows
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """What a type holds: number or time; text for every other, as pandas writes its cells."""
+    values = kind.value_type if types.is_dictionary(kind) else kind
+    if any(check(values) for check in _NUMBERS):
+        return "number"
+    return "time" if types.is_timestamp(values) or types.is_date(values) else "text"
+
+
+def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
+    """The cells of a column, as a `TypedTable` has them."""
+    kind = column.type
+    if types.is_dictionary(kind) and kind_of(kind) != "text":
+        kind, column = kind.value_type, column.cast(kind.value_type)
+    if kind_of(kind) == "time":
+        return TimeColumn.of(name, pd.DatetimeIndex(column.to_pandas(date_as_object=False)))
+    if kind_of(kind) == "number":
+        numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        # from 2 ** 53 on a float skips whole numbers, as of ids
+        if not (types.is_integer(kind) and (np.abs(numbers) >= 1 << 53).any()):
+            return RawColumn.of_numbers(name, numbers)
+    cells = column.to_pandas(strings_to_categorical=True, integer_object_nulls=True)
+    if cells.dtype != "category":
+        cells = cells.map(str, na_action="ignore").astype("category")
+    words, codes = [*map(str, cells.cat.categories.to_numpy()), ""], cells.cat.codes.to_numpy()
+    return RawColumn.of_words(name, np.where(codes < 0, len(words) - 1, codes), words)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeColumn(RawColumn):
+    """A column of times (N,), of a zone where they are instants; to who looks for numbers, they are one word."""
+
+    stamps: pd.DatetimeIndex
+
+    @classmethod
+    def of(cls, name: str, stamps: pd.DatetimeIndex) -> "TimeColumn":
+        """A column of these times."""
+        codes = 1 + np.asarray(stamps.isna(), dtype=np.int32)
+        return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes, ["a time", ""], stamps)
+
+    def cells(self, rows: Iterable[int]) -> list[str]:
+        """Some times as text in ISO 8601, with the offset from UTC that a zone has then."""
+        stamps = self.stamps[np.fromiter(rows, dtype=np.int64)]
+        return np.where(stamps.isna(), "", stamps.astype(str)).tolist()
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "TimeColumn":
+        """Some rows alone."""
+        return self.of(self.name, self.stamps[rows])
+
+    def as_words(self) -> RawColumn:
+        """The same as text."""
+        return RawColumn.of_cells(self.name, pd.Series(self.cells(range(len(self))), dtype=object))
