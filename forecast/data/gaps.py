@@ -56,13 +56,11 @@ def rows_since_measured(
     starts: the first row of each series, which count as measured; None: of one series.
     """
     starts = np.zeros(1, dtype=np.int64) if starts is None else starts
-    numbers, columns = np.arange(len(missing)), []
-    for gone in missing.T:
-        last = np.where(gone, 0, numbers)
-        last[starts] = numbers[starts]
-        since = numbers - np.maximum.accumulate(last)
-        columns.append(since.astype(np.uint8 if since.max(initial=0) < 256 else np.int32))  # types that torch indexes
-    return np.stack(columns, axis=1)
+    numbers = np.arange(len(missing), dtype=np.int32)[:, None]
+    last = np.where(missing, 0, numbers)
+    last[starts] = numbers[starts]
+    since = numbers - np.maximum.accumulate(last, axis=0)
+    return since.astype(np.uint8) if since.max(initial=0) < 256 else since  # types that torch indexes
 
 
 def longest_run(flags: npt.NDArray[np.bool_]) -> int:

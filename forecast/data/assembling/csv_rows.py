@@ -10,7 +10,6 @@ import pandas as pd
 
 from forecast.data.assembling.ids import (
     KNOWN_IDS,
-    check_ids,
     counted_times,
     id_columns,
     joint_ids,
@@ -36,12 +35,10 @@ _COUNTED = {"", "id", "v1", "series", *KNOWN_IDS}  # first cells of a header, wh
 _FEWEST_DATES = 3  # that make a first line one of times
 
 
-def file_rows(
-    path: Path, source: CsvSource, book: Codebook, *, known: bool = False, columns: Choice | None = None
-) -> PanelRows:
+def file_rows(path: Path, source: CsvSource, book: Codebook, *, columns: Choice | None = None) -> PanelRows:
     """The rows of one file, in whatever form; UserError for what is wrong in it.
 
-    known: whether these are series of a training, of which each may have one row. columns: as in `read_panel`.
+    columns: as in `read_panel`.
     """
     findings = Findings(str(path))
     text = CsvText(path, source.separator).verified(findings, source.sheet)
@@ -49,11 +46,7 @@ def file_rows(
     if source.panel_form == "rows":
         return _line_rows(text, names, source, findings)
     rows = rows_of(text, names, source, book, findings, columns=columns)
-    if source.panel_form == "columns":
-        return _melted(rows)
-    if source.panel_form is not None and not known:
-        check_ids(rows.ids, len(rows), str(path))
-    return rows
+    return _melted(rows) if source.panel_form == "columns" else rows
 
 
 def rows_of(

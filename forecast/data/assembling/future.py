@@ -70,11 +70,11 @@ def _rows(source: CsvSource, columns: Sequence[str], history: PanelFrame, book: 
     if history.clock is not None and source.time_columns:  # of which few rows do not tell
         source = replace(source, time_zone=history.clock)
     try:
-        rows = panel_rows(source, book, known=True)
+        rows = panel_rows(source, book)
     except AmbiguousTime as error:  # of few rows, read as those of the history were
         read = {key: getattr(history, key) for key in ("time_format", "time_zone")}
         read = {key: value for key, value in read.items() if {f"data.{key}": value} in error.candidates}
         if not read:
             raise
-        rows = panel_rows(source.with_file(str(source.path), **read), book, known=True)
+        rows = panel_rows(source.with_file(str(source.path), **read), book)
     return prepare_rows(rows, source)

@@ -1,6 +1,5 @@
 """The steps of time that all series of a panel have: inferred from the rows inside them, and checked on every row."""
 
-import logging
 from collections import Counter
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ from forecast.data.values.findings import counted
 from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, is_exact
 from forecast.errors import UserError
 
-_log = logging.getLogger(__name__)
 _VOTERS = 32  # series that a frequency is inferred from
 _FEWEST = 3  # rows that tell one
 _FEW = 5  # rows: fewer may lie at a coarser step than others' by chance
@@ -61,16 +59,6 @@ class Grid:
         """A time in words."""
         return time_words(time, stepped=self.stepped)
 
-    def number(self, position: int) -> tuple[int, int]:
-        """The number that the file gives to a step without a calendar, and how far apart they are."""
-        assert self.stepped and self.unit is not None
-        return self.first + position * self.unit, self.unit
-
-    def stamp(self, position: int) -> pd.Timestamp:
-        """The timestamp of a step; of those without a calendar each is a millisecond, the first one 0."""
-        stamp: pd.Timestamp = pd.Timestamp(0 if self.stepped else int(self.times(np.array([position]))[0]))
-        return stamp
-
 
 def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Grid:
     """The grid on which all rows lie.
@@ -81,10 +69,12 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     counts_steps = trained_on == STEP_FREQ and (stepped or rows.ids[0] != "")  # one series may be of milliseconds
     if trained_on is not None and stepped != counts_steps:
         raise _different(rows, 0, "steps without a calendar" if stepped else "dates", trained_on, trained_on)
-    if rows.moved is not None:
-        _log.info("%s: %s", rows.name, rows.moved.note(len(rows.times)))
-    if stepped and trained_on is None and len(rows.times) == 1:  # as of a column that is always 0, and no time
-        raise _too_short(rows)
+    longest = int(rows.lengths.max())
+    if trained_on is None and longest < (2 if stepped else _FEWEST):
+        raise UserError(
+            f"{rows.name}: {len(rows.ids)} series of at most {counted(longest, 'row')} are too short to infer a "
+            f"frequency. At least {_FEWEST} rows of one are needed. Is data.id_column the same in all rows of a series?"
+        )
     if stepped:
         first = int(rows.times.min())
         return Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
@@ -117,25 +107,19 @@ def _check_own(rows: SortedRows, series: int, positions: IntArray, freq: str, tr
 
 
 def _frequency(rows: SortedRows) -> str:
-    """That of most rows of some series, the longest among them; of all times together, where no series has three."""
+    """That of most rows of some series, the longest among them."""
     voters = _voters(rows)
-    samples = [_stamps(rows, series) for series in voters]
-    if not voters:
-        samples = [pd.DatetimeIndex(np.unique(rows.times).astype("datetime64[ns]"))]
-        if len(samples[0]) < _FEWEST:
-            raise _too_short(rows)
     votes: Counter[str] = Counter()
-    for stamps in samples:
+    for stamps in (_stamps(rows, series) for series in voters):
         if freq := infer_frequency(stamps) or grid_frequency(stamps):
             votes[freq] += len(stamps)
     if votes:
         return votes.most_common(1)[0][0]
-    if not voters:
-        raise _too_short(rows)
-    row, usual, expected = first_deviation(samples[0])
+    stamps = _stamps(rows, voters[0])
+    row, usual, expected = first_deviation(stamps)
     raise UserError(
         f"{rows.where(int(rows.offsets[voters[0]]) + row)}: the times{rows.of_series(voters[0])} are not regular: "
-        f"{samples[0][row]} follows {samples[0][row - 1]}, where the usual step '{usual}' expects {expected}. Resample "
+        f"{stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}. Resample "
         "the file to one frequency: data.resample=h data.aggregate=mean"
     )
 
@@ -173,12 +157,4 @@ def _different(rows: SortedRows, series: int, own: str, usual: str, trained_on: 
     return UserError(
         f"{rows.name}{rows.of_series(series)} has {own}; {others} '{usual}'. Resample the file to one frequency, as by "
         "data.resample=D data.aggregate=mean, or write series of each frequency into a file of their own."
-    )
-
-
-def _too_short(rows: SortedRows) -> UserError:
-    """What to say of rows that tell no frequency."""
-    return UserError(
-        f"{rows.name}: {len(rows.ids)} series of at most {counted(int(rows.lengths.max()), 'row')} are too short to "
-        f"infer a frequency. At least {_FEWEST} rows of one are needed to read the file."
     )

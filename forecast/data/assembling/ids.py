@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.data.assembling.rows import nanoseconds
@@ -12,14 +11,11 @@ from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import IntArray, runs
-from forecast.data.values.findings import counted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
 KNOWN_TIMES = ("ds", "timestamp", "date")
-
-Codes = npt.NDArray[np.int32] | IntArray
 
 
 def layout_of(source: CsvSource, **changes: object) -> Layout:
@@ -50,7 +46,7 @@ def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str
 
 
 def joint_ids(
-    parts: Sequence[tuple[Codes, Sequence[str]]], where: Callable[[int], str]
+    parts: Sequence[tuple[IntArray, Sequence[str]]], where: Callable[[int], str]
 ) -> tuple[IntArray, list[list[str]]]:
     """(series (N,), of each id column the cells (S,)) of rows, numbered by their first appearance.
 
@@ -68,15 +64,6 @@ def joint_ids(
         series = np.repeat(numbers, counts)
     firsts = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
     return series, [[words[code] for code in codes[firsts].tolist()] for codes, words in parts]
-
-
-def check_ids(ids: Sequence[str], rows: int, path: str) -> None:
-    """UserError where each row is a series of its own."""
-    if len(ids) == rows > 1:
-        raise UserError(
-            f"{path}: each of the {counted(rows, 'row')} has another id, so none is a series. Name the column that is "
-            "the same in all rows of a series: data.id_column=NAME"
-        )
 
 
 def counted_times(layout: Layout, series: IntArray) -> IntArray:

@@ -43,21 +43,27 @@ def read_panel(
     if source.cache is not None and not leave_out and can_be_converted(source, files):
         frame = cached_panel(source, files, freq, book)
     else:
-        frame = _read(source, freq, book, columns, leave_out=leave_out)
+        rows = panel_rows(source, book, columns=columns)
+        sorted_rows, facts = prepare_rows(rows, source), None
+        if source.has_facts:
+            facts, sorted_rows = facts_of(source, rows, sorted_rows, book)
+            rows = replace(rows, columns=sorted_rows.columns)
+        if source.static_path is not None:  # a change of theirs is a change of the data
+            rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
+        grid = panel_grid(sorted_rows, stepped=rows.stepped, trained_on=freq)
+        series = regular(sorted_rows, grid, source.gaps, known=source.known, leave_out=leave_out)
+        frame = frame_of(series, rows, grid, str(source.path), counted=times_are_counted(source))
+        facts = None if facts is None else facts.of(series.kept)
+        frame = replace(frame, categories=book.words(frame.columns), facts=facts)
     if not source.id_as_fact:
         return frame
     facts = frame.facts or Facts((), np.zeros((len(frame), 0)))
     return replace(frame, facts=facts.and_ids(f"{frame.id_column}", frame.ids))
 
 
-def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = None, known: bool = False) -> PanelRows:
-    """The rows of all files of a source, before they are sorted; UserError as `read_panel`.
-
-    known: whether their series are those of a training, of which each may have one row.
-    """
-    rows = joined(
-        [(str(path), file_rows(path, source, book, known=known, columns=columns)) for path in panel_files(source)]
-    )
+def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = None) -> PanelRows:
+    """The rows of all files of a source, before they are sorted; UserError as `read_panel`."""
+    rows = joined([(str(path), file_rows(path, source, book, columns=columns)) for path in panel_files(source)])
     if not len(rows):
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
@@ -68,34 +74,8 @@ def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = No
         rows = replace(rows, times=nanoseconds(times), clock=rows.time_zone)
     if source.since is None and source.until is None:
         return rows
-    if rows.stepped:
-        raise UserError(
-            f"{source.path}: data.since and data.until are times, and the rows count steps. Leave both out."
-        )
     chosen = within(times, source, str(source.path))
     return rows if chosen is None else rows.take(chosen)
-
-
-def _read(
-    source: CsvSource,
-    freq: str | None,
-    book: Codebook,
-    columns: Choice | None = None,
-    *,
-    leave_out: bool = False,
-) -> PanelFrame:
-    rows, name = panel_rows(source, book, columns=columns, known=freq is not None), str(source.path)
-    sorted_rows, facts = prepare_rows(rows, source), None
-    if source.has_facts:
-        facts, sorted_rows = facts_of(source, rows, sorted_rows, book)
-        rows = replace(rows, columns=sorted_rows.columns)
-        if source.static_path is not None:  # a change of theirs is a change of the data
-            rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
-    grid = panel_grid(sorted_rows, stepped=rows.stepped, trained_on=freq)
-    series = regular(sorted_rows, grid, source.gaps, known=source.known, leave_out=leave_out)
-    frame = frame_of(series, rows, grid, name, counted=times_are_counted(source))
-    facts = None if facts is None else facts.of(series.kept)
-    return replace(frame, categories=book.words(frame.columns), facts=facts)
 
 
 def panel_files(source: CsvSource) -> list[Path]:

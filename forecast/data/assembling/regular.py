@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows, SortedRows
@@ -63,8 +64,10 @@ def regular(
     first, last = there[begin[held]], there[end[held] - 1]
     positions, width = grid.positions(rows.times), len(rows.columns)
     lengths, counts = positions[last] - positions[first] + 1, last - first + 1
-    empty_before = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
-    empty = empty_before[last + 1] - empty_before[first]
+    empty = np.zeros_like(counts)
+    if missing.any():
+        empty_before = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
+        empty = empty_before[last + 1] - empty_before[first]
     gaps = (lengths - counts) * width + empty
     sparse = (gaps > MOST_MISSING * lengths * width) & (policy != "zero")
     holed = (gaps > 0) & (policy == "refuse")
@@ -122,20 +125,17 @@ class MissingRows(UserError):
 
 def _gap(rows: SortedRows, grid: Grid, there: IntArray, series: int, count: int) -> MissingRows:
     """What to say of the first gap of a series. there: its whole rows. count: of series with gaps."""
-    steps = np.diff(grid.positions(rows.times[there]))
-    place = int((steps > 1).argmax())
-    before, after, lacking = int(there[place]), int(there[place + 1]), int(steps[place]) - 1
-    since = grid.words(int(grid.times(grid.positions(rows.times[before : before + 1]) + 1)[0]))
-    empty = np.flatnonzero(np.isnan(rows.values[before + 1 : after]).any(axis=0))
-    columns = [rows.columns[place] for place in empty.tolist()]
-    cells = f" (no value of {listed(columns)})" if columns else ""
+    positions = grid.positions(rows.times[there])
+    place = int((np.diff(positions) > 1).argmax())
+    lacking = int(positions[place + 1] - positions[place]) - 1
+    since = grid.words(int(grid.times(positions[place : place + 1] + 1)[0]))
+    empty = np.flatnonzero(np.isnan(rows.values[there[place] + 1 : there[place + 1]]).any(axis=0))
+    cells = f" (no value of {listed([rows.columns[column] for column in empty.tolist()])})" if empty.size else ""
     freq = "" if grid.stepped else f" of '{grid.freq}'"
-    are, others = "is" if lacking == 1 else "are", ""
-    if len(rows.ids) > 1:
-        others = f"; {count} of {len(rows.ids)} series have gaps"
+    others = f"; {count} of {len(rows.ids)} series have gaps" if len(rows.ids) > 1 else ""
     return MissingRows(
-        f"{rows.where(after)}: before it {counted(lacking, 'row')}{freq}{rows.of_series(series)} {are} missing{cells}, "
-        f"from {since} on{others}. Set {_FIX}."
+        f"{rows.where(int(there[place + 1]))}: before it {counted(lacking, 'row')}{freq}{rows.of_series(series)} "
+        f"{'is' if lacking == 1 else 'are'} missing{cells}, from {since} on{others}. Set {_FIX}."
     )
 
 
@@ -193,14 +193,14 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted
         offsets=offsets,
         steps=series.steps - begin,
         ids=np.array([ids[number] for number in series.kept.tolist()], dtype=np.str_),
-        first=grid.stamp(begin),
+        first=pd.Timestamp(0 if grid.stepped else int(grid.times(series.steps.min(keepdims=True))[0])),
         freq=grid.freq,
         columns=rows.columns,
         name=name,
         measured=series.measured,
         id_column=rows.id_column,
         time_column=rows.time_column,
-        numbers=(begin + 1, 1) if counted or not grid.stepped else grid.number(begin),
+        numbers=(begin + 1, 1) if counted or grid.unit is None else (grid.first + begin * grid.unit, grid.unit),
         repair=repair,
         left_out=left_out,
         checksum=rows.checksum,

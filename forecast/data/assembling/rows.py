@@ -15,7 +15,7 @@ from forecast.data.reading.layout import Aggregate, Duplicates, known_frequency
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
-from forecast.data.values.frequency import Moved, on_grid
+from forecast.data.values.frequency import on_grid
 from forecast.errors import UserError
 from forecast.text.terminal import listed
 
@@ -130,8 +130,7 @@ class SortedRows:
     """The rows of S series one after another, each in the order of time and each time once.
 
     offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1], of which there may be none. times (N,),
-    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages. moved: what
-    `near_grid.on_grid` did.
+    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages.
     """
 
     offsets: IntArray
@@ -141,7 +140,6 @@ class SortedRows:
     ids: Sequence[str]
     columns: tuple[str, ...]
     name: str
-    moved: Moved | None = None
 
     @property
     def lengths(self) -> IntArray:
@@ -182,6 +180,8 @@ def sort_rows(
     if not rows.stepped:
         times, moved = on_grid(rows.times, np.diff(rows.times)[rows.series[1:] == rows.series[:-1]])
         rows = replace(rows, times=times)
+    if moved is not None:
+        _log.info("%s: %s", name, moved.note(len(rows)))
     again = _again(rows)
     if not (forward or any_order or again.any()) and len(rows.ids) == 1:
         _check_direction(given, name)
@@ -199,7 +199,6 @@ def sort_rows(
         ids=rows.ids,
         columns=rows.columns,
         name=name,
-        moved=moved,
     )
 
 
