@@ -57,7 +57,8 @@ class PanelRows:
     def take(self, rows: IntArray) -> "PanelRows":
         """Some rows alone."""
         series, times, values = self.series[rows], self.times[rows], self.values[rows]
-        return replace(self, series=series, times=times, values=values, where=lambda row: self.where(int(rows[row])))
+        where = self.where  # by itself: the other rows need not stay in memory
+        return replace(self, series=series, times=times, values=values, where=lambda row: where(int(rows[row])))
 
 
 def nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
@@ -73,7 +74,7 @@ def time_words(time: int, *, stepped: bool) -> str:
 def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> FloatArray:
     """The values (N, C) themselves, NaN where one is missing; UserError for one that is too large or infinite."""
     # false for NaN, which stands for a missing value
-    bad = np.abs(values) > LARGEST
+    bad = (values > LARGEST) | (values < -LARGEST)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise UserError(
