@@ -13,7 +13,6 @@ from forecast.data.assembling.ids import (
     counted_times,
     id_columns,
     joint_ids,
-    known_time,
     layout_of,
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds
@@ -65,7 +64,7 @@ def rows_of(
     """
     path = str(text.path)
     ids = id_columns(source, names, path) if names and source.panel_form in ("long", "rows") else ()
-    layout = known_time(layout_of(source, **(form or {})), names)
+    layout = layout_of(source, names, form or {})
     layout.check()
     header = text.header(layout.time_columns, findings)
     layout = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])

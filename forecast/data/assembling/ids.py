@@ -1,6 +1,6 @@
 """The ids of series, and the times of rows without any."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -18,17 +18,11 @@ KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
 KNOWN_TIMES = ("ds", "timestamp", "date")
 
 
-def layout_of(source: CsvSource, **changes: object) -> Layout:
-    """How the files of a source are written."""
-    return USUAL.changed({**{field.name: getattr(source, field.name) for field in fields(Layout)}, **changes})
-
-
-def known_time(layout: Layout, header: Sequence[str]) -> Layout:
-    """The same layout with the time column that the header has, where none was named and it is called as usual."""
-    if layout.time_column != USUAL.time_column or layout.time_column in header:
-        return layout
-    name = next((name for name in KNOWN_TIMES if name in header), None)
-    return layout if name is None else replace(layout, time_column=name)
+def layout_of(source: CsvSource, header: Sequence[str], changes: Mapping[str, object]) -> Layout:
+    """How the files of a source are written; where none was named, the time column is one of a usual name."""
+    layout = USUAL.changed({**{field.name: getattr(source, field.name) for field in fields(Layout)}, **changes})
+    usual = [name for name in (USUAL.time_column, *KNOWN_TIMES) if name in header]
+    return replace(layout, time_column=usual[0]) if usual and layout.time_column == USUAL.time_column else layout
 
 
 def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str, ...]:

@@ -22,8 +22,6 @@ _log = logging.getLogger(__name__)
 _NAMED = 8  # series named in a line
 _LARGE, _WORTH = 0.1, 0.25  # shares: of all steps, a hole that parts a file; of its rows, a part worth reading
 _FIX = "data.gaps=interpolate, data.gaps=forward_fill, data.gaps=mask or data.gaps=zero"
-NO_VALUE, MOSTLY_MISSING = "no row with a value in each column", "most of its rows missing"
-HOLE = f"a hole, and data.gaps=refuse. Fill it, or set {_FIX}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,9 +75,9 @@ def regular(
         series = int(held[holed][0])
         raise _gap(rows, grid, there[begin[series] : end[series]], series, int(holed.sum()))
     reasons = {
-        NO_VALUE: np.flatnonzero(begin == end),
-        MOSTLY_MISSING: held[sparse & ~holed],
-        HOLE: held[holed],
+        "no row with a value in each column": np.flatnonzero(begin == end),
+        "most of its rows missing": held[sparse & ~holed],
+        f"a hole, and data.gaps=refuse. Fill it, or set {_FIX}": held[holed],
     }
     if cut := int(rows.lengths[held].sum() - counts.sum()):
         _log.info("%s: %s left out at an end, for want of a value in a column.", rows.name, counted(cut, "row"))

@@ -173,7 +173,8 @@ def sort_rows(
     the rows in one step of it. UserError for rows of one time and other values where `how` is error, and, but for
     any_order, for one series whose times go back and forth.
     """
-    given, forward = rows, _is_sorted(rows)
+    given, same = rows, rows.series[1:] == rows.series[:-1]
+    forward = ((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all()
     if not forward:
         rows = rows.take(np.lexsort((rows.times, rows.series)))  # stable: rows of one time as in the file
     # moved first: two rows near one step of the grid then have one time
@@ -260,11 +261,6 @@ def _check_direction(rows: PanelRows, name: str) -> None:
         "below one another, name the column that tells them apart: data.id_column=NAME. If the rows are just not in "
         "order, set data.sort=true."
     )
-
-
-def _is_sorted(rows: PanelRows) -> bool:
-    same = rows.series[1:] == rows.series[:-1]
-    return bool(((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all())
 
 
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
