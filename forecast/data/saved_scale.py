@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import md5
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import torch
 from torch import Tensor
 
 from forecast.data.panel import PanelFrame
-from forecast.data.scaling import CELLS, How, Scales, SeasonalDifferences, pieces
+from forecast.data.scaling import How, Scales, SeasonalDifferences
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 
 EACH = ("series", "season")  # of these each series has a scale of its own
 State = dict[str, Any]  # plain values and tensors; the ids as bytes
-FIRST = "first"  # of the entries of `RecordedRows`
+FIRST, MD5 = "first", "md5"  # entries of `RecordedRows` beside its splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,17 +128,17 @@ class RecordedRows:
 
     first: IntArray
     splits: Mapping[str, IntArray]
+    has_md5: bool = True
 
     @classmethod
     def of(cls, frame: PanelFrame, splits: Mapping[str, TargetRows]) -> "RecordedRows":
         """Of a frame that is cut."""
-        begin, rows = frame.offsets[:-1], splits.values()
-        hashes = row_hashes(frame, begin, np.stack([part.stop for part in rows])).view(np.int64)
-        parts = [
-            np.stack([part.first - begin, part.stop - begin, numbers], axis=1)
-            for part, numbers in zip(rows, hashes, strict=True)
-        ]
-        return cls(frame.times()[frame.steps], dict(zip(splits, parts, strict=True)))
+        begin = frame.offsets[:-1]
+        recorded = {
+            name: np.stack([rows.first - begin, rows.stop - begin, row_hashes(frame, begin, rows.stop)], axis=1)
+            for name, rows in splits.items()
+        }
+        return cls(frame.times()[frame.steps], recorded)
 
     @property
     def ends(self) -> IntArray:
@@ -146,13 +147,14 @@ class RecordedRows:
 
     def state(self) -> dict[str, Tensor]:
         """Tensors, for a checkpoint."""
-        return {FIRST: torch.from_numpy(self.first), **{k: torch.from_numpy(v) for k, v in self.splits.items()}}
+        splits = {name: torch.from_numpy(rows) for name, rows in self.splits.items()}
+        return {FIRST: torch.from_numpy(self.first), **splits, MD5: torch.tensor(self.has_md5)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor]) -> "RecordedRows":
         """From what `state` gave."""
         splits = {name: part.numpy() for name, part in state.items()}
-        return cls(splits.pop(FIRST), splits)
+        return cls(splits.pop(FIRST), splits, bool(splits.pop(MD5, False)))
 
     def begins(self, frame: PanelFrame, places: IntArray) -> IntArray:
         """The row of a frame that has the first time of each of its series (S',), perhaps outside of that; -1: none.
@@ -171,7 +173,7 @@ class RecordedRows:
         stop = begin + recorded[:, 1]
         held = (begin >= 0) & (stop <= frame.offsets[1:])
         begin, stop = (np.where(held, rows, frame.offsets[:-1]) for rows in (begin, stop))
-        return held & (row_hashes(frame, begin, stop).view(np.int64) == recorded[:, 2])
+        return held & (np.array(not self.has_md5) | (row_hashes(frame, begin, stop) == recorded[:, 2]))
 
     def placed(self, frame: PanelFrame, places: IntArray) -> dict[str, TargetRows]:
         """The recorded splits in the rows of a frame that has them; none of a series that was not recorded."""
@@ -183,27 +185,12 @@ class RecordedRows:
         return placed
 
 
-def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> npt.NDArray[np.uint64]:
-    """A number of the times and the measured values in rows first[s] to stop[..., s] of each series -> (..., S)."""
-    times, hashes = frame.times().view(np.uint64), np.zeros(stop.shape, dtype=np.uint64)
-    columns = mixed(np.arange(len(frame.columns), dtype=np.uint64))
-    for some in pieces(frame, CELLS):
-        low, high = int(frame.offsets[some.start]), int(frame.offsets[some.stop])
-        lengths = frame.lengths[some]
-        steps = np.arange(high - low) + np.repeat(frame.steps[some] - frame.offsets[:-1][some] + low, lengths)
-        cells = (np.asarray(frame.values[low:high]) + 0.0).view(np.uint64)  # no -0.0
+def row_hashes(frame: PanelFrame, first: IntArray, stop: IntArray) -> IntArray:
+    """A number (S,) of the measured values in rows first[s] to stop[s] of each series."""
+    values, numbers = np.asarray(frame.values), []
+    for begin, end in zip(first.tolist(), stop.tolist(), strict=True):
+        cells = values[begin:end] + 0.0  # no -0.0
         if frame.measured is not None:
-            cells = np.where(frame.measured[low:high], cells, columns)
-        rows = mixed(mixed(cells ^ columns) + mixed(times[steps])[:, None]).sum(axis=1, dtype=np.uint64)
-        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(rows)])
-        hashes[..., some] = sums[np.maximum(first, stop)[..., some] - low] - sums[first[some] - low]
-    return hashes
-
-
-def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of SplitMix64 (Steele, Lea and Flood 2014): each bit of a number changes half of the bits."""
-    x: npt.NDArray[np.uint64] = numbers + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return x
+            cells[~frame.measured[begin:end]] = np.nan
+        numbers.append(md5(cells.tobytes(), usedforsecurity=False).digest()[:8])
+    return np.frombuffer(b"".join(numbers), dtype="<i8")
