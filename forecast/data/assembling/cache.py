@@ -123,7 +123,7 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
             ordered = sort_rows(rows, source.duplicates, name)
             grid = panel_grid(ordered, stepped=False, trained_on=freq)
             freq = grid.freq
-            part = regular(ordered, grid, source.gaps)
+            part = regular(ordered, grid, source.gaps, known=source.known)
             part.values.astype("<f8", copy=False).tofile(values_file)
             (np.ones(part.values.shape, bool) if part.measured is None else part.measured).tofile(measured_file)
             starts.append(grid.times(part.steps))
