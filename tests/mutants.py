@@ -1099,7 +1099,7 @@ PANELS = [
         "shard-of-another-forecast",
         "Parts of different forecasts are not joined.",
         "forecast/data/forecast_files.py",
-        "if expected != actual:",
+        "if others:",
         "if False:",
         ("tests/data/test_forecast_files.py::test_parts_that_are_not_one_forecast_are_refused",),
     ),

@@ -14,7 +14,7 @@ from forecast.data.writing import CSV, ForecastTable, SeriesForecasts
 from forecast.documents import DocumentError, read_document
 from forecast.errors import UserError
 from forecast.files import json_text, together
-from forecast.text.terminal import label, listed
+from forecast.text.terminal import listed
 
 GROUP = 2**17  # rows of a row group: those of a joined file do not tell where its parts began
 RunOf = dict[str, Any]  # what all parts of a forecast have alike, and the bits depend on
@@ -92,13 +92,12 @@ def check_parts(parts: Sequence[tuple[Path, ForecastPart]]) -> list[tuple[Path, 
     first, first_part = parts[0]
     number = first_part.shard[1]
     for path, part in parts:
-        for key, expected in first_part.run.items():
-            actual = part.run.get(key)
-            if expected != actual:
-                raise UserError(
-                    f"{path} is no part of the same forecast as {first}: its {key} is {label(str(actual))}, there "
-                    f"{label(str(expected))}. Name parts made from the same checkpoint, data and settings."
-                )
+        others = [key for key, value in first_part.run.items() if part.run.get(key) != value]
+        if others:
+            raise UserError(
+                f"{path} is no part of the same forecast as {first}, for its {listed(others)} differ. Name parts made "
+                "from the same checkpoint, data and settings."
+            )
     ordered = sorted(parts, key=lambda pair: pair[1].shard)
     if [part.shard for _, part in ordered] != [(i, number) for i in range(1, number + 1)]:
         raise UserError(

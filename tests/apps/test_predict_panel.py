@@ -387,7 +387,7 @@ def test_merge_refuses_what_is_no_forecast_in_parts(folder, tmp_path, capsys, sm
     for arguments, message in {
         (one, "--output", tmp_path / "f.csv"): "These are the parts 1/2. Name each of 1/2 to 2/2 once",
         (one, one, two, "--output", tmp_path / "f.csv"): "These are the parts 1/2, 1/2, 2/2.",
-        (one, tmp_path / "other.csv", "--output", tmp_path / "f.csv"): "its checkpoint is ",
+        (one, tmp_path / "other.csv", "--output", tmp_path / "f.csv"): "for its checkpoint",
         (one, folder / "p.csv", "--output", tmp_path / "f.csv"): "p.csv is no part of a forecast: ",
         (one, two, "--output", tmp_path / "f.parquet"): "the parts are .csv files, and merging does not change them.",
         (one, two, "--output", tmp_path / "f.txt"): "--output .*f.txt: a forecast is a CSV",

@@ -139,7 +139,7 @@ def other_run(pair):
 
 
 REFUSALS = {
-    r"2-2.csv is no part of the same forecast as .*: its checkpoint is c2, there c1": lambda one, two: [
+    r"2-2.csv is no part of the same forecast as .*, for its checkpoint differ": lambda one, two: [
         one[0],
         other_run(two[1]),
     ],
