@@ -28,8 +28,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.catalog import file_md5
-from forecast.data.forecast_files import ForecastPart, beside, read_part, write_rows
-from forecast.data.writing import ENDINGS, ForecastTable, SeriesForecasts
+from forecast.data.writing import ENDINGS, ForecastPart, ForecastTable, SeriesForecasts, beside, read_part, write_rows
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
 from forecast.files import json_text, together

@@ -9,9 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 from panels import made_panel
 
-from forecast.data import forecast_files as parts
-from forecast.data.forecast_files import ForecastPart, beside, check_parts, read_part, write_joined, write_rows
-from forecast.data.writing import ForecastTable, SeriesForecasts, TimeWriter, Writing
+from forecast.data import writing as parts
+from forecast.data.writing import (
+    ForecastPart,
+    ForecastTable,
+    SeriesForecasts,
+    TimeWriter,
+    Writing,
+    beside,
+    check_parts,
+    read_part,
+    write_joined,
+    write_rows,
+)
 from forecast.errors import UserError
 
 PRED_LEN = 3
