@@ -197,10 +197,13 @@ class PanelFrame:
         if tuple(columns) == self.columns:
             return self
         places = [self.columns.index(name) for name in columns]
-        measured = None if self.measured is None else self.measured[:, places]
-        values = np.ascontiguousarray(self.values[:, places])
-        categories = {name: words for name, words in self.categories.items() if name in columns}
-        return replace(self, values=values, columns=tuple(columns), measured=measured, categories=categories)
+        return replace(
+            self,
+            values=np.ascontiguousarray(self.values[:, places]),
+            measured=None if self.measured is None else self.measured[:, places],
+            columns=tuple(columns),
+            categories={name: words for name, words in self.categories.items() if name in columns},
+        )
 
     @property
     def without_calendar(self) -> bool:

@@ -1,11 +1,9 @@
 """From a frame to scaled windows: everything a training, an evaluation or a forecast reads."""
 
-import mmap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -120,22 +118,12 @@ class Prepared:
         return WindowOrigins.of(rows, begin, context=context or self.context, pred_len=self.pred_len + offset)
 
     def windows(self, split: str, *, look_back: int | None = None, masked: bool = False, offset: int = 0) -> Windows:
-        """All windows whose targets lie in the rows of a split, less those that the gaps forbid; of an offset perhaps
-        none.
+        """All windows whose targets lie in the rows of a split, less those that the gaps forbid.
 
         look_back: rows in the past of a batch where they are more than seq_len; the windows are the same. masked:
         whether their batches also say which cells of the past were measured. offset: rows between past and targets.
-        UserError when the gaps leave none.
         """
-        origins = self.origins(split, offset=offset)
-        windows = self.windows_of(origins, look_back=look_back, masked=masked, offset=offset)
-        if len(origins) and not len(windows) and not offset:
-            raise UserError(
-                f"{self.frame.name}: with data.gaps={self.frame.repair.policy} the gaps leave {split} no window: all "
-                f"{len(origins)} of seq_len {self.seq_len} + pred_len {self.pred_len} rows are lost. Choose "
-                "shorter lengths, data.gaps=forward_fill, or another data.split, or drop the columns with most gaps."
-            )
-        return windows
+        return self.windows_of(self.origins(split, offset=offset), look_back=look_back, masked=masked, offset=offset)
 
     def windows_of(
         self, origins: WindowOrigins, *, look_back: int | None = None, masked: bool = False, offset: int = 0
@@ -160,7 +148,7 @@ class Prepared:
             **sizes,
         )
 
-    def original(self, scaled: npt.NDArray[np.floating], series: IntArray) -> FloatArray:
+    def original(self, scaled: np.ndarray, series: IntArray) -> FloatArray:
         """Target values (W, P, T) of windows of these series (W,) in original units."""
         mean, std = (part[series][:, None] for part in self.target_scale)
         original: FloatArray = scaled * std + mean
@@ -174,14 +162,17 @@ class Prepared:
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
         for name in splits or [name for name in self.splits if name != TAIL]:
-            if len(self.origins(name)):
+            windows = self.windows_of(self.origins(name))
+            if len(windows):
                 continue
-            rows, longest = self.splits[name], self.frame.lengths.max()
+            rows, longest, gaps = self.splits[name], self.frame.lengths.max(), ""
+            if len(windows.origins):
+                gaps = f", and with data.gaps=mask all {len(windows.origins)} windows are left out beside gaps"
             raise UserError(
                 f"{self.frame.name}: no series has a window for {name}: one window needs {self.context} rows of past "
                 f"and {self.pred_len} of {name}; the longest series has {longest} rows, "
-                f"{(rows.stop - rows.first).max()} of them for it. Set a shorter seq_len or pred_len, data.short=pad "
-                "or another data.split, as forecast check-data proposes, or evaluate with split=all."
+                f"{(rows.stop - rows.first).max()} of them for it{gaps}. Set a shorter seq_len or pred_len, "
+                "data.short=pad or another data.split, as forecast check-data proposes, or evaluate with split=all."
             )
 
     def left_out(self) -> dict[str, list[str]]:
@@ -266,8 +257,8 @@ def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame
 
 def private(values: FloatArray) -> FloatArray:
     """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
-    if isinstance(values, np.memmap) and isinstance(values.base, mmap.mmap):
-        return np.memmap(values.filename, values.dtype, mode="c", offset=values.offset, shape=values.shape)
+    if isinstance(values, np.memmap) and not isinstance(values.base, np.ndarray):
+        return np.memmap(str(values.filename), values.dtype, mode="c", offset=values.offset, shape=values.shape)
     return values.copy()
 
 
@@ -284,38 +275,34 @@ def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int =
 def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int) -> Tensor:
     """All rows (N, C + F + K) float32, contiguous: the C columns, scaled, the calendar, what is known in advance.
 
-    UserError for a value that lies too far from the train rows for any model.
+    UserError as `scaled_rows`.
     """
     table = torch.empty((len(frame.values), calendar.shape[1] + len(frame.columns)))
-    for start in range(0, len(table), _ROWS):
-        rows = np.arange(start, min(start + _ROWS, len(table)))
-        table[start : start + _ROWS] = scaled_rows(frame, scaler, calendar, n_columns, rows)
+    for rows in np.split(np.arange(len(table)), range(_ROWS, len(table), _ROWS)):
+        table[rows[0] : rows[-1] + 1] = scaled_rows(frame, scaler, calendar, n_columns, rows)
     return table
 
 
 def scaled_rows(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int, rows: IntArray) -> Tensor:
-    """Some rows (n, C + F + K) of `scaled_table`; UserError as there."""
-    scaled = torch.from_numpy(scaled_values(frame, scaler, rows).astype(np.float32))
-    series = np.searchsorted(frame.offsets, rows, side="right") - 1
-    known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]
-    return torch.cat([scaled[:, :n_columns], known, scaled[:, n_columns:]], dim=1)
+    """Some rows (n, C + F + K) of `scaled_table`.
 
-
-def scaled_values(frame: PanelFrame, scaler: Scales, rows: IntArray) -> FloatArray:
-    """The values (n, C) of some rows, scaled. UserError for one that lies too far from the train rows for any model."""
+    UserError for a value that lies too far from the train rows for any model.
+    """
     series = np.searchsorted(frame.offsets, rows, side="right") - 1
     with np.errstate(over="ignore"):
-        scaled = (frame.values[rows] - scaler.mean[series]) / scaler.std[series]
-        far = np.abs(scaled) > FARTHEST
+        original = (frame.values[rows] - scaler.mean[series]) / scaler.std[series]
+        far = np.abs(original) > FARTHEST
     if far.any():
         row, column = np.argwhere(far)[0]
         s, value = int(series[row]), frame.values[rows[row], column]
         raise UserError(
             f"{frame.name}: column '{frame.columns[column]}'{frame.of_series(s)} is {value:g} at "
-            f"{frame.timestamps(s)[rows[row] - int(frame.offsets[s])]}, {abs(scaled[row, column]):.3g} standard "
+            f"{frame.timestamps(s)[rows[row] - int(frame.offsets[s])]}, {abs(original[row, column]):.3g} standard "
             f"deviations from the mean of the train rows: no model computes with that in float32. {TOO_FAR}"
         )
-    return scaled
+    scaled = torch.from_numpy(original.astype(np.float32))
+    known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]
+    return torch.cat([scaled[:, :n_columns], known, scaled[:, n_columns:]], dim=1)
 
 
 def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple[FloatArray, np.ndarray]:
@@ -336,7 +323,7 @@ def series_windows(data: Prepared, series: IntArray, origins: IntArray) -> tuple
     return values, frame.shown(times).to_numpy().astype("datetime64[ns]")[steps + more]
 
 
-def scaled_facts(facts: Facts | None, scale: npt.NDArray[np.float64] | None) -> Tensor | None:
+def scaled_facts(facts: Facts | None, scale: FloatArray | None) -> Tensor | None:
     """The facts (S, G) of a panel as a model takes them; None where it has none."""
     if facts is None or scale is None:
         return None

@@ -110,18 +110,17 @@ class Windows(Dataset[Batch]):
         self._n_columns, self._length = n_columns, self.look_back + offset + pred_len
         self._calendar, self._is_scaled = calendar, kept is not None
 
-        def at_home(array: np.ndarray) -> Tensor:
-            return _as_tensor(array).to(self.home)
-
-        self._table = _as_tensor(frame.values) if kept is None else kept
-        self._mean, self._std = at_home(scaler.mean), at_home(scaler.std)
-        self._floor = None if scaler.floor is None else at_home(scaler.floor)
-        self._measured = None if frame.measured is None else at_home(frame.measured)
-        self._since = None if frame.since is None else at_home(frame.since)
-        self._facts = None if facts is None else facts.to(self.home)
-        self._chosen = None if chosen is None else at_home(chosen)
-        self._begin, self._steps, self._ends = map(at_home, (frame.offsets[:-1], frame.steps, origins.ends))
-        self._first = at_home(origins.first - (origins.ends - origins.counts))
+        home = self.home
+        self._table = _as_tensor(frame.values, home) if kept is None else kept
+        self._mean, self._std = _as_tensor(scaler.mean, home), _as_tensor(scaler.std, home)
+        self._floor = None if scaler.floor is None else _as_tensor(scaler.floor, home)
+        self._measured = None if frame.measured is None else _as_tensor(frame.measured, home)
+        self._since = None if frame.since is None else _as_tensor(frame.since, home)
+        self._facts = None if facts is None else facts.to(home)
+        self._chosen = None if chosen is None else _as_tensor(chosen, home)
+        self._begin, self._ends = _as_tensor(frame.offsets[:-1], home), _as_tensor(origins.ends, home)
+        self._first = _as_tensor(origins.first - (origins.ends - origins.counts), home)
+        self._steps = _as_tensor(frame.steps, home)
         self._after = torch.arange(self._length, device=self.home)
         # Rows of one piece of memory, where no window reaches over the beginning of its series.
         reaching = (origins.first - frame.offsets[:-1] < self.look_back)[origins.counts > 0]
@@ -269,8 +268,8 @@ def _rows_of(table: Tensor, start: Tensor, begin: Tensor, length: int, before: T
     return pieces.index_select(0, start).view(len(start), length, width)
 
 
-def _as_tensor(array: np.ndarray) -> Tensor:
-    """The same memory; of a file that is mapped for reading nothing is written."""
+def _as_tensor(array: np.ndarray, device: torch.device) -> Tensor:
+    """The array on a device; on the CPU in the same memory, and nothing is written to a file that is mapped."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        return torch.from_numpy(array).to(device)

@@ -119,7 +119,7 @@ def test_gaps_that_leave_a_split_no_window_are_refused_before_the_training(tmp_p
     write_gappy(tmp_path / "own.csv", absent=range(265, 320, 8))
     arguments = [*OWN, *LAYOUT, f"data.path={tmp_path}/own.csv", "data.gaps=mask", f"hydra.run.dir={tmp_path}/run"]
     text = refusal(capsys, "train", *arguments)
-    assert "with data.gaps=mask the gaps leave val no window: all 36" in text
+    assert "with data.gaps=mask all 36 windows are left out beside gaps" in text
 
 
 # forecasts

@@ -148,14 +148,14 @@ def test_the_scaler_is_fitted_without_made_up_cells(policy):
 
 def test_a_split_that_gaps_leave_no_window_is_refused_with_what_they_cost():
     data = prepared(frame_of("mask", filled=range(67, 97, 4)))
-    with pytest.raises(UserError, match=r"my.csv: with data.gaps=mask the gaps leave val no window: all 24 of seq_len"):
-        data.windows("val")
+    with pytest.raises(UserError, match=r"my.csv: no series has a window for val.* all 24 windows are left out beside"):
+        data.check_enough()
     assert len(data.windows("train")) == 61
 
 
 def test_a_training_without_one_whole_train_row_is_refused_by_its_windows_and_not_by_its_scaler():
-    with pytest.raises(UserError, match=r"the gaps leave train no window: all 62"):
-        prepared(frame_of("mask", filled=range(71))).windows("train")
+    with pytest.raises(UserError, match=r"no series has a window for train.* all 62 windows are left out"):
+        prepared(frame_of("mask", filled=range(71))).check_enough()
 
 
 @pytest.mark.parametrize("policy", ["interpolate", "forward_fill"])

@@ -518,14 +518,15 @@ def test_what_is_known_of_steps_after_the_horizon_has_no_part():
 
 def test_a_known_column_that_is_smoothed_with_later_rows_is_caught(monkeypatch, plain):
     data, _ = known_in_advance()
-    honest = preparing.scaled_values
+    honest = preparing.scaled_rows
 
-    def smoothed(frame, scaler, rows):
-        scaled, later = honest(frame, scaler, rows), honest(frame, scaler, (rows + 1).clip(max=N - 1))
-        scaled[:, 2] = (scaled[:, 2] + later[:, 2]) / 2
+    def smoothed(*made_of):
+        scaled, later = honest(*made_of), honest(*made_of[:-1], (made_of[-1] + 1).clip(max=N - 1))
+        scaled[:, -1] = (scaled[:, -1] + later[:, -1]) / 2
         return scaled
 
-    monkeypatch.setattr(preparing, "scaled_values", smoothed)
+    for module in (leakage, preparing):
+        monkeypatch.setattr(module, "scaled_rows", smoothed)
     data, sizes = known_in_advance()
     model = small_model("informer", window=sizes)
     assert "changes with the rows after it" in leak(model, data)
