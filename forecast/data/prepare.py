@@ -10,14 +10,13 @@ from torch import Tensor
 
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import Facts, PanelFrame
-from forecast.data.scaling import TOO_FAR, How, Scales
+from forecast.data.scaling import How, Scales
 from forecast.data.split import TAIL, TargetRows, WindowOrigins, usable_windows
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows
 from forecast.errors import UserError
 
-FARTHEST = 1e18  # standard deviations: errors are squared in float32
 MOST_KEPT = 2**30  # bytes of scaled rows that are kept beside those of the file
 _ROWS = 10_000  # made at a time: whole, the steps between would take several times the memory of the rows
 
@@ -85,10 +84,8 @@ class Prepared:
     @property
     def validation_judges(self) -> bool:
         """Whether the rows of the test are those of validation, as there are too few for both."""
-        val, test = self.splits.get("val"), self.splits.get("test")
-        if val is None or test is None:
-            return False
-        return np.array_equal(np.stack([val.first, val.stop]), np.stack([test.first, test.stop]))
+        judged = [np.stack([part.first, part.stop]) for name, part in self.splits.items() if name in ("val", "test")]
+        return len(judged) == 2 and np.array_equal(judged[0], judged[1])
 
     @property
     def context(self) -> int:
@@ -206,20 +203,18 @@ def prepare(
 
     scaler: None fits one on the train rows, by the rule `scaling`, which is to be told a `season` where that is
     "season"; a checkpoint's scaler is used as it is, whatever the frame. floor: of the scaler that is fitted, as
-    `Scales` has it. covariates: the names of the frame's last columns; the others as `Prepared` has them. UserError for
-    values with which no model can compute.
+    `Scales` has it. covariates: the names of the frame's last columns; the others as `Prepared` has them. UserError
+    where the train rows have no scale.
     """
     rows = {name: split if isinstance(split, TargetRows) else TargetRows.of(split) for name, split in splits.items()}
     panel = filled_within(frame, rows.values())
     if scaler is None:
         sizes, train = {"context": seq_len, "period": season or 1, "together": len(covariates)}, rows["train"]
-        scaler = Scales.fit(panel, scaling, train.first, train.stop, **sizes)
-        scaler = replace(scaler, floor=floor)
+        scaler = replace(Scales.fit(panel, scaling, train.first, train.stop, **sizes), floor=floor)
     calendar = frame_calendar(panel, encoding)
     size = calendar.element_size() * len(panel.values) * (calendar.shape[1] + len(panel.columns))
-    kept = None
-    if size <= MOST_KEPT and not isinstance(panel.values, np.memmap):
-        kept = scaled_table(panel, scaler, calendar, len(panel.columns) - len(covariates))
+    large = size > MOST_KEPT or isinstance(panel.values, np.memmap)
+    kept = None if large else scaled_table(panel, scaler, calendar, len(panel.columns) - len(covariates))
     return Prepared(
         frame=panel,
         splits=rows,
@@ -258,7 +253,7 @@ def filled_within(frame: PanelFrame, splits: Iterable[TargetRows]) -> PanelFrame
 def private(values: FloatArray) -> FloatArray:
     """The same numbers in memory of one's own; of a file that is mapped its pages, which are copied when written to."""
     if isinstance(values, np.memmap) and not isinstance(values.base, np.ndarray):
-        return np.memmap(str(values.filename), values.dtype, mode="c", offset=values.offset, shape=values.shape)
+        return np.memmap(str(values.filename), np.float64, mode="c", offset=values.offset, shape=values.shape)
     return values.copy()
 
 
@@ -273,10 +268,7 @@ def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int =
 
 
 def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int) -> Tensor:
-    """All rows (N, C + F + K) float32, contiguous: the C columns, scaled, the calendar, what is known in advance.
-
-    UserError as `scaled_rows`.
-    """
+    """All rows (N, C + F + K) float32, contiguous: the C columns, scaled, the calendar, what is known in advance."""
     table = torch.empty((len(frame.values), calendar.shape[1] + len(frame.columns)))
     for rows in np.split(np.arange(len(table)), range(_ROWS, len(table), _ROWS)):
         table[rows[0] : rows[-1] + 1] = scaled_rows(frame, scaler, calendar, n_columns, rows)
@@ -284,23 +276,10 @@ def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns:
 
 
 def scaled_rows(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int, rows: IntArray) -> Tensor:
-    """Some rows (n, C + F + K) of `scaled_table`.
-
-    UserError for a value that lies too far from the train rows for any model.
-    """
+    """Some rows (n, C + F + K) of `scaled_table`."""
     series = np.searchsorted(frame.offsets, rows, side="right") - 1
-    with np.errstate(over="ignore"):
-        original = (frame.values[rows] - scaler.mean[series]) / scaler.std[series]
-        far = np.abs(original) > FARTHEST
-    if far.any():
-        row, column = np.argwhere(far)[0]
-        s, value = int(series[row]), frame.values[rows[row], column]
-        raise UserError(
-            f"{frame.name}: column '{frame.columns[column]}'{frame.of_series(s)} is {value:g} at "
-            f"{frame.timestamps(s)[rows[row] - int(frame.offsets[s])]}, {abs(original[row, column]):.3g} standard "
-            f"deviations from the mean of the train rows: no model computes with that in float32. {TOO_FAR}"
-        )
-    scaled = torch.from_numpy(original.astype(np.float32))
+    with np.errstate(over="ignore"):  # beyond float32 is infinite: whoever forecasts with it says so
+        scaled = torch.from_numpy(((frame.values[rows] - scaler.mean[series]) / scaler.std[series]).astype(np.float32))
     known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]
     return torch.cat([scaled[:, :n_columns], known, scaled[:, n_columns:]], dim=1)
 

@@ -246,13 +246,11 @@ class Windows(Dataset[Batch]):
         """`Batch.learnt` of windows with origins (B,). before (B, L + P): the rows that lie before their series."""
         if self._whole and self._measured is None:
             return None
-        learnt = torch.ones(len(origin), self._length, self._n_columns, dtype=torch.bool, device=self.home)
-        if before is not None:
-            learnt &= ~before.unsqueeze(2)
-        if self._measured is not None:
-            rows = (origin - self.look_back)[:, None] + self._after
-            learnt &= self._measured[rows.clamp_(min=0)][..., : self._n_columns]
-        return learnt
+        inside = torch.ones(1, 1, 1, dtype=torch.bool, device=self.home) if before is None else ~before.unsqueeze(2)
+        if self._measured is None:
+            return inside.expand(len(origin), self._length, self._n_columns)
+        rows = ((origin - self.look_back)[:, None] + self._after).clamp_(min=0)
+        return self._measured[rows][..., : self._n_columns] & inside
 
 
 def _rows_of(table: Tensor, start: Tensor, begin: Tensor, length: int, before: Tensor | None) -> Tensor:

