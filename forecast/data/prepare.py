@@ -159,18 +159,16 @@ class Prepared:
     def check_enough(self, *splits: str) -> None:
         """UserError where one of these, or, without any, a split other than the tail, holds no window of any series."""
         for name in splits or [name for name in self.splits if name != TAIL]:
-            windows = self.windows_of(self.origins(name))
-            if len(windows):
-                continue
-            rows, longest, gaps = self.splits[name], self.frame.lengths.max(), ""
-            if len(windows.origins):
-                gaps = f", and with data.gaps=mask all {len(windows.origins)} windows are left out beside gaps"
-            raise UserError(
-                f"{self.frame.name}: no series has a window for {name}: one window needs {self.context} rows of past "
-                f"and {self.pred_len} of {name}; the longest series has {longest} rows, "
-                f"{(rows.stop - rows.first).max()} of them for it{gaps}. Set a shorter seq_len or pred_len, "
-                "data.short=pad or another data.split, as forecast check-data proposes, or evaluate with split=all."
-            )
+            rows, origins, gaps = self.splits[name], self.origins(name), ""
+            if len(origins):
+                gaps = f", and with data.gaps=mask all {len(origins)} windows are left out beside gaps"
+            if not len(self.windows_of(origins)):
+                raise UserError(
+                    f"{self.frame.name}: no series has a window for {name}: one window needs {self.context} rows of "
+                    f"past and {self.pred_len} of {name}; the longest series has {self.frame.lengths.max()} rows, "
+                    f"{(rows.stop - rows.first).max()} of them for it{gaps}. Set a shorter seq_len or pred_len, "
+                    "data.short=pad or another data.split, as forecast check-data proposes, or evaluate with split=all."
+                )
 
     def left_out(self) -> dict[str, list[str]]:
         """The ids of series without a window, by the reason; those that the reader left out among them."""
@@ -259,12 +257,8 @@ def private(values: FloatArray) -> FloatArray:
 
 def frame_calendar(frame: PanelFrame, encoding: CalendarEncoding, *, more: int = 0) -> Tensor:
     """The known features (steps, F) of each step of a frame, and of `more` after its last, float32."""
-    times = frame.shown(frame.calendar(more))
-    parts = [
-        time_features(times[start : start + _ROWS], frame.freq, encoding=encoding).astype(np.float32)
-        for start in range(0, len(times), _ROWS)
-    ]
-    return torch.from_numpy(np.concatenate(parts))
+    features = time_features(frame.shown(frame.calendar(more)), frame.freq, encoding=encoding)
+    return torch.from_numpy(features.astype(np.float32))
 
 
 def scaled_table(frame: PanelFrame, scaler: Scales, calendar: Tensor, n_columns: int) -> Tensor:

@@ -127,8 +127,8 @@ def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatAr
 
 def seasonal_spread(cells: PanelFrame, stop: IntArray, period: int, std: FloatArray) -> FloatArray:
     """The seasonal differences (S, C) of the rows of each series before stop[s]; `std` where there are none."""
-    columns = range(len(cells.columns))
-    usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=columns).absolute
+    targets = range(len(cells.columns))
+    usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=targets).absolute
     return np.where(usual > 0, usual, std)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
@@ -211,13 +210,10 @@ class WindowOrigins:
     def __len__(self) -> int:
         return int(self.ends[-1]) if len(self.ends) else 0
 
-    def series(self, windows: npt.NDArray[np.int64]) -> IntArray:
-        """The series of each window (W,)."""
-        return np.searchsorted(self.ends, windows, side="right")
-
-    def rows(self) -> IntArray:
-        """The origin of every window (W,), in order."""
-        return np.repeat(self.first - (self.ends - self.counts), self.counts) + np.arange(len(self))
+    def places(self, windows: IntArray) -> tuple[IntArray, IntArray]:
+        """The series of windows (W,), and the rows at which they begin."""
+        series = np.searchsorted(self.ends, windows, side="right")
+        return series, (self.first - (self.ends - self.counts))[series] + windows
 
 
 def usable_windows(
@@ -230,7 +226,7 @@ def usable_windows(
     """
     if frame.measured is None or frame.repair.policy != "mask":
         return None
-    series, rows = origins.series(np.arange(len(origins))), origins.rows()
+    series, rows = origins.places(np.arange(len(origins)))
     first = np.maximum(rows - seq_len, frame.offsets[series])
     made_up = np.concatenate([[0], np.cumsum(~frame.measured.all(axis=1))])
     shut = made_up[rows] > made_up[first]

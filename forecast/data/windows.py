@@ -39,8 +39,8 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; where it is there already, the very same tensors."""
-        to_gpu = device.type == "cuda"
-        return Batch(*(None if part is None else part.to(device, non_blocking=to_gpu) for part in self))  # type: ignore[arg-type]
+        moved = (None if part is None else part.to(device, non_blocking=device.type == "cuda") for part in self)
+        return Batch(*moved)  # type: ignore[arg-type]
 
     def bounded(self, forecasts: Tensor) -> Tensor:
         """Forecasts (B, P, T), or ends of intervals (B, P, T, K), none below the floor."""
@@ -152,9 +152,7 @@ class Windows(Dataset[Batch]):
     def places(self, windows: Numbers) -> tuple[IntArray, IntArray]:
         """The series (B,) of windows, and the row (B,) of the frame where each forecast begins, but for an offset."""
         numbers = np.asarray(windows, dtype=np.int64)
-        numbers = numbers if self.chosen is None else self.chosen[numbers]
-        series = self.origins.series(numbers)
-        return series, (self.origins.first - (self.origins.ends - self.origins.counts))[series] + numbers
+        return self.origins.places(numbers if self.chosen is None else self.chosen[numbers])
 
     def __getitems__(self, indices: Numbers) -> Batch:
         """The windows `indices` (B of them) as one batch. This is what a DataLoader calls."""

@@ -146,7 +146,7 @@ def test_dates_name_the_first_row_of_each_part():
 def test_only_context_comes_from_the_part_before():
     for rows, first in ((range(53), 7), (range(53, 70), 53), (range(5, 70), 7)):
         origins = WindowOrigins.of(TargetRows.of(rows), np.array([0]), context=7, pred_len=5)
-        assert origins.rows().tolist() == list(range(first, rows.stop - 5 + 1))
+        assert origins.places(np.arange(len(origins)))[1].tolist() == list(range(first, rows.stop - 5 + 1))
 
 
 @pytest.mark.parametrize(("left", "names"), [(4, 3), (5, 4)])

@@ -247,7 +247,8 @@ def test_linear_maps_learn_from_no_target_that_was_made_up(caplog):
     data = prepared(panel(gaps=0.05))
     rows = rows_to_fit(data, period=SEASON)
     for split in ("train", "val"):
-        every = data.origins(split, context=3).rows()
+        every = data.origins(split, context=3)
+        _, every = every.places(np.arange(len(every)))
         whole = [o for o in every if data.frame.measured[o : o + P][:, [0, 2]].all()]
         assert rows.origins(split, 3).tolist() == whole and 0 < len(whole) < len(every)
     assert "linear maps are fitted to such windows" not in caplog.text
