@@ -545,8 +545,8 @@ DATA = [
         "frequency-of-a-rough-step",
         "A frequency is exact, or none.",
         "forecast/data/values/frequency.py",
-        "return rows_missing(timestamps, freq) == 0",
-        "return rows_missing(timestamps[:2], freq) == 0",
+        "if rows_missing(timestamps, freq) == 0), None)",
+        "if rows_missing(timestamps[:2], freq) == 0), None)",
         ("tests/data/test_frame.py::test_another_frequency_than_the_one_trained_on_is_refused_with_both",),
     ),
     Mutant(

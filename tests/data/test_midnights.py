@@ -166,8 +166,8 @@ def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_
 def test_other_times_stay_where_they_are(written):
     for rows in (5, 300):
         stamps = written(pd.date_range("2007-10-01", periods=rows, freq="h"))
-        found, moved = stamps_on_grid(stamps)
-        assert found is stamps and moved is None
+        found, note = stamps_on_grid(stamps)
+        assert found is stamps and note is None
 
 
 def test_rows_of_one_step_are_repeated_and_those_far_away_are_named(tmp_path):

@@ -12,7 +12,7 @@ from forecast.data.assembling.rows import SortedRows, time_words
 from forecast.data.panel import STEP_FREQ
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import counted
-from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, is_exact
+from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, rows_missing
 from forecast.errors import UserError
 
 _VOTERS = 32  # series that a frequency is inferred from
@@ -100,7 +100,7 @@ def _check_own(rows: SortedRows, series: int, positions: IntArray, freq: str, tr
     training knows better.
     """
     stamps = _stamps(rows, series)
-    own = None if is_exact(stamps, freq) else infer_frequency(stamps)
+    own = None if rows_missing(stamps, freq) == 0 else infer_frequency(stamps)
     is_coarser = len(stamps) >= _FEW and np.diff(positions).min() > 1
     if own not in (None, freq) and (trained_on is not None or is_coarser or positions.min() < 0):
         raise _different(rows, series, f"the frequency '{own}'", freq, trained_on)

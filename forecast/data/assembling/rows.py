@@ -178,12 +178,11 @@ def sort_rows(
     if not forward:
         rows = rows.take(np.lexsort((rows.times, rows.series)))  # stable: rows of one time as in the file
     # moved first: two rows near one step of the grid then have one time
-    moved = None
     if not rows.stepped:
-        times, moved = on_grid(rows.times, np.diff(rows.times)[rows.series[1:] == rows.series[:-1]])
+        times, note = on_grid(rows.times, np.diff(rows.times)[rows.series[1:] == rows.series[:-1]])
         rows = replace(rows, times=times)
-    if moved is not None:
-        _log.info("%s: %s", name, moved.note(len(rows)))
+        if note is not None:
+            _log.info("%s: %s", name, note)
     again = _again(rows)
     if not (forward or any_order or again.any()) and len(rows.ids) == 1:
         _check_direction(given, name)

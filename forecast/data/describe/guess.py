@@ -226,9 +226,9 @@ def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) ->
     stamps = table.ordered()
     if not names or len(stamps) < 3 or layout.resample is not None or given.get("id_column"):
         return
-    stamps, moved = stamps_on_grid(stamps)
-    if moved is not None:
-        check.findings.say(moved.note(len(stamps)))
+    stamps, note = stamps_on_grid(stamps)
+    if note is not None:
+        check.findings.say(note)
     freq, counts = grid_frequency(stamps), counts_above_zero(table.values)
     steps_keys = f"data.time_column=null data.freq={STEPS} {typed('data.drop', [*layout.drop, *names])}"
     absent = len(stamps) + 1 if freq is None else rows_missing(stamps, freq) or 0

@@ -4,7 +4,6 @@ Times a little beside a regular grid are taken for its own: a spreadsheet that a
 """
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,7 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
     # Below a day pandas knows hours of business too, of which no calendar has features.
     candidates = [step] if own is None or are_below_a_day(timestamps) else [str(own), step]
-    return next((freq for freq in candidates if is_exact(timestamps, freq)), None)
+    return next((freq for freq in candidates if rows_missing(timestamps, freq) == 0), None)
 
 
 def are_below_a_day(timestamps: pd.DatetimeIndex) -> bool:
@@ -52,11 +51,6 @@ def is_below_a_day(freq: str | pd.offsets.BaseOffset) -> bool:
     """Whether the steps of a frequency are shorter than a day, so that no clock but UTC has all of them."""
     offset = to_offset(freq)
     return isinstance(offset, Tick) and pd.Timedelta(offset) < pd.Timedelta(days=1)
-
-
-def is_exact(timestamps: pd.DatetimeIndex, freq: str) -> bool:
-    """Whether the timestamps (N,) are those of `freq`, none missing, none between."""
-    return rows_missing(timestamps, freq) == 0
 
 
 def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
@@ -142,23 +136,8 @@ def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
     return [freq for freq, _ in stretches.most_common() if freq is not None]
 
 
-class Moved(NamedTuple):
-    """How many times were moved to the grid, and the first of them, before and after, in nanoseconds since 1970."""
-
-    times: int
-    before: int
-    after: int
-
-    def note(self, total: int) -> str:
-        """A sentence. total: of how many times."""
-        return (
-            f"{self.times} of {counted(total, 'time')} lie within 1 % of a step of a regular one and are "
-            f"read as that: {pd.Timestamp(self.before)} as {pd.Timestamp(self.after)}."
-        )
-
-
-def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | None]:
-    """The times (N,), moved onto the round times of a step, or half a step beside, if nine in ten are near; else as is.
+def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, str | None]:
+    """The times (N,), moved onto the round times of a step, or half a step beside, if nine in ten are near; what was.
 
     times, distances: in nanoseconds; the latter (M,) between times that follow one another in a series.
     """
@@ -174,15 +153,16 @@ def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, Moved | Non
         near = np.abs(beside) * _NEAR <= step
         if near.mean() >= _MOST and beside[near].any():
             result = times - np.where(near, beside, 0)
-            first = int((result != times).argmax())
-            return result, Moved(int((result != times).sum()), int(times[first]), int(result[first]))
+            first, count = int((result != times).argmax()), np.count_nonzero(result != times)
+            return result, (
+                f"{count} of {counted(len(times), 'time')} lie within 1 % of a step of a regular one and are "
+                f"read as that: {pd.Timestamp(times[first])} as {pd.Timestamp(result[first])}."
+            )
     return times, None
 
 
-def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, Moved | None]:
-    """The timestamps (N,) of one series, in any order, as `on_grid`; themselves where one is NaT."""
-    if stamps.hasnans:
-        return stamps, None
+def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, str | None]:
+    """The timestamps (N,) of one series, in any order, as `on_grid`."""
     times = stamps.as_unit("ns").asi8
-    result, moved = on_grid(times, np.diff(np.sort(times)))
-    return stamps if moved is None else pd.DatetimeIndex(result.view("datetime64[ns]")).as_unit(stamps.unit), moved
+    result, note = on_grid(times, np.diff(np.sort(times)))
+    return stamps if note is None else pd.DatetimeIndex(result.view("datetime64[ns]")).as_unit(stamps.unit), note

@@ -70,8 +70,7 @@ def base_frequency(freq: str) -> str:
     """The unit of a pandas alias, old or new: '15min', '15T' and 't' -> 'minute', 'W-SUN' -> 'week', 'B' ->
     'business day', 'ms' -> 'subsecond'. UserError for an unknown one.
     """
-    match = re.fullmatch(r"\d*([A-Za-z]+)(-[A-Z0-9]+)?", freq)
-    base = _ALIASES.get(match[1]) if match else None
+    base = _ALIASES.get(re.sub(r"^\d+|-[A-Z0-9]+$", "", freq))
     if base is None:
         known = ", ".join(_ALIASES)
         raise UserError(
