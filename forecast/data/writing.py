@@ -24,8 +24,8 @@ from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.raw_columns import BLANKS
-from forecast.data.reading.time_columns import format_of_parts, known_parts, row_texts
 from forecast.data.reading.time_formats import EXCEL_START, ISO, NUMBERS, possible_formats
+from forecast.data.reading.timestamps import row_texts
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
 from forecast.documents import DocumentError, read_document
@@ -40,7 +40,7 @@ GROUP = 2**17  # rows of a row group: those of a joined file do not tell where i
 ENDINGS = CSV, ".parquet"
 SAMPLE = 200  # rows whose cells show how a file is written
 MOST_DIGITS = 7  # of a column's standard deviation: float32 keeps no more
-# What strftime has no name for, as `time_formats.read_cells` reads it; in two columns Q and -W are left out.
+# What strftime has no name for, as `time_formats.read_cells` reads it.
 _WORDS = {"quarter": "%YQ%q", "week": "%G-W%V", "year.month": "%Y.%m"}
 
 
@@ -58,18 +58,11 @@ class TimeWriter:
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]], time_format: str | None, zone: str | None) -> "TimeWriter":
-        """Of the cells of some rows. time_format: that their reader found, None for ISO 8601 or named parts."""
-        parts = None if time_format else known_parts(list(columns))
-        texts = [re.sub("(UTC|GMT)$", "Z", text) for text in row_texts(columns, parts, ())[1] if text] or [""]
-        if parts:
-            time_format = format_of_parts(parts, texts)
-        elif time_format in (None, ISO):
+        """Of the cells of some rows. time_format: that their reader found, None for ISO 8601."""
+        texts = [re.sub("(UTC|GMT)$", "Z", text) for text in row_texts(columns, ())[1] if text] or [""]
+        if time_format in (None, ISO):
             time_format = [*possible_formats([max(texts, key=len)]), ""][1]
         style = _WORDS.get(time_format, time_format).replace("%Z", "%z")
-        if parts:
-            style = re.sub("Q|-W", " ", style)
-            words = dict(zip(parts.values(), style.split(" "), strict=True))
-            style = " ".join(words[name] for name in columns)
         offset = re.search(r"([+-]\d\d):?(\d\d)$", texts[-1])
         if texts[-1][-1:] in ("Z", "z"):
             style, zone = style.replace("%z", "Z"), "UTC"

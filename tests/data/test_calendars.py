@@ -137,8 +137,3 @@ def test_days_far_from_our_century_are_steps_and_no_days_of_a_spreadsheet(tmp_pa
     )
     frame = read_frame(tmp_path / "series.csv", time_column="day")
     assert frame.without_calendar and len(frame.values) == 200
-
-
-def test_a_week_that_a_year_does_not_have_is_a_fault():
-    read_as = read_timestamps({"week": ["2015-W53", "2016-W53", "2016-W01"]}, missing=(), time_format="week")
-    assert list(read_as.faults) == [1]

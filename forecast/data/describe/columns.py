@@ -15,9 +15,8 @@ from forecast.data.gaps import MOST_MISSING
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS, RawColumn
 from forecast.data.reading.table import Table
-from forecast.data.reading.time_columns import part_of
 from forecast.data.reading.time_formats import read_cells
-from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
+from forecast.data.reading.timestamps import AmbiguousTime, part_of, read_timestamps
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.values.findings import counted, quoted
 from forecast.errors import UserError

@@ -131,8 +131,8 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
     except UserError as error:
         error.args = (f"{findings.path}: {error}",)
         raise
-    if read.how:
-        findings.say(f"The time is read as {read.how}.")
+    if read.settings:
+        findings.say(f"The time is read as {', '.join(read.settings.values())}.")
     names = tuple(spec.header[place] for place in places)
     keys = [*(read.settings.get(key) for key in ("data.time_format", "data.time_zone")), read.clock]
     table = Table(text, names, places, read.stamps, values, origin, steps, *keys)
@@ -207,7 +207,7 @@ def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[Ti
     """The timestamps (N,), and the times themselves where they are numbers that no calendar counts, as weeks 40, 41."""
     layout = spec.layout
     if not spec.times:
-        return TimeReading(counted_stamps(layout, rows), "", {}, {}), None
+        return TimeReading(counted_stamps(layout, rows), {}, {}), None
     column = columns[spec.times[0]]
     if len(spec.times) == 1 and layout.time_format is None:
         if isinstance(column, TimeColumn):
@@ -216,7 +216,7 @@ def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[Ti
             steps = np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
             unit = int(np.gcd.reduce(np.diff(pd.unique(steps)), initial=0)) or 1
             stamps = pd.DatetimeIndex(((steps - steps.min()) // unit).astype("datetime64[ms]"))
-            return TimeReading(stamps, "", {}, {}), steps
+            return TimeReading(stamps, {}, {}), steps
     parts = {columns[place].name: columns[place].cells(range(rows)) for place in spec.times}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}
     return read_timestamps(parts, missing=missing, time_format=layout.time_format, time_zone=layout.time_zone), None

@@ -108,15 +108,11 @@ def _formats_of(cell: str) -> list[str]:
         tail = _tail_format(match["tail"]) if match else None
         if match and tail is not None:
             parts = match.groupdict()
-            weekday, month = (_name_format(parts.get(part), part) for part in "ab")
-            head = weekday + (parts.get("c") or "")
+            names = {part: parts.get(part) or "" for part in "abc"}
+            weekday, month = (f"%{part if len(names[part]) == 3 else part.upper()}" for part in "ab")  # %b: Jan
+            head = weekday + names["c"] if names["a"] else ""
             formats += [head + date.format(**parts | {"b": month}) + tail for date in dates]
     return formats
-
-
-def _name_format(name: str | None, directive: str) -> str:
-    """The directive of the name of a month or a weekday: %b for Jan, %B for January."""
-    return f"%{directive if len(name) == 3 else directive.upper()}" if name else ""
 
 
 def _tail_format(tail: str) -> str | None:
@@ -146,8 +142,9 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     if time_format in NUMBERS:
         return _read_numbers(cells, time_format)
     texts = np.array(cells, dtype=object)
-    if time_format in _WORDS:
-        pattern, plain_text, time_format = _WORDS[time_format]
+    word = "quarter" if "%q" in time_format else "week" if {*time_format.split()} == {"%G", "%V"} else time_format
+    if word in _WORDS:
+        pattern, plain_text, time_format = _WORDS[word]
         matches = [pattern.fullmatch(_YEAR_LAST.sub(r"\2 \1", cell)) for cell in cells]
         texts[:] = [plain_text(match) if match else "" for match in matches]
     if time_format != ISO and not any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G")):
@@ -159,10 +156,7 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     texts[late] = [_HOUR_24.sub(r"\g<1>00\2", text) for text in texts[late]]
     stamps = pd.to_datetime(texts, format=time_format, errors="coerce", utc=True, cache=False)
     stamps = pd.DatetimeIndex(stamps).tz_localize(None)
-    known = np.asarray(stamps.year.isin(YEARS))
-    if time_format.startswith("%G"):  # pandas 2 takes week 53 of a year without one for the next year's first
-        known &= np.asarray(stamps.isocalendar().year.astype(str)) == [text[:4] for text in texts]
-    return pd.DatetimeIndex(stamps.where(known)) + late.astype("timedelta64[D]")
+    return pd.DatetimeIndex(stamps.where(stamps.year.isin(YEARS))) + late.astype("timedelta64[D]")
 
 
 def _read_numbers(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:

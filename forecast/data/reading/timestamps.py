@@ -10,16 +10,30 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.time_columns import Codes, format_of_parts, is_day, known_parts, row_texts
+from forecast.data.reading.raw_columns import BLANKS
 from forecast.data.reading.time_formats import CLOCK, ISO, NUMBERS, YEARS, possible_formats, read_cells
 from forecast.data.values.findings import quoted
 from forecast.data.values.frequency import are_below_a_day, infer_frequency
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 
+Codes = npt.NDArray[np.intp]
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
 _YEAR_AND_NUMBER = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
+# The parts of a time that may stand in columns of their own, the coarsest first, and what such columns are called.
+_PARTS = {
+    "year": ("year", "yr", "yyyy"),
+    "quarter": ("quarter", "qtr", "q"),
+    "week": ("week", "wk", "kw", "isoweek", "weekofyear", "weeknumber", "weeknr", "weekno", "weeknum"),
+    "month": ("month", "mon", "mnth", "mth", "mo"),
+    "day": ("day", "dy", "dd", "dayofmonth", "mday"),
+    "hour": ("hour", "hours", "hr", "hrs", "hh", "hourending", "hourend"),
+    "minute": ("minute", "minutes", "min", "mins"),
+    "second": ("second", "seconds", "sec", "secs"),
+}
+_DIRECTIVES = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S"}
+_DAY = re.compile(r"(?:^|[^a-z])(?:date|datetime|day|ds|dt|datum)(?:$|[^a-z])")
 # What is wrong with a cell by the kinds of `TimeReading.faults`, and the fix.
 FAULTS = {
     "missing": ("the timestamp is missing", "Fill it in or drop the line."),
@@ -38,13 +52,12 @@ FAULTS = {
 class TimeReading:
     """The timestamps of N rows, and how they were read.
 
-    stamps (N,) naive, NaT where a cell cannot be read. how: in words for one line, "" for plain ISO 8601. settings:
-    data.KEY -> VALUE that say the same as was decided, {} where nothing need be said. faults: row -> one of `FAULTS`.
+    stamps (N,) naive, NaT where a cell cannot be read. settings: data.KEY -> VALUE that say the same as was decided, {}
+    for plain ISO 8601. faults: row -> one of `FAULTS`.
     clock: the zone by whose clock `stamps` are instants: that of data.time_zone, or UTC; None where they are none.
     """
 
     stamps: pd.DatetimeIndex
-    how: str
     settings: dict[str, str]
     faults: dict[int, str]
     clock: str | None = None
@@ -56,6 +69,59 @@ class AmbiguousTime(UserError):
     def __init__(self, message: str, candidates: list[dict[str, str]]) -> None:
         super().__init__(message)
         self.candidates = candidates
+
+
+def part_of(name: str) -> str | None:
+    """The part of a time that a column of this name holds."""
+    bare = re.sub("[^a-z]", "", name.lower())
+    return next((part for part, known in _PARTS.items() if bare in known), None)
+
+
+def is_day(name: str) -> bool:
+    """Whether a column of this name may hold the days of a spreadsheet: 39356 may as well be a second."""
+    return _DAY.search(name.lower()) is not None
+
+
+def format_of_parts(columns: Mapping[str, Sequence[str]], missing: Collection[str]) -> str | None:
+    """The format of cells of these columns joined by spaces; None unless these are several, called as parts of a time.
+
+    The month is a number or a name. UserError for a part that is there twice, and for one that is lacking between the
+    year and the finest.
+    """
+    parts = {part_of(name): name for name in columns}
+    if len(columns) == 1 or "year" not in parts or None in parts:
+        return None
+    coarsest_first = [part for part in _PARTS if part in parts]
+    wholes = (["year", "quarter"], ["year", "week"], list(_DIRECTIVES)[: len(columns)])
+    if coarsest_first not in wholes or len(parts) < len(columns):
+        raise UserError(
+            f"data.time_column names {', '.join(map(repr, columns))}, which are no time. Name the columns of the year, "
+            "month, day, hour, minute and second, each once and none of them left out before the last, or those of "
+            "the year and the quarter or week, or set data.time_format for all of them joined by spaces."
+        )
+    directives = {**_DIRECTIVES, "quarter": "%q", "week": "%V", "year": "%G" if "week" in parts else "%Y"}
+    months = {cell.strip(BLANKS) for cell in columns.get(parts.get("month", ""), ())} - {*missing, ""}
+    if any(map(str.isalpha, months)):
+        directives["month"] = "%b" if max(map(len, months)) == 3 else "%B"
+    return " ".join(directives[part] for part in parts if part is not None)
+
+
+def row_texts(
+    columns: Mapping[str, Sequence[str]], missing: Collection[str], *, are_parts: bool = False
+) -> tuple[Codes, list[str]]:
+    """(codes (N,), U texts): the cells of each row joined by a space, "" where one of them is missing.
+
+    columns: of N cells each. are_parts: whether they are parts of a time, whose whole numbers may be written 2010.0.
+    """
+    order = list(columns.values())
+    rows = order[0] if len(order) == 1 else ["\0".join(cells) for cells in zip(*order, strict=True)]
+    codes, unique = pd.factorize(pd.Series(rows, dtype=object).fillna("").to_numpy())
+    texts = []
+    for row in unique:  # each different one is looked at once
+        cells = [cell.strip(BLANKS) for cell in row.split("\0")]
+        cells = [re.sub(r"\.0+$", "", cell) for cell in cells] if are_parts else cells
+        texts.append("" if "" in cells or any(cell in missing for cell in cells) else " ".join(cells))
+    return codes, texts
 
 
 def read_timestamps(
@@ -74,12 +140,11 @@ def read_timestamps(
     than UTC; UserError for an unknown format or zone.
     """
     zone = _zone(time_zone)
-    parts = known_parts(list(columns)) if time_format is None else None
-    codes, written = row_texts(columns, parts, missing)
+    parts_format = format_of_parts(columns, missing) if time_format is None else None
+    codes, written = row_texts(columns, missing, are_parts=parts_format is not None)
     texts = [re.sub("(UTC|GMT)$", "Z", text) for text in written]
-    if parts is not None:
-        time_format = format_of_parts(parts, texts)
-        stamps = read_cells(texts, time_format)
+    if parts_format is not None:
+        time_format, stamps = parts_format, read_cells(texts, parts_format)
     elif time_format is None:
         time_format, stamps = _decided(texts, codes, are_days=all(map(is_day, columns)))
     else:
@@ -91,7 +156,7 @@ def read_timestamps(
                 f"data.time_format={time_format!r} cannot be used: {str(error).split(' in format')[0]}. Write it as "
                 "data.time_format='%d/%m/%Y %H:%M', with the directives of strptime, or as unix or unix_ms."
             ) from error
-    settings = {} if parts is not None or time_format == ISO else {"data.time_format": time_format}
+    settings = {} if time_format == ISO else {"data.time_format": time_format}
     kinds, are_instants = _faults(texts, stamps, time_format)
     stamps, clock = pd.DatetimeIndex(stamps.where(kinds == "")), None
     if are_instants:
@@ -99,9 +164,9 @@ def read_timestamps(
             _check_midnights(texts, codes, stamps)
         stamps, clock = _by_clock(stamps, zone)
         settings["data.time_zone"] = zone.key
-    how, of_rows = ", ".join([*(parts or ()), *settings.values()]), kinds[codes]
+    of_rows = kinds[codes]
     faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
-    return TimeReading(stamps[codes], how, settings, faults, clock)
+    return TimeReading(stamps[codes], settings, faults, clock)
 
 
 def whole_numbers(words: Sequence[str], name: str = "") -> bool:
@@ -125,14 +190,14 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
     kinds = np.where(stamps.isna(), "missing", "unreadable")
     faults = {int(row): str(kinds[row]) for row in np.flatnonzero(~are_read)}
     stamps = stamps if not faults else pd.DatetimeIndex(stamps.where(are_read))
-    if stamps.tz is None:
-        return TimeReading(stamps, "", {}, faults)
-    local, stored_zone = stamps.tz_localize(None), str(stamps.tz)
+    if stored_zone is None:
+        return TimeReading(stamps, {}, faults)
+    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
     if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
         settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
-        return TimeReading(local, stored_zone, settings, faults, settings.get("data.time_zone"))
-    stamps, clock = _by_clock(stamps.tz_convert("UTC").tz_localize(None), zone)
-    return TimeReading(stamps, zone.key, {"data.time_zone": zone.key}, faults, clock)
+        return TimeReading(local, settings, faults, settings.get("data.time_zone"))
+    stamps, clock = _by_clock(stamps, zone)
+    return TimeReading(stamps, {"data.time_zone": zone.key}, faults, clock)
 
 
 def _by_clock(instants: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, str]:
