@@ -157,7 +157,7 @@ def test_the_kind_depends_on_the_style():
     ],
 )
 def test_a_first_column_that_counts_the_rows_and_is_named_so_is_an_index(name, cells):
-    assert column_kind(column(*cells, name=name), first=True) == "index"
+    assert column_kind(column(*cells, name=name), first=True) == "row numbers"
     assert column_kind(column(*cells, name=name)) == "numbers"
 
 
@@ -177,7 +177,7 @@ def test_data_are_no_index(name, cells):
 
 
 def test_an_index_without_a_name_may_start_again():
-    assert column_kind(column("0", "1", "2", "0", "1", name=""), first=True) == "index"
+    assert column_kind(column("0", "1", "2", "0", "1", name=""), first=True) == "row numbers"
 
 
 # missing

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.column_guess import Kind, column_kind
+from forecast.data.reading.column_guess import column_kind
 from forecast.data.reading.content import TimeColumn
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
@@ -38,7 +38,6 @@ from forecast.text.terminal import label, listed
 
 _MOST_FAULTS = 5  # columns of which one is told
 _ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
-LEFT_OUT: dict[Kind, str] = {"text": "text", "empty": "empty", "index": "row numbers"}
 
 
 def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
@@ -111,21 +110,10 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
     origin = _chosen_rows(columns, spec, findings.path)
     if origin is not None:
         columns = [column.take(origin) for column in columns]
+    rows, named = len(columns[0]), spec.called(spec.codebook.named)
     perhaps = spec.called(spec.codebook.perhaps)
-    coded = {place for place in perhaps if column_kind(columns[place], spec.style) == "text"}
-    coded.update(spec.called(spec.codebook.named))
-    places = spec.candidates
-    if spec.numbers is None:
-        places = _numeric(columns, spec, findings, coded, () if text.table is None else text.table.index)
-    rows = len(columns[0])
-    values = np.empty((rows, len(places)), order="F")
-    for number, place in enumerate(places):
-        column = columns[place]
-        if place in coded:
-            column = column.as_words()
-            values[:, number] = spec.codebook.codes(column.name, column.words)[column.codes - 1]
-        else:
-            values[:, number] = read_numbers(column, spec.style)
+    coded = {*named, *(place for place in perhaps if column_kind(columns[place], spec.style) == "text")}
+    places = spec.candidates if spec.numbers is not None else _numeric(columns, spec, findings, coded)
     try:
         read, steps = _times(columns, rows, spec)
     except UserError as error:
@@ -133,13 +121,20 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
         raise
     if read.settings:
         findings.say(f"The time is read as {', '.join(read.settings.values())}.")
-    names = tuple(spec.header[place] for place in places)
-    keys = [*(read.settings.get(key) for key in ("data.time_format", "data.time_zone")), read.clock]
-    table = Table(text, names, places, read.stamps, values, origin, steps, *keys)
+    values = np.empty((rows, len(places)), order="F")
     faults = [(row, spec.times[0], read.faults[row]) for row in sorted(read.faults)[:1]]
     for number, place in enumerate(places):
+        column = columns[place]
+        if place in coded:
+            column = column.as_words()
+            values[:, number] = spec.codebook.codes(column.name, column.words)[column.codes - 1]
+        else:
+            values[:, number] = read_numbers(column, spec.style)
         if (bad := np.isinf(values[:, number])).any():
-            faults.append((int(bad.argmax()), place, unit_of(columns[place])))
+            faults.append((int(bad.argmax()), place, unit_of(column)))
+    names = tuple(spec.header[place] for place in places)
+    keys = [*(read.settings.get(key) for key in ("data.time_format", "data.time_zone")), read.clock]
+    table = Table(text, names, read.stamps, values, origin, steps, *keys)
     if faults:
         raise UserError("\n".join(_fault_lines(sorted(faults)[:_MOST_FAULTS], table, spec)))
     return table
@@ -179,28 +174,24 @@ def _chosen_rows(columns: Sequence[RawColumn], spec: TableSpec, path: str) -> np
     return np.flatnonzero(chosen) if spec.layout.where else None
 
 
-def _numeric(
-    columns: Sequence[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int], index: Collection[str]
-) -> list[int]:
-    """The columns that hold numbers, or categories (coded); the others are named in one sentence, UserError for none.
-
-    index: those that number the rows.
-    """
-    left_out = {}
-    for place in {*spec.candidates}.difference(coded):
-        name = spec.header[place]
-        kind = "index" if name in index else column_kind(columns[place], spec.style, first=place == 0)
-        if kind in LEFT_OUT:
-            left_out[place] = f"{label(name)} ({LEFT_OUT[kind]})"
-    out = ", ".join(left_out.values())
+def _numeric(columns: Sequence[RawColumn], spec: TableSpec, findings: Findings, coded: Collection[int]) -> list[int]:
+    """The columns that hold numbers, or categories (coded); the others are named in a sentence. UserError for none."""
+    places, others = [], []
+    for place in spec.candidates:
+        kind = "numbers" if place in coded else column_kind(columns[place], spec.style, first=place == 0)
+        if kind == "numbers":
+            places.append(place)
+        else:
+            others.append(f"{label(spec.header[place])} ({kind})")
+    out = ", ".join(others)
     if out:
         findings.say(f"Left out, as they hold no numbers of the series: {out}.")
-    if len(left_out) == len(spec.candidates):
+    if not places:
         raise UserError(
             f"{findings.path}: there is no column of numbers beside the time: {out or 'no other column'}. "
             "Name the columns to read all the same: data.columns=[NAME]"
         )
-    return [place for place in spec.candidates if place not in left_out]
+    return places
 
 
 def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[TimeReading, IntArray | None]:
@@ -214,8 +205,7 @@ def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[Ti
             return typed_timestamps(column.stamps, layout.time_zone), None
         if whole_numbers(column.words, column.name):
             steps = np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
-            unit = int(np.gcd.reduce(np.diff(pd.unique(steps)), initial=0)) or 1
-            stamps = pd.DatetimeIndex(((steps - steps.min()) // unit).astype("datetime64[ms]"))
+            stamps = pd.DatetimeIndex((steps - steps.min()).astype("datetime64[ms]"))
             return TimeReading(stamps, {}, {}), steps
     parts = {columns[place].name: columns[place].cells(range(rows)) for place in spec.times}
     missing = MISSING_SPELLINGS | {str(word) for word in layout.missing}

@@ -20,7 +20,7 @@ from forecast.data.values.cells import FloatArray
 from forecast.data.values.findings import counted, quoted
 from forecast.errors import UserError
 
-Kind = Literal["numbers", "index", "empty", "text"]  # index: the row's number, no data
+Kind = Literal["numbers", "row numbers", "empty", "text"]
 
 _INDEX_NAMES = {"index", "idx", "id", "no", "no.", "nr", "nr.", "#", "row", "rownames"}
 _NAMELESS = re.compile(r"((unnamed: |column )\d+)?", re.ASCII)
@@ -35,7 +35,7 @@ _DEFAULT = NumberStyle()
 def column_kind(column: RawColumn, style: NumberStyle = _DEFAULT, *, first: bool = False) -> Kind:
     """The kind of a column whose numbers are written in a style; only the first of a file can be an index.
 
-    numbers: also where some cells are none. index: counts 0, 1, 2 or 1, 2, 3 and has no name, or one that says so;
+    numbers: also where some cells are none. row numbers: counts 0, 1, 2 or 1, 2, 3 and has no name, or one that says so;
     without a name it may start again.
     """
     values = read_numbers(column, style)
@@ -43,7 +43,7 @@ def column_kind(column: RawColumn, style: NumberStyle = _DEFAULT, *, first: bool
         return "empty"
     if np.isinf(values).any() and not unit_of(column) and _mostly_words(column, style):
         return "text"
-    return "index" if first and _counts_rows(column.name.strip().lower(), values) else "numbers"
+    return "row numbers" if first and _counts_rows(column.name.strip().lower(), values) else "numbers"
 
 
 def _mostly_words(column: RawColumn, style: NumberStyle) -> bool:

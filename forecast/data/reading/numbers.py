@@ -95,6 +95,8 @@ def read_numbers(column: RawColumn, style: NumberStyle) -> FloatArray:
 
 def with_numbers(column: RawColumn, style: NumberStyle) -> RawColumn:
     """The same where words that are numbers in a style are numbers, each word being read once."""
+    if not column.words:
+        return column
     read = np.array([np.nan, *map(style.number, column.words)], dtype=np.float64)  # the first: of numbers
     is_word = np.isnan(read)
     code_of = np.where(is_word, np.cumsum(is_word) - 1, 0).astype(np.int32)

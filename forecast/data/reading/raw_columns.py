@@ -1,6 +1,6 @@
 """The cells of a file as columns, before anyone decides what they mean: numbers, times or words."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -105,15 +105,13 @@ def blank_rows(columns: Sequence[RawColumn]) -> Flags:
 class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
 
-    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names. index: the columns
-    that number the rows.
+    kind: what the file is, in words. lines (N,): as messages count them; header: that of the names.
     """
 
     kind: str
     columns: Sequence[RawColumn]
     lines: Sequence[int]
     header: int = 1
-    index: Collection[str] = ()
 
     @property
     def names(self) -> list[str]:

@@ -117,16 +117,15 @@ class TableSpec:
 class Table:
     """The N rows of a file as it holds them: regular or not, with gaps or not.
 
-    places: of the C columns in the header. timestamps (N,) without a time zone; values (N, C) finite, or NaN where one
-    is missing. origin (N,): the data rows of the file that these are; None for all, in their order. steps (N,): the
-    times themselves where they are whole numbers that no calendar counts, as weeks 40, 41. time_format: in which the
-    timestamps were read, None where no word need be lost about it. time_zone: whose clock they show, where their cells
-    have an offset from UTC; None where they have none, or no zone has these. clock: as in `TimeReading`.
+    timestamps (N,) without a time zone; values (N, C) finite, or NaN where one is missing. origin (N,): the data rows
+    of the file that these are; None for all, in their order. steps (N,): the times themselves where they are whole
+    numbers that no calendar counts, as weeks 40, 41. time_format: in which the timestamps were read, None where no word
+    need be lost about it. time_zone: whose clock they show, where their cells have an offset from UTC; None where they
+    have none, or no zone has these. clock: as in `TimeReading`.
     """
 
     text: CsvText
     columns: tuple[str, ...]
-    places: Sequence[int]
     timestamps: pd.DatetimeIndex
     values: FloatArray
     origin: npt.NDArray[np.intp] | None = None
