@@ -11,7 +11,6 @@ def test_words_are_shown_as_they_were_written_and_a_short_row_lacks_some():
     column = RawColumn.of_cells("a", pd.Series(["7", " 4,800\t", "M", None, "7"], dtype=object))
     assert column.cells(range(5)) == ["7", "4,800", "M", "", "7"]
     assert column.words == ["7", "4,800", "M", ""]
-    assert column.blank.tolist() == [False, False, False, True, False]
 
 
 def test_words_by_their_places_lose_line_ends_and_those_that_no_row_has():

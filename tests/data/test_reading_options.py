@@ -168,7 +168,7 @@ def test_a_column_without_a_name_is_called_by_its_place(tmp_path):
 
 def test_rows_of_nothing_but_separators_are_no_rows(tmp_path):
     plain = hourly("a,b", "1,2", "3,4", "5,6")
-    frame = read(tmp_path, plain.replace("\n2016-07-01 01", "\n,,\n ,\t,\n2016-07-01 01") + ",,\n\n")
+    frame = read(tmp_path, plain.replace("\n2016-07-01 01", "\n,,\n , ,\n2016-07-01 01") + ",,\n\n")
     assert (len(frame), frame.values.tolist()) == (3, [[1, 2], [3, 4], [5, 6]])
 
 

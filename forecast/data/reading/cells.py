@@ -20,7 +20,7 @@ from forecast.data.reading.numbers import (
     with_numbers,
     without_units,
 )
-from forecast.data.reading.raw_columns import BLANKS, RawColumn, blank_rows
+from forecast.data.reading.raw_columns import BLANKS, RawColumn
 from forecast.data.reading.table import Table, TableSpec
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import (
@@ -79,8 +79,10 @@ def _parsed(text: CsvText, spec: TableSpec, numbers: Collection[int]) -> list[Ra
             keep_default_na=False,
             low_memory=False,  # else a column would have a type in each part
             # a series may be called NA: spellings of nothing are those of numbers alone
-            na_values=dict.fromkeys(numbers, sorted(MISSING_SPELLINGS)),  # type: ignore[arg-type]  # named by numbers
-        )
+            na_values={  # type: ignore[misc]  # named by numbers
+                place: sorted(MISSING_SPELLINGS) if place in numbers else [""] for place in places
+            },
+        ).dropna(how="all")
     except pd.errors.ParserError as error:
         line = 1
         for line, record in text.records():
@@ -101,8 +103,7 @@ def _parsed(text: CsvText, spec: TableSpec, numbers: Collection[int]) -> list[Ra
             columns.append(TimeColumn.of(name, stamps))
         else:
             columns.append(RawColumn.of_cells(name, cells.map(str, na_action="ignore") if place in numbers else cells))
-    blank = blank_rows(columns)
-    return [column.take(np.flatnonzero(~blank)) for column in columns] if blank.any() else columns
+    return columns
 
 
 def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findings: Findings) -> Table:

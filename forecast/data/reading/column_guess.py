@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from forecast.data.reading.numbers import (
     STYLES,
@@ -35,8 +36,8 @@ _DEFAULT = NumberStyle()
 def column_kind(column: RawColumn, style: NumberStyle = _DEFAULT, *, first: bool = False) -> Kind:
     """The kind of a column whose numbers are written in a style; only the first of a file can be an index.
 
-    numbers: also where some cells are none. row numbers: counts 0, 1, 2 or 1, 2, 3 and has no name, or one that says so;
-    without a name it may start again.
+    numbers: also where some cells are none. row numbers: 0, 1, 2 or 1, 2, 3 without a name, or with one that says so;
+    without a name they may start again.
     """
     values = read_numbers(column, style)
     if np.isnan(values).all():
@@ -89,22 +90,19 @@ def _may_part_thousands(column: RawColumn) -> bool:
 def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str | float, str]:
     """What seems to mean a missing value, with the reason: a known mark among numbers, a usual code far from others."""
     values, cells = read_numbers(column, style), counted(len(column), "cell")
-    numbers, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    numbers = pd.Series(values[np.isfinite(values)]).value_counts().sort_index()
     reasons: dict[str | float, str] = {}
-    for place, word in enumerate(column.words if len(numbers) else (), start=1):
-        if word.lower() in _MARKS:
-            count = np.count_nonzero(column.codes == place)
-            reasons[word] = f"{quoted(word)} stands in {count} of {cells}, numbers in {counts.sum()}"
-    places = range(len(numbers))
-    ends = sorted({*places[:_MOST_CODES], *places[-_MOST_CODES:]})
-    codes = [place for place in ends if _CODE.fullmatch(f"{numbers[place]:g}")]
-    others = np.delete(numbers, codes)
-    for place in codes if len(others) > _MANY else ():
-        low, high, code = others[0], others[-1], float(numbers[place])
-        if max(low - code, code - high) > high - low:
+    for word, count in zip(column.words, np.bincount(column.codes, minlength=1)[1:], strict=False):
+        if word.lower() in _MARKS and len(numbers):
+            reasons[word] = f"{quoted(word)} stands in {count} of {cells}, numbers in {numbers.sum()}"
+    ends = dict.fromkeys([*numbers.index[:_MOST_CODES], *numbers.index[-_MOST_CODES:]])
+    codes = [code for code in ends if _CODE.fullmatch(f"{code:g}")]
+    others = numbers.index.drop(codes)
+    for code in codes if len(others) > _MANY else ():
+        if max(others[0] - code, code - others[-1]) > others[-1] - others[0]:
             mark = int(code) if code.is_integer() else code
-            seen = f"{mark} stands in {counts[place]} of {cells}"
-            reasons[mark] = f"{seen}, all other numbers lie between {low:g} and {high:g}"
+            seen = f"{mark} stands in {numbers[code]} of {cells}"
+            reasons[mark] = f"{seen}, all other numbers lie between {others[0]:g} and {others[-1]:g}"
     return reasons
 
 

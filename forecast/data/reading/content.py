@@ -96,9 +96,10 @@ def _sheet(stored: bytes, name: str | None, findings: Findings) -> TypedTable:
     cells = sheets[chosen]
     place = header_place(cells.head(_SAMPLE).to_numpy().tolist())
     header = [_text(name) for name in cells.iloc[place]] if len(cells) else []
-    columns = [_column(name, cells.iloc[place + 1 :, n]) for n, name in enumerate(header)]
-    lines = range(place + 2, len(cells) + 1)
-    return TypedTable("an Excel workbook", columns, lines, place + 1).without_blank_rows()
+    rows = cells.iloc[place + 1 :]
+    rows = rows[(rows != "").any(axis=1)]
+    columns = [_column(name, rows[n]) for n, name in enumerate(header)]
+    return TypedTable("an Excel workbook", columns, (rows.index + 1).tolist(), place + 1)
 
 
 def _column(name: str, cells: "pd.Series[str]") -> RawColumn:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.values.cells import Flags, FloatArray
+from forecast.data.values.cells import FloatArray
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 IntArray = npt.NDArray[np.int32]
@@ -31,11 +30,6 @@ class RawColumn:
 
     def __len__(self) -> int:
         return len(self.codes)
-
-    @property
-    def blank(self) -> Flags:
-        """(N,): in which cells nothing stands."""
-        return np.asarray(self.codes == (self.words.index("") + 1 if "" in self.words else -1))
 
     def cells(self, rows: Iterable[int]) -> list[str]:
         """Some cells as text."""
@@ -96,11 +90,6 @@ def _written(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < _LARGEST else repr(value)
 
 
-def blank_rows(columns: Sequence[RawColumn]) -> Flags:
-    """(N,): in which rows nothing stands; () of no columns."""
-    return reduce(np.logical_and, [column.blank for column in columns], np.asarray(True))
-
-
 @dataclass(frozen=True, eq=False)
 class TypedTable:
     """A file that knows its cells: N rows of columns of numbers, times, and words that may be written as numbers.
@@ -129,11 +118,3 @@ class TypedTable:
             rows = range(first, len(self.lines))[:_ROWS]
             cells = zip(*(column.cells(rows) for column in self.columns), strict=True)
             yield from zip(self.lines[first : rows.stop], map(list, cells), strict=True)
-
-    def without_blank_rows(self) -> "TypedTable":
-        """The same without rows in which nothing stands."""
-        rows = np.flatnonzero(~blank_rows(self.columns))
-        if len(rows) == len(self.lines):
-            return self
-        lines = [self.lines[row] for row in rows.tolist()]
-        return replace(self, columns=[column.take(rows) for column in self.columns], lines=lines)
