@@ -61,6 +61,8 @@ def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> l
 def _parsed(text: CsvText, spec: TableSpec, numbers: Collection[int]) -> list[RawColumn]:
     """The columns of a CSV. numbers: the places of those that pandas may read as numbers."""
     places = range(len(spec.header))
+    # a series may be called NA: spellings of nothing are those of numbers alone
+    missing = {place: sorted(MISSING_SPELLINGS) if place in numbers else [""] for place in places}
     try:
         _, first = next(text.rows())
         if len(first) > len(places):
@@ -78,10 +80,7 @@ def _parsed(text: CsvText, spec: TableSpec, numbers: Collection[int]) -> list[Ra
             skipinitialspace=True,
             keep_default_na=False,
             low_memory=False,  # else a column would have a type in each part
-            # a series may be called NA: spellings of nothing are those of numbers alone
-            na_values={  # type: ignore[misc]  # named by numbers
-                place: sorted(MISSING_SPELLINGS) if place in numbers else [""] for place in places
-            },
+            na_values=missing,  # type: ignore[arg-type]  # columns are named by numbers
         ).dropna(how="all")
     except pd.errors.ParserError as error:
         line = 1
