@@ -234,6 +234,14 @@ def test_planned_columns_are_no_targets_and_the_words_that_tell_of_them_can_be_t
     assert check_file(str(path), {"target": "promo"}).layout.drop == ()
 
 
+def test_rows_without_targets_at_the_end_are_named_as_the_future(path):
+    data = table()[["date", "load"]].assign(promo=PLANNED["promo"] * 1)
+    data.loc[ROWS - 24 :, "load"] = np.nan
+    words = "24 rows at the end lack load: with data.known they are the future, and no future=FILE is needed."
+    assert words in texts(of_table(path, data), "note")
+    assert words in texts(check_file(str(path), {"target": "load", "known": ["promo"]}), "note")
+
+
 def test_where_all_columns_look_planned_all_are_targets(path):
     data = table()[["date"]].assign(a=np.arange(ROWS) % 2, b=np.arange(ROWS) % 3)
     assert rows_by(of_table(path, data)).columns == ("a", "b")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
+import pandas as pd
 
 from forecast.bounds import Text
 from forecast.data.assembling.read import source_rows
@@ -14,12 +15,13 @@ from forecast.data.describe.guess import FileCheck, Given, open_file, read_guess
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
+from forecast.data.reading.table import Table
 from forecast.data.roles import Roles
 from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
 from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.findings import Findings, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, train_words, typed_word
 from forecast.text.terminal import listed, quiet_output
@@ -60,14 +62,14 @@ def check_file(path: str, given: Given | None = None, *, pred_len: int | None = 
     with np.errstate(over="ignore", invalid="ignore"), quiet_output():
         try:
             check.table = read_guessed(check, open_file(check))
-            _advise(check, pred_len)
+            _advise(check, check.table, pred_len)
         except UserError as error:
             for line in str(error).splitlines():
                 check.findings.add("error", line)
     return check
 
 
-def _advise(check: FileCheck, pred_len: int | None) -> None:
+def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     """Finds season, lengths, the rule for gaps, drift and the commands for a file without errors."""
     given, findings = check.given, check.findings
     use = {key: given[key] for key in ("id_column", "features", "target", *ROLES) if given.get(key)}
@@ -95,7 +97,7 @@ def _advise(check: FileCheck, pred_len: int | None) -> None:
     check.layout, check.freq, check.suggestion = replace(check.layout, gaps=source.gaps), frame.freq, fit
     check.windows = windows
     columns = {frame.columns[place]: frame.values[:, place] for place in targets}
-    _say_columns(check, columns)
+    _say_columns(check, table, columns)
     if len(frame) == 1:
         parts = panel_cuts(fit.cut or ShareSplit(), frame, pred_len=fit.lengths.pred_len)
         train, val = (range(int(parts[name].first[0]), int(parts[name].stop[0])) for name in ("train", "val"))
@@ -112,8 +114,13 @@ def _advise(check: FileCheck, pred_len: int | None) -> None:
     check.command = train_words(model, findings.path, {**settings, **sizes, **fitted})
 
 
-def _say_columns(check: FileCheck, targets: Mapping[str, FloatArray]) -> None:
-    """Says which columns are not used, and which targets (N,) are counts with many zeros."""
+def _say_columns(check: FileCheck, table: Table, targets: Mapping[str, FloatArray]) -> None:
+    """Says which columns are not used, which rows are the future, and which targets (N,) are counts with many zeros."""
+    blank = pd.DataFrame(table.values, columns=list(table.columns))[list(targets)].isna().all(axis=1)
+    ahead = int(blank[::-1].cumprod().sum())
+    if ahead and (check.planned or check.given.get("known")) and not check.given.get("id_column"):
+        rows = f"{counted(ahead, 'row')} at the end lack{'s' * (ahead == 1)} {listed(targets)}"
+        check.findings.add("note", f"{rows}: with data.known they are the future, and no future=FILE is needed.")
     if check.planned:
         # without blanks, at which a terminal would break a line
         words = [f"data.target={hydra_value(*targets)}"] if len(targets) == 1 else []

@@ -109,20 +109,23 @@ def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
         _decide_time(check, {name: column[:_SAMPLE_ROWS] for name, column in cells.items()})
     check.layout.check()
     check.text.header(check.layout.time_columns, check.findings)
+    spec = TableSpec.of(check.header, check.layout, str(check.text.path))
     if check.text.table is None:
         _check_units(check, cells)
         if not {"decimal", "thousands"} & check.given.keys():
             raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
-            sample = [without_units(column, check.layout.units) for column in raw]
-            _decide_style(check, _numbers(check, sample))
+            style, cell = guess_style([without_units(raw[place], check.layout.units) for place in spec.candidates])
+            settings = NumberStyle().settings(style)
+            if settings:
+                keys = {key.removeprefix("data."): value for key, value in settings.items()}
+                check.set(f"{as_typed(settings)}: {cell}", **keys)
     words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
     words |= {name for name in check.header if any(map(_ID.fullmatch, cells[name]))}
-    spec = TableSpec.of(check.header, check.layout, str(check.text.path))
+    spec = replace(spec, layout=check.layout)
     columns = read_columns(check.text, spec, words=[place for place, name in enumerate(check.header) if name in words])
     if "missing" not in check.given:
-        _decide_missing(check, _numbers(check, columns))
-    spec = TableSpec.of(check.header, check.layout, str(check.text.path))
-    table = table_of(check.text, columns, spec, check.findings)
+        _decide_missing(check, [columns[place] for place in spec.candidates])
+    table = table_of(check.text, columns, replace(spec, layout=check.layout), check.findings)
     chosen = within(table.timestamps, check.layout, check.findings.path)
     table = table if chosen is None else table.take(chosen)
     others = [column for column in columns if column.name not in {*check.layout.time_columns, *check.layout.drop}]
@@ -185,22 +188,6 @@ def _pandas_command(check: FileCheck, options: str, change: str) -> str:
     """What to type into a shell to write a file anew."""
     read = f"import pandas; pandas.read_csv({str(check.text.path)!r}, sep={check.text.separator!r}{options})"
     return f"python -c {shell_word(f'{read}{change}.to_csv({NEW_FILE!r}, index=False)')}"
-
-
-def _numbers(check: FileCheck, columns: Sequence[RawColumn]) -> list[RawColumn]:
-    """The columns that may hold numbers."""
-    layout = check.layout
-    chosen = {*(check.header if layout.columns is None else layout.columns)}
-    chosen -= {*layout.time_columns, *layout.drop, *(layout.where or ())}
-    return [column for column in columns if column.name in chosen]
-
-
-def _decide_style(check: FileCheck, columns: Sequence[RawColumn]) -> None:
-    """Finds how numbers are written."""
-    style, shown = guess_style(columns)
-    settings = NumberStyle().settings(style)
-    if settings:
-        check.set(f"{as_typed(settings)}: {shown}", **{key.removeprefix("data."): settings[key] for key in settings})
 
 
 def _decide_missing(check: FileCheck, columns: Sequence[RawColumn]) -> None:
