@@ -173,7 +173,7 @@ class ColumnarFile:
         for part in parts:
             columns = [raw_column(name, part[field.name]) for name, field in self._fields.items()]
             lines = range(first, first + part.num_rows)
-            yield TypedTable(KINDS[self._kind], columns, lines, index=self.index).without_blank_rows()
+            yield TypedTable(KINDS[self._kind], columns, lines)
             first += part.num_rows
 
 

@@ -190,13 +190,14 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
     kinds = np.where(stamps.isna(), "missing", "unreadable")
     faults = {int(row): str(kinds[row]) for row in np.flatnonzero(~are_read)}
     stamps = stamps if not faults else pd.DatetimeIndex(stamps.where(are_read))
-    if stored_zone is None:
+    if stamps.tz is None:
         return TimeReading(stamps, {}, faults)
-    local = stamps.tz_localize("UTC").tz_convert(stored_zone).tz_localize(None)
+    local = stamps.tz_localize(None)
     if time_zone is None and (local.dropna() == local.dropna().normalize()).all():
-        settings = {"data.time_zone": stored_zone} if stored_zone in available_timezones() else {}
+        known = str(stamps.tz) in available_timezones()
+        settings = {"data.time_zone": str(stamps.tz)} if known else {}
         return TimeReading(local, settings, faults, settings.get("data.time_zone"))
-    stamps, clock = _by_clock(stamps, zone)
+    stamps, clock = _by_clock(stamps.tz_convert(None), zone)
     return TimeReading(stamps, {"data.time_zone": zone.key}, faults, clock)
 
 
