@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.reading.column_guess import column_kind, guess_missing, guess_style
-from forecast.data.reading.numbers import STYLES, NumberStyle, read_numbers
+from forecast.data.reading.numbers import STYLES, NumberStyle, column_kind, guess_missing, guess_style, read_numbers
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.errors import UserError
 

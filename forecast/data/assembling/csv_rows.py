@@ -16,12 +16,11 @@ from forecast.data.assembling.ids import (
     layout_of,
 )
 from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds
-from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle
 from forecast.data.reading.raw_columns import BLANKS, RawColumn, TypedTable
-from forecast.data.reading.table import Choice, Codebook, TableSpec
+from forecast.data.reading.table import Choice, Codebook, TableSpec, read_columns, table_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.rows import nanoseconds
-from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Layout
+from forecast.data.reading.table import counted_stamps
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import IntArray, runs
 from forecast.errors import UserError, closest
