@@ -386,7 +386,7 @@ COINS = np.random.default_rng(0).random(ROWS) < 0.5
 CHOICES = {  # a file, what is seen, and the keys that choose
     "two times": (
         lambda: table().assign(end=lambda data: data["date"] + pd.Timedelta("1h")),
-        "The columns 'date' and 'end' look like time and differ.",
+        "2 times stand in the columns, and differ.",
         ["data.time_column=date", "data.time_column=end"],
     ),
     "month or day": (

@@ -108,8 +108,8 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
         of_informer = informer_settings(windows, fit.lengths, drifts=check.drift is not None)
         check.informer_command = train_words("informer", findings.path, {**settings, **sizes, **of_informer})
     sizes.pop("label_len")  # of a decoder
-    is_seasonal = bool(fit.seasons) and fit.seasons[0].autocorrelation >= CLEAR
-    is_rare = not is_seasonal and any(map(mostly_zero, columns.values()))
+    has_season = any(season.autocorrelation >= CLEAR for season in fit.seasons[:1])
+    is_rare = not has_season and any(map(mostly_zero, columns.values()))
     model, fitted = fitted_model(windows, fit.lengths, columns=len(targets), intermittent=is_rare)
     check.command = train_words(model, findings.path, {**settings, **sizes, **fitted})
 

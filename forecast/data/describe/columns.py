@@ -185,8 +185,8 @@ def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
     """UserError for increasing timestamps (N,) that lack little but a day of each week."""
     step, span = pd.Timedelta(np.median(np.diff(stamps.to_numpy()))), stamps[-1] - stamps[0]
     days = [calendar.day_name[day] for day in range(7) if day not in stamps.day_of_week]
-    most = (1 - len(days) / 7 - _FEW) * span
-    if days and step <= pd.Timedelta(days=1) and span >= _WEEKS and len(stamps) * step >= most:
+    is_rest_there = len(stamps) * step >= (1 - len(days) / 7 - _FEW) * span
+    if days and is_rest_there and step <= pd.Timedelta(days=1) and span >= _WEEKS:
         raise UserError(
             f"No row is of a {' or a '.join(days)}. If nothing happens then, set data.gaps=zero; if no step is there, "
             f"{steps_keys}; if the values are just unknown, data.gaps=interpolate."
@@ -226,8 +226,3 @@ def planned_columns(table: pd.DataFrame) -> dict[str, str]:
 def is_between(value: float, numbers: FloatArray) -> bool:
     """Whether one of the numbers (N,) is this value, and others lie on both sides of it."""
     return bool((numbers == value).any() and (numbers < value).any() and (numbers > value).any())
-
-
-def counts_above_zero(values: FloatArray) -> bool:
-    """Whether all values (N, C) are whole numbers above 0, none of them missing."""
-    return bool((values > 0).all() and (values == np.rint(values)).all())  # NaN is neither

@@ -16,7 +16,6 @@ from forecast.data.describe.columns import (
     USUAL_NAMES,
     check_closed,
     check_even,
-    counts_above_zero,
     find_ids,
     find_times,
     is_between,
@@ -88,8 +87,7 @@ def settings_of(layout: Layout) -> dict[str, object]:
 def open_file(check: FileCheck) -> dict[str, list[str]]:
     """The cells of some rows, by column; UserError for a file that is no text, or empty."""
     check.layout = USUAL.changed({key.name: check.given[key.name] for key in fields(Layout) if key.name in check.given})
-    text = replace(check.text, separator=check.layout.separator)
-    check.text = text.verified(check.findings, check.layout.sheet)
+    check.text = replace(check.text, separator=check.layout.separator).verified(check.findings, check.layout.sheet)
     if "separator" not in check.given and check.text.table is None:
         separator = guess_separator(check.text.whole().read(_SAMPLE_CHARACTERS))
         check.text = replace(check.text, separator=separator)
@@ -142,9 +140,8 @@ def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
     if not times and check.layout.freq is None:
         raise _no_time(check, cells)
     if len(times) > 1:
-        some = " and ".join(" + ".join(map(quoted, names)) for names in times)
         choices = " or ".join(typed("data.time_column", key) for key in keys)
-        raise UserError(f"The columns {some} look like time and differ. Set {choices}.")
+        raise UserError(f"{len(times)} times stand in the columns, and differ. Set {choices}.")
     if not times:
         check.set("data.time_column=null: no column holds timestamps", time_column=None)
     elif keys[0] != USUAL.time_column:
@@ -161,11 +158,10 @@ def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
             f"The names of {len(dates)} columns are times, the first {quoted(dates[0])}: a line is a series. Make a "
             f"line of each time: {_pandas_command(check, '', f'.melt({ids}, var_name={USUAL_NAMES[0]!r})')}"
         )
-    some = ", ".join(map(quoted, check.header[:12])) + (", ..." if len(check.header) > 12 else "")
     return UserError(
-        f"No column of {some} holds timestamps. {likely_calendar(cells)}If the rows are steps that no calendar counts, "
-        f"set data.time_column=null data.freq={STEPS}; else say when they were measured, as data.time_column=null "
-        "data.freq=h data.start=2016-07-01."
+        f"No column of {', '.join(map(quoted, check.header[:12]))} holds timestamps. {likely_calendar(cells)}If the "
+        f"rows are steps that no calendar counts, set data.time_column=null data.freq={STEPS}; else say when they were "
+        "measured, as data.time_column=null data.freq=h data.start=2016-07-01."
     )
 
 
@@ -214,7 +210,7 @@ def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) ->
     stamps, note = stamps_on_grid(stamps)
     if note is not None:
         check.findings.say(note)
-    freq, counts = grid_frequency(stamps), counts_above_zero(table.values)
+    freq, counts = grid_frequency(stamps), bool((table.values > 0).all() and (table.values % 1 == 0).all())
     steps_keys = f"data.time_column=null data.freq={STEPS} {typed('data.drop', [*layout.drop, *names])}"
     absent = len(stamps) + 1 if freq is None else rows_missing(stamps, freq) or 0
     if freq != "B" and "gaps" not in given:
