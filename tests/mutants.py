@@ -962,8 +962,8 @@ LEAKAGE = [
         "leakage-gap-open-at-the-origin",
         "A gap of a panel that is open at the origin holds the last measured value.",
         "forecast/data/windows.py",
-        "hold(past[..., :c], origin - 1, table[:, :c], since[:, :c])",
-        "hold(past[..., :c], origin - 1, table[:, :c], since[:, :c] * 0)",
+        "hold(rows[:, : self.look_back], origin - 1, self._table, self._since)",
+        "hold(rows[:, : self.look_back], origin - 1, self._table, self._since * 0)",
         (
             "tests/evaluation/test_leak_in_gaps.py::test_a_gap_that_is_open_at_the_origin_holds_the_last_measured_value_and_is_a_line_once_it_is_closed",
         ),

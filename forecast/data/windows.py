@@ -115,7 +115,10 @@ class Windows(Dataset[Batch]):
         self._mean, self._std = _as_tensor(scaler.mean, home), _as_tensor(scaler.std, home)
         self._floor = None if scaler.floor is None else _as_tensor(scaler.floor, home)
         self._measured = None if frame.measured is None else _as_tensor(frame.measured, home)
-        self._since = None if frame.since is None else _as_tensor(frame.since, home)
+        self._since = None
+        if frame.since is not None:  # as wide as the table: in the calendar is no gap
+            known = np.full(self._table.shape[1] - len(frame.columns), n_columns)
+            self._since = _as_tensor(np.insert(frame.since, known, 0, axis=1), home)
         self._facts = None if facts is None else facts.to(home)
         self._chosen = None if chosen is None else _as_tensor(chosen, home)
         self._begin, self._ends = _as_tensor(frame.offsets[:-1], home), _as_tensor(origins.ends, home)
@@ -213,22 +216,16 @@ class Windows(Dataset[Batch]):
         start, begin, c = origin - self.look_back, self._begin[series], self._n_columns
         rows = _rows_of(self._table, start, begin, self._length, before)
         if self._since is not None:
-            self._hold(rows, origin, self._since)
+            hold(rows[:, : self.look_back], origin - 1, self._table, self._since)
+            # what is known in advance, the last columns, is known up to the end of the horizon
+            ahead, last = rows.shape[2] - len(self.frame.columns) + c, origin + self._offset + self.pred_len - 1
+            hold(rows[:, self.look_back + self._offset :, ahead:], last, self._table[:, ahead:], self._since[:, ahead:])
         if self._is_scaled:
             return rows
         values = ((rows - self._mean[series][:, None]) / self._std[series][:, None]).float()
         steps = self._steps[series]
         known = _rows_of(self._calendar, start - begin + steps, steps, self._length, before)
         return torch.cat([values[..., :c], known, values[..., c:]], dim=2)
-
-    def _hold(self, rows: Tensor, origin: Tensor, since: Tensor) -> None:
-        """Puts the last measured value in place of a line to rows after the origins (B,), in rows (B, D, ...)."""
-        table, c = self._table, self._n_columns
-        ahead = table.shape[1] - since.shape[1] + c  # what is known in advance is known to the end of the horizon
-        past, later = rows[:, : self.look_back], rows[:, self.look_back + self._offset :]
-        hold(past[..., :c], origin - 1, table[:, :c], since[:, :c])
-        hold(past[..., ahead:], origin - 1, table[:, ahead:], since[:, c:])
-        hold(later[..., ahead:], origin + self._offset + self.pred_len - 1, table[:, ahead:], since[:, c:])
 
     def _known(self, both: Tensor, series: Tensor, before: Tensor | None) -> Tensor:
         """The known features (B, D, F): calendar, flag of padded rows, columns that are known in advance, facts."""
