@@ -17,7 +17,7 @@ def main(arguments: argparse.Namespace) -> Answer:
     if lacking := next((path for path, part in documents if part is None), None):
         raise UserError(
             f"{lacking} is no part of a forecast: {beside(lacking)}, which `forecast predict shard=i/n` writes with "
-            "it, is not there or not readable. Name the parts, each with its .json beside it."
+            "it, is not there. Name the parts, each with its .json beside it."
         )
     parts = check_parts([(path, part) for path, part in documents if part is not None])
     ending = parts[0][1].run["ending"]

@@ -28,7 +28,7 @@ from forecast.data.reading.time_formats import EXCEL_START, ISO, NUMBERS, possib
 from forecast.data.reading.timestamps import row_texts
 from forecast.data.values.cells import JOINT, FloatArray, IntArray
 from forecast.data.values.findings import Findings
-from forecast.documents import DocumentError, read_document
+from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, together
 from forecast.text.documents import as_cell
@@ -242,11 +242,8 @@ def beside(path: Path) -> Path:
 
 
 def read_part(path: Path) -> ForecastPart | None:
-    """What is said of a forecast; None where nothing is, or nothing of this kind."""
-    try:
-        return read_document(beside(path), ForecastPart)
-    except DocumentError:
-        return None
+    """What is said of a forecast; None where nothing is."""
+    return read_document(beside(path), ForecastPart)
 
 
 def write_rows(path: Path, ending: str, table: ForecastTable, blocks: Iterable[SeriesForecasts]) -> None:

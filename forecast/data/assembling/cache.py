@@ -74,10 +74,10 @@ def cached_panel(source: CsvSource, files: Sequence[Path], freq: str | None, boo
 
 def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None, columns: Sequence[str] | None) -> str:
     """The name of the folder of a panel, which changes with the files and with the keys that say how they are read."""
-    read = {key: getattr(source, key) for key in ("id_column", *(key.name for key in fields(Layout)))}
-    read |= {"columns": columns and [*columns], "freq of the training": freq, **source.named}
+    read = {key.name: getattr(source, key.name) for key in fields(Layout) if key.name != "columns"}
     states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return "panel-" + hashlib.md5(repr((_VERSION, read, states)).encode(), usedforsecurity=False).hexdigest()[:20]
+    known = repr((_VERSION, source.id_column, source.named, read, columns and [*columns], freq, states))
+    return "panel-" + hashlib.md5(known.encode(), usedforsecurity=False).hexdigest()[:20]
 
 
 def _opened(home: Path, name: str) -> PanelFrame:

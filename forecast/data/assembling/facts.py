@@ -43,8 +43,8 @@ def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Code
     if source.static_path is not None:
         where = source.static_path
         _check_names(keys, [*ordered.columns, *rows.id_cells], "data.static_on", ordered.name)
-        cells = [_join_cells(name, facts[name], book) for name in keys]
-        facts = _file_facts(source, list(zip(*cells, strict=True)), ordered.ids, book) | facts
+        texts = [_texts(name, facts[name], book) for name in keys]
+        facts = _file_facts(source, texts, ordered.ids, book) | facts
         names = names or [name for name in facts if name not in keys]
     _check_names(names, [*facts, *ordered.columns], "data.static", where)
     for name in names:
@@ -87,56 +87,46 @@ def _constant(rows: SortedRows, name: str) -> FloatArray:
     return values
 
 
-def _join_cells(name: str, values: FloatArray, book: Codebook) -> list[object]:
-    """What a column to join by says of each series, whose value or number of a word (S,) is known."""
-    words = book.words([name]).get(name)
-    if words is None:
-        return values.tolist()
-    cells = [None, *map(_join_cell, words)]
-    return [cells[number] for number in np.nan_to_num(values).astype(int).tolist()]
-
-
-def _join_cell(cell: str) -> object:
-    """What a cell says to one who joins: 2, 2.0 and 02 are the same."""
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+def _texts(name: str, values: FloatArray, book: Codebook) -> list[str]:
+    """What a column says of each series, whose value or number of a word (S,) is known."""
+    words: dict[float, str] = dict(enumerate(book.words([name]).get(name, ()), start=1))
+    return [words.get(value, str(value)) for value in values.tolist()]
 
 
 def _file_facts(
-    source: CsvSource, cells: Sequence[tuple[object, ...]], ids: Sequence[str], book: Codebook
+    source: CsvSource, texts: Sequence[Sequence[str]], ids: Sequence[str], book: Codebook
 ) -> dict[str, FloatArray]:
     """The facts (S,) that the file of facts has of each series, by its columns, NaN for what is missing or no number.
 
-    cells: what the panel has in the columns to join by. UserError for a column that the file lacks, a series without a
-    row, and two rows of one key.
+    texts: what the panel has in the columns to join by, of each series. UserError for a column that the file lacks, a
+    series without a row, and two rows of one key.
     """
     path, keys = Path(str(source.static_path)), list((source.static_on or {}).values())
     findings = Findings(str(path))
     text = CsvText(path, source.separator).verified(findings)
     header = text.header((), findings)
     _check_names(keys, header, "data.static_on", str(path))
-    wanted = [name for name in header if name not in keys and (name in source.static or not source.static)]
-    book.perhaps |= frozenset(wanted)
+    named = [name for name in header if name not in keys and (name in source.static or not source.static)]
+    book.perhaps |= frozenset(named)
     rows = rows_of(
         text,
         header,
         replace(source, panel="long", id_column=keys, columns=None),
         book,
         findings,
-        columns=lambda _: wanted,
+        columns=lambda _: named,
         form=UNTIMED,
     )
-    joined = [tuple(map(_join_cell, parts)) for parts in zip(*rows.id_cells.values(), strict=True)]
-    index = pd.Index([joined[series] for series in rows.series.tolist()], tupleize_cols=False)
+    numbers = Codebook()  # to which 2, 2.0 and 02 are the same
+    index = pd.MultiIndex.from_arrays([numbers.codes(name, rows.id_cells[name])[rows.series] for name in keys])
     if (again := index.duplicated()).any():
         row = int(again.argmax())
         raise UserError(
             f"{rows.where(row)}: {quoted(rows.ids[rows.series[row]])}, of {listed(keys)}, stands in a line before. "
             "Write one row for each, or name all columns that tell the rows apart in data.static_on."
         )
-    places = index.get_indexer(pd.Index(list(cells), tupleize_cols=False))
+    wanted = [numbers.codes(name, cells) for name, cells in zip(keys, texts, strict=True)]
+    places = index.get_indexer(pd.MultiIndex.from_arrays(wanted))
     if (lacking := places < 0).any():
         series = int(lacking.argmax())
         raise UserError(
