@@ -492,7 +492,7 @@ DATA = [
     Mutant(
         "data-gap-by-rows",
         "Interpolation counts time and not rows.",
-        "forecast/data/gaps.py",
+        "forecast/data/assembling/regular.py",
         "share = (times[cells] - times[before]) / np.maximum(times[after] - times[before], 1)",
         "share = (cells - before) / np.maximum(after - before, 1)",
         ("tests/data/test_gaps.py::test_interpolate_counts_time_and_not_rows",),

@@ -9,10 +9,24 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.gaps import Repair, rows_since_measured
 from forecast.data.values.cells import FloatArray, IntArray
+from forecast.data.values.findings import Gaps
 from forecast.data.values.frequency import future_timestamps
 from forecast.text.terminal import label
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What `data.gaps` did to a file.
+
+    rows_added: rows that the file lacks. cells_filled: cells without a value in the rows that it has. longest_run: the
+    most rows in succession that hold something filled in.
+    """
+
+    policy: Gaps = "refuse"
+    rows_added: int = 0
+    cells_filled: int = 0
+    longest_run: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,3 +238,18 @@ def shown_times(times: pd.DatetimeIndex, clock: str | None, zone: str | None) ->
 
 
 STEP_FREQ = "ms"  # of rows with data.freq=steps, as `layout.STEPS` says
+
+
+def rows_since_measured(
+    missing: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.integer[Any]]:
+    """How many rows before each cell (N, C) the last measured one of its column lies: 0 for a measured cell.
+
+    starts: the first row of each series, which count as measured; None: of one series.
+    """
+    starts = np.zeros(1, dtype=np.int64) if starts is None else starts
+    numbers = np.arange(len(missing), dtype=np.int32)[:, None]
+    last = np.where(missing, 0, numbers)
+    last[starts] = numbers[starts]
+    since = numbers - np.maximum.accumulate(last, axis=0)
+    return since.astype(np.uint8) if since.max(initial=0) < 256 else since  # types that torch indexes

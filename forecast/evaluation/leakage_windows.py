@@ -10,7 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.gaps import fill_cells, rows_since_measured
+from forecast.data.assembling.regular import fill_cells
+from forecast.data.panel import rows_since_measured
 from forecast.data.prepare import Prepared
 from forecast.data.values.findings import Gaps
 from forecast.data.windows import Batch, Windows

@@ -7,8 +7,7 @@ import pytest
 
 from forecast.data.assembling.read import read_panel
 from forecast.data.describe.check import check_file
-from forecast.data.gaps import Repair
-from forecast.data.panel import PanelFrame
+from forecast.data.panel import PanelFrame, Repair
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, read_frame
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError
 

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data.gaps import Repair
-from forecast.data.panel import PanelFrame
+from forecast.data.panel import PanelFrame, Repair
 from forecast.data.saved_scale import RecordedRows
 from forecast.data.split import TargetRows
 

@@ -9,7 +9,7 @@ import torch
 from data.csv_files import read_frame, series_frame
 from scales import given_scales
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.prepare import prepare
 from forecast.errors import UserError
 

@@ -15,7 +15,7 @@ from scales import all_rows, given_scales
 from tables import stacked, windows_of
 from torch.utils.data import DataLoader
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.split import RowSplit, WindowOrigins
 from forecast.data.values.time_features import time_features
 from forecast.data.windows import (

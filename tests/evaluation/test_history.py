@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from forecast.data.gaps import Repair
-from forecast.data.panel import PanelFrame
+from forecast.data.panel import PanelFrame, Repair
 from forecast.errors import UserError
 from forecast.evaluation.history import is_far, report_far, report_filled
 

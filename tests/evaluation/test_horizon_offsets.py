@@ -10,7 +10,7 @@ from data.csv_files import series_frame
 from models.small import WINDOW, informer, window_shape
 from scales import given_scales
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.prepare import prepare
 from forecast.data.split import TargetRows
 from forecast.errors import UserError

@@ -7,7 +7,7 @@ import pytest
 import torch
 from evaluation.small_panels import L, P, panel, prepared
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fitting_rows, window_shape

@@ -9,7 +9,7 @@ import torch
 from evaluation.small_panels import LENGTHS, L, P, panel, prepared
 from torch import nn
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.split import LastSplit, ShareSplit
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines, make_baselines, season, window_shape

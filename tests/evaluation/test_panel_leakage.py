@@ -9,7 +9,7 @@ from evaluation.small_panels import LENGTHS, L, P, panel, prepared
 from scales import scales_of
 
 from forecast.data import prepare
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 from forecast.data.scaling import Scales
 from forecast.data.split import TargetRows
 from forecast.errors import UserError

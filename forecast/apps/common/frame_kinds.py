@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forecast.data.assembling.ids import KNOWN_IDS, KNOWN_TIMES
+from forecast.data.assembling.rows import KNOWN_IDS, KNOWN_TIMES
 from forecast.data.describe.columns import Names, find_times
 from forecast.data.describe.guess import Given
 from forecast.data.reading.layout import USUAL

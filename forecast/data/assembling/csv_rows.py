@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.ids import (
+from forecast.data.assembling.rows import (
     KNOWN_IDS,
+    PanelRows,
     counted_times,
+    finite_values,
     id_columns,
     joint_ids,
     layout_of,
+    nanoseconds,
 )
-from forecast.data.assembling.rows import PanelRows, finite_values, nanoseconds
+from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle

@@ -9,8 +9,7 @@ import pandas as pd
 
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows, SortedRows
-from forecast.data.gaps import MOST_MISSING, Repair, fill_cells, longest_run
-from forecast.data.panel import PanelFrame
+from forecast.data.panel import PanelFrame, Repair
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 from forecast.data.values.findings import Gaps, counted, quoted
@@ -18,6 +17,7 @@ from forecast.errors import UserError
 from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
+MOST_MISSING = 0.5  # of the cells: beyond it most of what a model would learn is made up
 _log = logging.getLogger(__name__)
 _NAMED = 8  # series named in a line
 _LARGE, _WORTH = 0.1, 0.25  # shares: of all steps, a hole that parts a file; of its rows, a part worth reading
@@ -115,6 +115,35 @@ def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntA
     begin = np.cumsum(lengths) - lengths - positions[first]
     values[np.repeat(begin, counts) + positions[taken]] = rows.values[taken]
     return values
+
+
+def fill_cells(values: FloatArray, times: IntArray, policy: Gaps) -> None:
+    """Fills the cells of values (N, C) that are NaN, in place. times (N,).
+
+    interpolate: on the line in time between the neighbours. forward_fill: the last value again. mask: like
+    forward_fill, and no past may hold the cell (`target_rows.usable_windows`). Beyond the first and the last value
+    these are repeated.
+    """
+    numbers = np.arange(len(values))
+    for column in values.T:
+        gone = np.isnan(column)
+        cells = np.flatnonzero(gone)
+        before = np.maximum.accumulate(np.where(gone, -1, numbers))[cells]
+        after = np.minimum.accumulate(np.where(gone, len(values), numbers)[::-1])[::-1][cells]
+        before = np.where(before < 0, after, before)
+        if policy != "interpolate":
+            column[cells] = column[before]
+            continue
+        after = np.where(after == len(values), before, after)
+        share = (times[cells] - times[before]) / np.maximum(times[after] - times[before], 1)
+        column[cells] = column[before] + share * (column[after] - column[before])
+
+
+def longest_run(flags: Flags) -> int:
+    """The most flags (N,) that are set in succession."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    # edges come in pairs, a begin and an end: False stands at both sides
+    return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
 class MissingRows(UserError):

@@ -11,7 +11,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from forecast.data.gaps import MOST_MISSING
+from forecast.data.assembling.regular import MOST_MISSING
 from forecast.data.reading.numbers import MISSING_SPELLINGS
 from forecast.data.reading.raw_columns import BLANKS, RawColumn
 from forecast.data.reading.table import Table

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from data.assembling.panel_files import Series, held, long_table, planted, read, truth, wide_table
 
-from forecast.data.gaps import Repair
+from forecast.data.panel import Repair
 
 SHARED = Path(__file__).parents[4] / "shared/data/panels"
 needs_panels = pytest.mark.skipif(not SHARED.is_dir(), reason="the panels with published figures are not here")
