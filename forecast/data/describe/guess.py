@@ -35,7 +35,7 @@ from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import possible_formats
 from forecast.data.seasonality import Suggestion
 from forecast.data.values.findings import Findings, quoted
-from forecast.data.values.frequency import grid_frequency, rows_missing, stamps_on_grid
+from forecast.data.values.frequency import grid_frequency, on_grid, rows_missing
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import listed, shell_word
@@ -210,7 +210,9 @@ def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) ->
     stamps = table.ordered()
     if not names or len(stamps) < 3 or layout.resample is not None or given.get("id_column"):
         return
-    stamps, note = stamps_on_grid(stamps)
+    times = stamps.as_unit("ns").asi8
+    times, note = on_grid(times, np.diff(times))
+    stamps = pd.DatetimeIndex(times.view("datetime64[ns]"))
     if note is not None:
         check.findings.say(note)
     freq, counts = grid_frequency(stamps), bool((table.values > 0).all() and (table.values % 1 == 0).all())

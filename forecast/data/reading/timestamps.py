@@ -139,7 +139,7 @@ def read_timestamps(
     stay as they are. AmbiguousTime when two formats fit, or one that must be set, and for midnights of another zone
     than UTC; UserError for an unknown format or zone.
     """
-    zone = _zone(time_zone)
+    _check_zone(time_zone)
     parts_format = format_of_parts(columns, missing) if time_format is None else None
     codes, written = row_texts(columns, missing, are_parts=parts_format is not None)
     texts = [re.sub("(UTC|GMT)$", "Z", text) for text in written]
@@ -160,10 +160,8 @@ def read_timestamps(
     kinds, are_instants = _faults(texts, stamps, time_format)
     stamps, clock = pd.DatetimeIndex(stamps.where(kinds == "")), None
     if are_instants:
-        if time_zone is None:
-            _check_midnights(texts, codes, stamps)
-        stamps, clock = _by_clock(stamps, zone)
-        settings["data.time_zone"] = zone.key
+        stamps, clock = _by_clock(stamps, time_zone, texts[codes[0]])
+        settings["data.time_zone"] = time_zone or "UTC"
     of_rows = kinds[codes]
     faults = {int(row): of_rows[row] for row in np.flatnonzero(of_rows)}
     return TimeReading(stamps[codes], settings, faults, clock)
@@ -184,7 +182,8 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
 
     Those of a zone, in which the file shows them, are instants, and midnights there are days.
     """
-    zone, are_read = _zone(time_zone), np.ones(len(stamps), dtype=bool)
+    _check_zone(time_zone)
+    are_read = np.ones(len(stamps), dtype=bool)
     if {stamps.min().year, stamps.max().year} - set(YEARS) or stamps.hasnans:
         are_read = stamps.year.isin(YEARS)
     kinds = np.where(stamps.isna(), "missing", "unreadable")
@@ -197,19 +196,27 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
         known = str(stamps.tz) in available_timezones()
         settings = {"data.time_zone": str(stamps.tz)} if known else {}
         return TimeReading(local, settings, faults, settings.get("data.time_zone"))
-    stamps, clock = _by_clock(stamps.tz_convert(None), zone)
-    return TimeReading(stamps, {"data.time_zone": zone.key}, faults, clock)
+    stamps, clock = _by_clock(stamps.tz_convert(None), time_zone or "UTC")
+    return TimeReading(stamps, {"data.time_zone": time_zone or "UTC"}, faults, clock)
 
 
-def _by_clock(instants: pd.DatetimeIndex, zone: ZoneInfo) -> tuple[pd.DatetimeIndex, str]:
+def _by_clock(instants: pd.DatetimeIndex, zone: str | None, first: str = "") -> tuple[pd.DatetimeIndex, str]:
     """Instants (N,) in UTC, by the clock of a zone where they are days or more apart; whose clock they then show.
 
-    Below a day they stay in UTC: a clock that is set back and forth has an hour twice, and another never.
+    Below a day they stay in UTC: a clock that is set back and forth has an hour twice, and another never. first: a cell
+    of theirs. AmbiguousTime for days without a zone that do not begin at midnight of UTC.
     """
     known = instants.dropna().sort_values().unique()
-    local = instants.tz_localize("UTC").tz_convert(zone).tz_localize(None)
-    if (local == local.normalize())[local.notna()].all() or (len(known) > 1 and not are_below_a_day(known)):
-        return local, zone.key
+    are_days = len(known) > 1 and not are_below_a_day(known)
+    if zone is None and are_days and (known != known.normalize()).any():
+        raise AmbiguousTime(
+            f"{quoted(first)} in row 1 is, as others, a time of a day that does not begin at midnight of UTC. Set "
+            "data.time_zone=Europe/Berlin, or the zone of the data, or data.time_zone=UTC.",
+            [{"data.time_zone": "UTC"}],
+        )
+    local = instants.tz_localize("UTC").tz_convert(zone or "UTC").tz_localize(None)
+    if are_days or (local == local.normalize())[local.notna()].all():
+        return local, zone or "UTC"
     return instants, "UTC"
 
 
@@ -287,23 +294,11 @@ def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tup
     return kinds, are_instants
 
 
-def _zone(name: str | None) -> ZoneInfo:
+def _check_zone(name: str | None) -> None:
     try:
-        return ZoneInfo(name or "UTC")
+        ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError) as error:
         raise UserError(
             f"data.time_zone={name!r} is no time zone.{closest(str(name), available_timezones())} Set the IANA name of "
             "one, as data.time_zone=Europe/Berlin, or data.time_zone=UTC."
         ) from error
-
-
-def _check_midnights(texts: list[str], codes: Codes, stamps: pd.DatetimeIndex) -> None:
-    """AmbiguousTime for instants in UTC (U,), a day apart or more, that are no midnights there: whose days are they?"""
-    known = stamps.dropna().sort_values().unique()
-    if len(known) < 2 or are_below_a_day(known) or (known == known.normalize()).all():
-        return
-    raise AmbiguousTime(
-        f"{quoted(texts[codes[0]])} in row 1 is, as others, a time of a day that does not begin at midnight of UTC. "
-        "Set data.time_zone=Europe/Berlin, or the zone of the data, or data.time_zone=UTC.",
-        [{"data.time_zone": "UTC"}],
-    )

@@ -3,8 +3,6 @@
 Times a little beside a regular grid are taken for its own: a spreadsheet that adds up fractions of a day has such.
 """
 
-from collections import Counter
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -24,7 +22,6 @@ _UNITS = (  # nanoseconds and alias, the coarsest first
     (1_000, "us"),
     (1, "ns"),
 )
-_STRETCH_ROWS = 12  # rows; two weekends of business days
 _NEAR = 100  # a time within this part of a step is on the grid
 _MOST = 0.9  # share of the times that must be so near: fewer are no grid
 
@@ -64,29 +61,32 @@ def rows_missing(timestamps: pd.DatetimeIndex, freq: str) -> int | None:
 
 def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     """The pandas alias of the grid that holds all timestamps (N,), increasing, and lacks the fewest rows; or None."""
-    candidates, step = _usual_frequencies(timestamps), _commonest_step(timestamps)
-    if are_below_a_day(timestamps):
-        candidates.append(step)
-    else:  # the likelier first: of two that lack as many the first is taken
-        day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
-        anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
-        candidates += [f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", step, "B"]
-    missing = {freq: rows_missing(timestamps, freq) for freq in candidates}
+    missing = {freq: rows_missing(timestamps, freq) for freq in _likely_frequencies(timestamps)}
     counts = {freq: count for freq, count in missing.items() if count is not None}
     return min(counts, key=lambda freq: counts[freq], default=None)
 
 
 def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
-    """(row, freq, what it expects): the first row between two steps of the usual frequency.
+    """(row, freq, what it expects): the first row between two steps of the frequency that holds the most.
 
-    timestamps (N,) increasing, on no grid. The usual step is that of most short stretches: so a holiday among business
-    days is named, and not the first weekend.
+    timestamps (N,) increasing, on no grid.
     """
-    freq = next(iter(_usual_frequencies(timestamps)), _commonest_step(timestamps))
-    row = int((~_on_grid(timestamps, freq)[0]).argmax())
+    present = {freq: _on_grid(timestamps, freq)[0] for freq in _likely_frequencies(timestamps)}
+    freq = max(present, key=lambda freq: present[freq].sum())
+    row = int(present[freq].argmin())
     if row == 0:  # within a month, which has nothing to follow
         return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
     return row, freq, str(timestamps[row - 1] + to_offset(freq))
+
+
+def _likely_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
+    """The likelier first: of two that lack as many rows the first is taken."""
+    step = _commonest_step(timestamps)
+    if are_below_a_day(timestamps):
+        return [step]
+    day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
+    anchored = [f"{unit}-{month}" for unit in ("QS", "QE", "YS", "YE")]
+    return [f"W-{day}", "MS", "ME", *anchored, "BMS", "BME", step, "B"]
 
 
 def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.DatetimeIndex:
@@ -128,14 +128,6 @@ def _on_grid(timestamps: pd.DatetimeIndex, freq: str) -> tuple[npt.NDArray[np.bo
     return np.asarray(timestamps.isin(grid)), len(grid)
 
 
-def _usual_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
-    """The frequencies of short stretches, the commonest first."""
-    width = max(3, min(_STRETCH_ROWS, len(timestamps) // 2))
-    starts = np.unique(np.linspace(0, len(timestamps) - width, num=64).astype(int))
-    stretches = Counter(infer_frequency(timestamps[start : start + width]) for start in starts)
-    return [freq for freq, _ in stretches.most_common() if freq is not None]
-
-
 def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, str | None]:
     """The times (N,), moved onto the round times of a step, or half a step beside, if nine in ten are near; what was.
 
@@ -159,10 +151,3 @@ def on_grid(times: IntArray, distances: IntArray) -> tuple[IntArray, str | None]
                 f"read as that: {pd.Timestamp(times[first])} as {pd.Timestamp(result[first])}."
             )
     return times, None
-
-
-def stamps_on_grid(stamps: pd.DatetimeIndex) -> tuple[pd.DatetimeIndex, str | None]:
-    """The timestamps (N,) of one series, in any order, as `on_grid`."""
-    times = stamps.as_unit("ns").asi8
-    result, note = on_grid(times, np.diff(np.sort(times)))
-    return stamps if note is None else pd.DatetimeIndex(result.view("datetime64[ns]")).as_unit(stamps.unit), note

@@ -82,9 +82,8 @@ def base_frequency(freq: str) -> str:
 def feature_names(freq: str, encoding: CalendarEncoding) -> tuple[str, ...]:
     """The names of the F features that `time_features` gives, in its order."""
     base = base_frequency(freq)
-    if encoding == "timeF":
-        return _FEATURES[base]
-    return (*_FIXED, "quarter_hour") if base in _FINER_THAN_HOUR else _FIXED
+    fixed = (*_FIXED, "quarter_hour") if base in _FINER_THAN_HOUR else _FIXED
+    return _FEATURES[base] if encoding == "timeF" else fixed
 
 
 def time_features(
