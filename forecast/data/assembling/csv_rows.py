@@ -18,7 +18,6 @@ from forecast.data.assembling.rows import (
     layout_of,
     nanoseconds,
 )
-from forecast.data.reading.cells import read_columns, table_of
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle

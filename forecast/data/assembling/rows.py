@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.cells import counted_stamps
 from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, Layout, known_frequency
+from forecast.data.reading.table import counted_stamps
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray, runs
 from forecast.data.values.findings import counted, quoted

@@ -24,9 +24,6 @@ from forecast.data.describe.columns import (
     planned_columns,
     useless_columns,
 )
-from forecast.data.gaps import MOST_MISSING
-from forecast.data.reading.cells import read_columns, table_of
-from forecast.data.reading.column_guess import guess_missing, guess_style
 from forecast.data.reading.csv_text import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.numbers import NumberStyle, as_typed, guess_missing, guess_style, without_units
