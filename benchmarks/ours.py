@@ -11,8 +11,7 @@ from torch import nn
 from benchmarks.setting import Setting, Sizes
 from forecast.config.build import build
 from forecast.config.run_config import Plain, RunConfig, composed
-from forecast.data.catalog import locate
-from forecast.data.sources import Source
+from forecast.data.sources import Source, locate
 from forecast.data.windows import Batch
 from forecast.models.base import ForecastModel, WindowShape
 

@@ -27,7 +27,7 @@ from forecast.apps.common.outputs import checked_output, keep_others, written_or
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
-from forecast.data.catalog import file_md5
+from forecast.data.sources import file_md5
 from forecast.data.writing import ENDINGS, ForecastPart, ForecastTable, SeriesForecasts, beside, read_part, write_rows
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends

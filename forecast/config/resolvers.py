@@ -148,12 +148,12 @@ def data_checksum(data: object) -> str | None:
     """md5 of the data's file, and of that of facts; a catalogued series' own. None for made-up data and no file."""
     if not isinstance(data, Mapping):
         return None
-    from forecast.data import catalog  # here: it is not needed for --help
+    from forecast.data.sources import CATALOG, file_md5  # here: it is not needed for --help
 
     if path := data.get("path"):
         files = [Path(str(name)) for name in (path, data.get("static_path")) if name]
-        return "+".join(map(catalog.file_md5, files)) if all(file.is_file() for file in files) else None
-    return catalog.CATALOG.get(str(data.get("name")))
+        return "+".join(map(file_md5, files)) if all(file.is_file() for file in files) else None
+    return CATALOG.get(str(data.get("name")))
 
 
 def sweep_dir(first: list[str], parent: str, *, _root_: DictConfig) -> str:

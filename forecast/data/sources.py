@@ -1,5 +1,6 @@
 """What `data=NAME` names: where a series comes from, which columns count, how its rows are split."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -8,9 +9,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+import pooch
 
 from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
-from forecast.data import catalog
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
@@ -18,12 +19,20 @@ from forecast.data.roles import Columns, Roles, columns_by_role
 from forecast.data.scaling import How
 from forecast.data.split import Split
 from forecast.data.values.cells import FloatArray
-from forecast.errors import UserError, closest
-from forecast.text.terminal import listed
+from forecast.errors import UserError, closest, readable
+from forecast.text.terminal import label, listed
+
+log = logging.getLogger(__name__)
+FOLDER = "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small"
+CATALOG = {  # the MD5 of FOLDER/NAME.csv
+    "ETTh1": "8381763947c85f4be6ac456c508460d6",
+    "ETTh2": "51a229a3fc13579dd939364fefe9c7ab",
+    "ETTm1": "82d6bd89109c63d075d99c1077b33f38",
+    "ETTm2": "7687e47825335860bf58bccb31be0c56",
+}
 
 Features = Literal["M", "S", "MS"]
 PanelForm = Literal["long", "columns", "rows"]
-Short = Literal["drop", "pad"]
 
 
 # Level, daily, half-daily and weekly amplitude, trend from the first row to the last, all in the column's own units;
@@ -143,7 +152,7 @@ class CsvSource(Roles, Layout, Source):
     path: str | None = None
     panel: PanelForm | None = None
     id_column: Text | Sequence[Text] | None = None
-    short: Short = "drop"
+    short: Literal["drop", "pad"] = "drop"
     recent: Positive | None = None
     windows_per_epoch: Positive | None = None
     sampling: Sampling = "windows"
@@ -185,7 +194,7 @@ class CatalogSource(CsvSource):
 
     def located(self) -> CsvSource:
         """With `path`, unverified, or the verified file under `root`."""
-        return self if self.path else replace(self, path=str(catalog.locate(self.name, self.root)))
+        return self if self.path else replace(self, path=str(locate(self.name, self.root)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,3 +280,43 @@ class RecallSource(MadeUpSource):
         unknown = 1 - (1 - MARKED) ** np.maximum(0, np.arange(1, steps + 1) - LATER)
         errors = {"mark": MARKED * (1 - MARKED), "signal": 1.0, "y": NOISE**2 + unknown * (2 - unknown)}
         return np.stack([np.broadcast_to(np.asarray(errors[name]), steps) for name in columns], axis=1)
+
+
+def locate(name: str, root: Path | str) -> Path:
+    """The file root/NAME.csv, verified; downloaded (pooch) when it is not there.
+
+    UserError for an unknown name, a file that is not the published one, and a download that fails.
+    """
+    if name not in CATALOG:
+        raise UserError(
+            f"The catalog has no data set '{name}', only {', '.join(CATALOG)}.{closest(name, CATALOG)} "
+            "For a file of your own use data=csv data.path=my.csv."
+        )
+    md5, path, url = CATALOG[name], Path(root) / f"{name}.csv", f"{FOLDER}/{name}.csv"
+    if path.exists():
+        if file_md5(path) != md5:
+            raise UserError(
+                f"{path} is not the published file: its MD5 is {file_md5(path)}, not {md5}. Remove it to download it "
+                "anew (a file with CRLF line ends counts as another), or read it as your own with data=csv "
+                "data.path=..."
+            )
+        return path
+    log.info("Downloading %s to %s", url, path)
+    pooch.get_logger().setLevel(logging.WARNING)  # one line, ours, is enough
+    try:
+        # pooch writes to a temporary name and moves the file when its checksum is right.
+        pooch.retrieve(url, f"md5:{md5}", fname=path.name, path=path.parent)
+    # Every network error of requests is an OSError, a wrong checksum a ValueError.
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is not there and its download failed: {label(str(error), 300)}. Get it from {url} "
+            f"(MD5 {md5}) and put it at {path.absolute()}, or point FORECAST_DATA or data.root to the folder that "
+            "holds it. data=demo needs no download."
+        ) from error
+    return path
+
+
+def file_md5(path: Path | str) -> str:
+    """The MD5 of a file's bytes, in hexadecimal. UserError when it cannot be read."""
+    with readable(path):
+        return str(pooch.file_hash(path, alg="md5"))

@@ -23,7 +23,7 @@ MALICIOUS = [
     ),
     "lightning.pytorch.callbacks.model_checkpoint.shutil.copyfile",
     # of an allowed package, and no class to be built
-    *("forecast.config.build.build", "forecast.data.catalog.locate", "forecast.errors.UserError"),
+    *("forecast.config.build.build", "forecast.data.sources.locate", "forecast.errors.UserError"),
     *("torch.nn.functional.relu", "torch.nn.Module.load_state_dict", "lightning.pytorch.seed_everything"),
     "torch.nn.Module.__init__.__globals__",
 ]

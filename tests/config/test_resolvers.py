@@ -131,10 +131,10 @@ def test_the_identity_sees_what_changes_numbers():
 
 
 def test_the_identity_holds_the_catalogues_checksum(monkeypatch):
-    from forecast.data import catalog
+    from forecast.data import sources
 
     before = identity()
-    monkeypatch.setitem(catalog.CATALOG, "ETTh1", "0" * 32)
+    monkeypatch.setitem(sources.CATALOG, "ETTh1", "0" * 32)
     assert identity() != before
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from data.csv_files import assert_says
 
-from forecast.data import catalog
-from forecast.data.catalog import CATALOG, file_md5, locate
+from forecast.data import sources
+from forecast.data.sources import CATALOG, file_md5, locate
 from forecast.errors import UserError
 
 HELLO_MD5 = "5d41402abc4b2a76b9719d911017c592"  # of b"hello", RFC 1321's algorithm
@@ -21,7 +21,7 @@ def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setitem(CATALOG, "hello", HELLO_MD5)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(catalog, "FOLDER", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr(sources, "FOLDER", f"http://127.0.0.1:{server.getsockname()[1]}")
         yield server
 
 
@@ -67,7 +67,7 @@ def test_a_download_stays_only_when_it_is_the_published_file(tmp_path, server, c
 def test_a_failed_download_says_where_to_get_the_file_and_where_to_put_it(tmp_path, server):
     server.close()
     message = refused("hello", tmp_path)
-    assert_says(message, str(tmp_path / "hello.csv"), "its download failed: ", "refused", f"{catalog.FOLDER}/hello.csv")
+    assert_says(message, str(tmp_path / "hello.csv"), "its download failed: ", "refused", f"{sources.FOLDER}/hello.csv")
     assert_says(message, HELLO_MD5, "FORECAST_DATA", "data.root", "data=demo needs no download")
     assert "\n" not in message and list(tmp_path.iterdir()) == []
 
@@ -79,7 +79,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_and_a_folder_in_the_place_o
 
 
 def test_data_readme_names_every_file_with_its_checksum():
-    text = (Path(catalog.__file__).parents[2] / "data" / "README.md").read_text()
-    assert catalog.FOLDER in text
+    text = (Path(sources.__file__).parents[2] / "data" / "README.md").read_text()
+    assert sources.FOLDER in text
     for name, md5 in CATALOG.items():
         assert md5 in next(line for line in text.splitlines() if f"{name}.csv" in line)

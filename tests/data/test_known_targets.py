@@ -10,9 +10,9 @@ from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
 from forecast.apps.common.training_data import warn_of_known_targets
-from forecast.data.known_targets import known_targets
 from forecast.data.panel import Repair
 from forecast.data.prepare import prepare
+from forecast.data.roles import known_targets
 from forecast.data.split import LastSplit, ShareSplit, TargetRows
 
 N, L, P = 401, 19, 5

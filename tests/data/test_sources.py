@@ -5,9 +5,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from forecast.data import catalog
 from forecast.data.assembling.read import source_rows
-from forecast.data.sources import CatalogSource, CsvSource, DemoSource
+from forecast.data.sources import CATALOG, CatalogSource, CsvSource, DemoSource, file_md5
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError
 
@@ -71,7 +70,7 @@ def test_a_target_that_is_not_there_is_refused_with_the_nearest(csv, features):
 
 def test_the_checksum_of_a_csv_is_that_of_its_bytes_and_the_demos_is_its_seed_and_rows(csv):
     source = csv_source(csv)
-    assert source_rows(source).checksum == catalog.file_md5(csv)
+    assert source_rows(source).checksum == file_md5(csv)
     made_up = DemoSource(split=SPLIT, demo_seed=3, rows=1009)
     assert source_rows(made_up).checksum == "demo-seed3-rows1009"
 
@@ -98,5 +97,5 @@ def test_another_file_is_used_as_the_first_and_written_as_it_is(csv):
 
 def test_ETTh1_is_found_in_forecast_data(ett_root):
     source = CatalogSource(name="ETTh1", root=str(ett_root), split=SPLIT)
-    assert source_rows(source).checksum == catalog.CATALOG["ETTh1"]
+    assert source_rows(source).checksum == CATALOG["ETTh1"]
     assert source.located() == replace(source, path=f"{ett_root}/ETTh1.csv")

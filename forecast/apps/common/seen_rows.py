@@ -97,8 +97,8 @@ def changed_series(checkpoint: Checkpoint, frame: PanelFrame, split: str | None 
     """
     places = checkpoint.scale.places(frame.ids)
     changed = np.flatnonzero((places >= 0) & ~checkpoint.record.series.rows.same(frame, places, split))
-    what = "lacks rows of those trained on, or holds other values than those trained on"
-    return {str(frame.ids[s]): f"{frame.named(s)} {what}" for s in changed.tolist()}
+    reason = "lacks rows of those trained on, or holds other values than those trained on"
+    return {str(frame.ids[s]): f"{frame.named(s)} {reason}" for s in changed.tolist()}
 
 
 def stored_metrics(checkpoint: Checkpoint, *, split: str, path: Path | str | None) -> Metrics | None:

@@ -19,9 +19,8 @@ from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
 from forecast.config.run_config import Plain, RunConfig
 from forecast.data.assembling.read import source_rows
-from forecast.data.known_targets import known_targets
 from forecast.data.prepare import Prepared, prepare
-from forecast.data.roles import names_roles, with_train_categories
+from forecast.data.roles import known_targets, names_roles, with_train_categories
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, Source

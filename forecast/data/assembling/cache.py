@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 from filelock import FileLock
 
-from forecast.data import catalog
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import Regular, frame_of, regular
@@ -23,7 +22,7 @@ from forecast.data.reading.content import KINDS, ColumnarFile, columnar_kind, da
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
-from forecast.data.sources import CsvSource
+from forecast.data.sources import CsvSource, file_md5
 from forecast.data.values.cells import JOINT, IntArray
 from forecast.data.values.findings import Findings, quoted
 from forecast.documents import Document, read_arrays, read_document
@@ -158,7 +157,7 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
         ),
         left_out=left_out,
     )
-    rows = replace(rows, ids=ids, checksum=checksum_of([catalog.file_md5(path) for path in files]))
+    rows = replace(rows, ids=ids, checksum=checksum_of([file_md5(path) for path in files]))
     frame = frame_of(series, rows, grid, name, counted=False)
     save_arrays(folder / _ARRAYS, {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids})
     meta = {key: getattr(frame, key) for key in _PLAIN} | {"categories": book.words(frame.columns)}

@@ -13,12 +13,11 @@ from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
 from forecast.data.assembling.rows import PanelRows, checksum_of, joined, nanoseconds, prepare_rows
-from forecast.data.catalog import file_md5
 from forecast.data.panel import Facts, PanelFrame, shown_times
 from forecast.data.reading.layout import known_frequency, within
 from forecast.data.reading.table import Choice, Codebook
 from forecast.data.roles import with_holidays
-from forecast.data.sources import CsvSource, MadeUpSource, Source
+from forecast.data.sources import CsvSource, MadeUpSource, Source, file_md5
 from forecast.data.values.frequency import is_below_a_day
 from forecast.errors import UserError, readable
 
