@@ -151,15 +151,6 @@ def test_counts_without_a_zero_lack_the_rows_of_nothing(path, least, share, rule
     assert noted == (rule == "zero")
 
 
-def test_more_than_half_of_the_rows_missing_is_no_gap(path):
-    lines = lines_of(table())
-    check = checked(path, [*lines[:100], *lines[400:]])
-    assert texts(check, "error") == []
-    check = checked(path, [*lines[:100], *lines[600:]])
-    assert "has no value in 500 of 613 rows at the frequency 'h'. That is no gap to fill" in only(check, "error")
-    assert check.command is None
-
-
 # columns
 
 
@@ -184,13 +175,14 @@ def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
 
 def test_columns_that_say_nothing_are_no_targets(path):
     data = table().assign(site=3567500, fahrenheit=lambda data: 32 - 1.8 * data["load"], countdown=range(900, 287, -1))
+    data["nearly"] = data["load"].where(data.index != 9)
     data.loc[7, ["load", "fahrenheit"]] = np.nan
     check = of_table(path, data)
     assert check.reasons == [
         "data.drop=[site, countdown, fahrenheit]: 'site' is always the same, 'countdown' is an even ramp, 'fahrenheit' "
         "is 'load' once more, or a line of it"
     ]
-    assert rows_by(check).columns == ("load", "temp")
+    assert rows_by(check).columns == ("load", "temp", "nearly")
     for given, drop in (
         ({"target": "fahrenheit"}, {"site", "countdown", "load"}),
         ({"target": "site"}, {"countdown", "fahrenheit"}),
@@ -199,13 +191,6 @@ def test_columns_that_say_nothing_are_no_targets(path):
         ({"features": "MS"}, set()),
     ):
         assert set(check_file(str(path), given).layout.drop) == drop
-
-
-def test_a_column_that_differs_in_one_cell_is_no_copy_and_one_that_skips_a_row_no_ramp(path):
-    data = table().assign(again=lambda data: data["load"], row=range(ROWS))
-    data.loc[7, "again"] = np.nan
-    data.loc[ROWS - 1, "row"] += 1
-    assert of_table(path, data).layout.drop == ()
 
 
 PLANNED = {
@@ -256,15 +241,8 @@ def test_a_column_of_which_most_is_missing_is_dropped(path):
     assert "Column 'rare' has no value in 549 of 611 rows" in only(check, "error")
 
 
-def test_the_season_is_that_of_the_target_with_the_next_best(path):
-    data = table(rows=2003)
-    week = np.sin(2 * np.pi * np.arange(2003) / 168)
-    data["temp"] = (10 * week + np.random.default_rng(0).normal(size=2003)).round(3)
-    path.write_text(data.to_csv(index=False))
-    seasons = {}
-    for given in ({"target": "load"}, {"target": "temp"}, {}, {"features": "M"}, {"features": "S"}):
-        seasons[str(given)] = [season.period for season in check_file(str(path), given).suggestion.seasons]
-    assert list(seasons.values()) == [[24, 168], *[[168, 24]] * 4]
+def test_a_target_is_alone_unless_features_are_typed(path):
+    path.write_text("\n".join(lines_of(table())))
     assert "data.features=S" in check_file(str(path), {"target": "temp"}).command
     assert "data.features=MS" in check_file(str(path), {"target": "temp", "features": "MS"}).command
     missing = check_file(str(path), {"target": "tmep"})

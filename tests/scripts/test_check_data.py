@@ -10,8 +10,6 @@ import pytest
 from program import call
 from script import call_script
 
-from forecast.__main__ import start
-
 # a whole training in a second or two
 TINY = [
     *("model.d_model=14", "model.n_heads=2", "model.d_ff=17", "trainer.max_epochs=1", "trainer.limit_train_batches=2"),
@@ -62,14 +60,6 @@ def test_a_healthy_file_takes_less_than_a_page_and_ends_with_the_command(tmp_pat
     assert "windows    train 310, val 39, test 99" in output
 
 
-def test_etth1_fits_on_one_page(ett_root, check):
-    output = check(ett_root / "ETTh1.csv")
-    assert len(output.splitlines()) < 40
-    assert "season     24 (a day), autocorrelation 0.53, MSE of repeating it 0.4; the next, 168 (a week)" in output
-    assert "windows    train 11835, val 1719, test 3461" in output
-    assert "level      of 'OT': it drifts, the rows of val lie 1.5 standard deviations" in output
-
-
 @pytest.mark.parametrize("policy", ["interpolate", "mask"])
 def test_the_printed_command_trains(tmp_path, policy, check):
     """Semicolons, decimal commas, gaps, another time column, and a name that shell and Hydra must not read."""
@@ -103,20 +93,6 @@ def test_a_file_that_cannot_be_trained_on_says_what_to_do_first_and_fails(tmp_pa
     assert output.splitlines()[-1] == (
         "No training reads this file as it is. Mend it or set a key named above, then run this again."
     )
-
-
-def test_keys_are_used_instead_of_guesses(tmp_path, check):
-    data = hours().rename(columns={"date": "start"})
-    data.insert(1, "end", data["start"] + pd.Timedelta("1h"))
-    data.drop(columns="start").assign(a=1.5).to_csv(tmp_path / "a.csv", index=False, sep=";")
-    a = tmp_path / "a.csv"
-    assert "No column of 'end;load;wind;a' holds" in check(a, "data.separator=','", status=1)
-    assert "is no number" in check(a, "data.separator=';'", "data.decimal=','", status=1)
-    output = check(a, "data.time_column=when", status=1)
-    assert "no time column 'when' among the 4 columns end, load, wind, a." in output
-    check(a, "data.time_column=end")
-    data.to_csv(tmp_path / "tab.csv", index=False, sep="\t", columns=["end", "load"])
-    check(tmp_path / "tab.csv", "data.separator='\\t'")
 
 
 def test_many_columns_are_cut_short(tmp_path, check):
@@ -157,15 +133,6 @@ def test_wrong_keys_are_refused(tmp_path, capsys, word, says):
     assert status == 1 and says in error
 
 
-def test_the_commands_begin_as_the_program_was_started(tmp_path, monkeypatch, capsys):
-    hours().to_csv(tmp_path / "my.csv", index=False)
-    monkeypatch.setattr("sys.argv", ["forecast check-data", str(tmp_path / "my.csv"), "--json"])
-    start("check-data")
-    document = json.loads(capsys.readouterr().out)
-    assert document["command"][:4] == ["forecast", "train", "model=ridge", "data=csv"]
-    assert document["informer_command"][:4] == ["forecast", "train", "model=informer", "data=csv"]
-
-
 @pytest.mark.parametrize("name", ["a\tb", "two\nlines", "it's"])
 def test_the_words_of_a_command_are_carried_whatever_stands_in_a_name(tmp_path, name, capfd):
     hours().rename(columns={"load": name}).to_csv(tmp_path / "my.csv", index=False)
@@ -180,25 +147,8 @@ def of_shops(counts):
     return pd.concat(parts).assign(rack=lambda table: [f"r{shop % 2}" for shop in table["shop"]])
 
 
-def test_the_columns_that_tell_series_apart_can_be_named(tmp_path, check):
-    of_shops([211, 240, 211]).to_csv(tmp_path / "my.csv", index=False)
-    output = check(tmp_path / "my.csv", "data.id_column=shop")
-    assert "662 rows, 4 columns" in output
-    words = shlex.split(output.splitlines()[-1])
-    assert words[:4] == ["forecast", "train", "model=ridge", "data=csv"] and "data.id_column=shop" in words
-    assert not any(word.startswith("data.where") for word in words)
-    several = check(tmp_path / "my.csv", "data.id_column=[rack,shop]").splitlines()[-1]
-    assert "data.id_column=[rack, shop]" in shlex.split(several)
-
-
 def test_what_is_advised_of_several_series_trains(tmp_path, check, monkeypatch):
     of_shops([211, 240, 211]).to_csv(tmp_path / "my.csv", index=False)
     words = shlex.split(check(tmp_path / "my.csv", "data.id_column=shop").splitlines()[-1])
     monkeypatch.chdir(tmp_path)
     call("train", *words[2:])
-
-
-def test_a_column_of_ids_that_is_not_there_is_refused(tmp_path, check):
-    of_shops([50, 50]).to_csv(tmp_path / "my.csv", index=False)
-    output = " ".join(check(tmp_path / "my.csv", "data.id_column=shops", status=1).split())
-    assert "There is no column 'shops'" in output and "Did you mean 'shop'?" in output
