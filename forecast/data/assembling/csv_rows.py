@@ -73,16 +73,14 @@ def rows_of(
     places = [header.index(name) for name in ids]
     cells = read_columns(text, spec, words=places)
     table = table_of(text, cells, spec, findings)
-    rows = np.arange(len(table.values)) if table.origin is None else table.origin
+    rows = slice(None) if table.origin is None else table.origin
 
     def where(row: int) -> str:
         return f"{path}: line {table.line(row)}"
 
-    series, id_cells = np.zeros(len(rows), dtype=np.int64), [[""]]
+    series, id_cells = np.zeros(len(table.values), dtype=np.int64), [[""]]
     if ids:
-        series, id_cells = joint_ids(
-            [(cells[p].codes[rows].astype(np.int64) - 1, cells[p].words) for p in places], where
-        )
+        series, id_cells = joint_ids([(cells[p].codes[rows] - np.int64(1), cells[p].words) for p in places], where)
     times = table.steps
     if times is None:
         times = nanoseconds(table.timestamps) if layout.time_columns else counted_times(layout, series)

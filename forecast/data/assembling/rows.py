@@ -315,7 +315,7 @@ def joint_ids(
         first, counts = runs(pairs)  # the rows of a series mostly stand together
         numbers, _ = pd.factorize(pairs[first])
         series = np.repeat(numbers, counts)
-    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(series), prepend=-1))
+    firsts = first[np.diff(np.maximum.accumulate(numbers), prepend=-1) > 0]
     return series, [[words[code] for code in codes[firsts].tolist()] for codes, words in parts]
 
 
