@@ -201,7 +201,7 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
 
 def _columns(rows: PanelRows, file: ColumnarFile, source: CsvSource) -> list[str]:
     """Those of all rows, of which these are the first: of a column of numbers they may hold none."""
-    aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column, *file.index}
+    aside = {*str(rows.id_column).split(JOINT), *source.drop, rows.time_column}
     numbers = {name for name, kind in file.kinds.items() if kind == "number"}
     return [name for name in file.kinds if name in rows.columns or name in numbers - aside]
 

@@ -137,20 +137,18 @@ def columnar_kind(path: Path) -> bytes | None:
 class ColumnarFile:
     """A file of typed columns.
 
-    kinds: what its columns hold, number, time or text, by the names under which they are read; the
-    index of a DataFrame is first, and without a name called `date`, or left out where it numbers the rows. index: its
-    names. Whatever pyarrow raises for a damaged file, here and in `tables`.
+    kinds: what its columns hold, number, time or text, by the names under which they are read; the index of a DataFrame
+    without a name is called `date`, or left out where it numbers the rows. Whatever pyarrow raises for a damaged file,
+    here and in `tables`.
     """
 
     def __init__(self, file: pa.NativeFile, first_bytes: bytes) -> None:
         self._file, self._kind = file, first_bytes
         schema = pa.parquet.read_schema(file) if first_bytes == PARQUET else pa.ipc.open_file(file).schema
-        stored = (schema.pandas_metadata or {}).get("index_columns", [])
-        self.index = [name for name in stored if isinstance(name, str)]  # a range is no column
         self._fields: dict[str, pa.Field] = {}
-        for field in sorted(schema, key=lambda field: field.name not in self.index):
+        for field in schema:
             name = field.name
-            if name in self.index and re.fullmatch(r"__index_level_\d+__", name):  # it has none
+            if re.fullmatch(r"__index_level_\d+__", name):  # an index of pandas without one
                 if kind_of(field.type) == "number":
                     continue
                 name = "" if {"date", "ds", "timestamp"} & {*schema.names} else "date"

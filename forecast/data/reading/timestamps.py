@@ -114,11 +114,12 @@ def row_texts(
     columns: of N cells each. are_parts: whether they are parts of a time, whose whole numbers may be written 2010.0.
     """
     order = list(columns.values())
-    rows = order[0] if len(order) == 1 else ["\0".join(cells) for cells in zip(*order, strict=True)]
+    # "\x1f", for to pandas 2 a text ends at a NUL
+    rows = order[0] if len(order) == 1 else ["\x1f".join(cells) for cells in zip(*order, strict=True)]
     codes, unique = pd.factorize(pd.Series(rows, dtype=object).fillna("").to_numpy())
     texts = []
     for row in unique:  # each different one is looked at once
-        cells = [cell.strip(BLANKS) for cell in row.split("\0")]
+        cells = [cell.strip(BLANKS) for cell in row.split("\x1f")]
         cells = [re.sub(r"\.0+$", "", cell) for cell in cells] if are_parts else cells
         texts.append("" if "" in cells or any(cell in missing for cell in cells) else " ".join(cells))
     return codes, texts
