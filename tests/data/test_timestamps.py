@@ -311,7 +311,7 @@ def test_a_zone_does_nothing_to_a_clock_without_offsets():
 )
 def test_an_unknown_zone_is_refused(zone, hint):
     with pytest.raises(UserError, match=rf"data.time_zone='{re.escape(zone)}' is no time zone\. {re.escape(hint)}"):
-        read(["2016-07-01"], time_zone=zone)
+        read(["2016-07-01T00:00Z"], time_zone=zone)
 
 
 # data.time_format

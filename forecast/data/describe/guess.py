@@ -29,7 +29,7 @@ from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_nam
 from forecast.data.reading.numbers import NumberStyle, as_typed, guess_missing, guess_style, without_units
 from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
-from forecast.data.reading.time_formats import possible_formats
+from forecast.data.reading.time_formats import ISO, possible_formats
 from forecast.data.seasonality import Suggestion
 from forecast.data.values.findings import Findings, quoted
 from forecast.data.values.frequency import grid_frequency, on_grid, rows_missing
@@ -151,7 +151,7 @@ def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
 
 def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
     """What to say of a file in which no time is found: what looks like one, and the keys that do without."""
-    dates = [name for name in check.header if len(possible_formats([name])) > 1]
+    dates = [name for name in check.header if possible_formats([name]) != [ISO]]
     if len(dates) > max(2, len(check.header) / 2):
         ids = [name for name in check.header if name not in dates]
         return UserError(

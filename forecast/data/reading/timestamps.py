@@ -140,7 +140,6 @@ def read_timestamps(
     stay as they are. AmbiguousTime when two formats fit, or one that must be set, and for midnights of another zone
     than UTC; UserError for an unknown format or zone.
     """
-    _check_zone(time_zone)
     parts_format = format_of_parts(columns, missing) if time_format is None else None
     codes, written = row_texts(columns, missing, are_parts=parts_format is not None)
     texts = [re.sub("(UTC|GMT)$", "Z", text) for text in written]
@@ -183,12 +182,11 @@ def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeRea
 
     Those of a zone, in which the file shows them, are instants, and midnights there are days.
     """
-    _check_zone(time_zone)
     are_read = np.ones(len(stamps), dtype=bool)
     if {stamps.min().year, stamps.max().year} - set(YEARS) or stamps.hasnans:
         are_read = stamps.year.isin(YEARS)
-    kinds = np.where(stamps.isna(), "missing", "unreadable")
-    faults = {int(row): str(kinds[row]) for row in np.flatnonzero(~are_read)}
+    rows = np.flatnonzero(~are_read).tolist()
+    faults = {row: "missing" if stamps[row] is pd.NaT else "unreadable" for row in rows}
     stamps = stamps if not faults else pd.DatetimeIndex(stamps.where(are_read))
     if stamps.tz is None:
         return TimeReading(stamps, {}, faults)
@@ -207,6 +205,8 @@ def _by_clock(instants: pd.DatetimeIndex, zone: str | None, first: str = "") -> 
     Below a day they stay in UTC: a clock that is set back and forth has an hour twice, and another never. first: a cell
     of theirs. AmbiguousTime for days without a zone that do not begin at midnight of UTC.
     """
+    if zone == "UTC":
+        return instants, zone
     known = instants.dropna().sort_values().unique()
     are_days = len(known) > 1 and not are_below_a_day(known)
     if zone is None and are_days and (known != known.normalize()).any():
@@ -215,7 +215,13 @@ def _by_clock(instants: pd.DatetimeIndex, zone: str | None, first: str = "") -> 
             "data.time_zone=Europe/Berlin, or the zone of the data, or data.time_zone=UTC.",
             [{"data.time_zone": "UTC"}],
         )
-    local = instants.tz_localize("UTC").tz_convert(zone or "UTC").tz_localize(None)
+    try:
+        local = instants.tz_localize("UTC").tz_convert(ZoneInfo(zone or "UTC")).tz_localize(None)
+    except (KeyError, ValueError, OSError) as error:
+        raise UserError(
+            f"data.time_zone={zone!r} is no time zone.{closest(str(zone), available_timezones())} Set the IANA name of "
+            "one, as data.time_zone=Europe/Berlin, or data.time_zone=UTC."
+        ) from error
     if are_days or (local == local.normalize())[local.notna()].all():
         return local, zone or "UTC"
     return instants, "UTC"
@@ -293,13 +299,3 @@ def _faults(texts: list[str], stamps: pd.DatetimeIndex, time_format: str) -> tup
     are_instants = bool((zoned & read).sum() * 2 > read.sum())
     kinds[read & (zoned != are_instants)] = "zone"
     return kinds, are_instants
-
-
-def _check_zone(name: str | None) -> None:
-    try:
-        ZoneInfo(name or "UTC")
-    except (KeyError, ValueError, OSError) as error:
-        raise UserError(
-            f"data.time_zone={name!r} is no time zone.{closest(str(name), available_timezones())} Set the IANA name of "
-            "one, as data.time_zone=Europe/Berlin, or data.time_zone=UTC."
-        ) from error
