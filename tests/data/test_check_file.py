@@ -217,6 +217,7 @@ def test_planned_columns_are_no_targets_and_the_words_that_tell_of_them_can_be_t
     assert {"data.known=[promo, state, price, open]", "data.target=load"} <= set(told.command)
     assert "promo" in rows_by(told).columns
     assert check_file(str(path), {"target": "promo"}).layout.drop == ()
+    assert "data.target=load" in check_file(str(path), {"known": ["promo"]}).command
 
 
 def test_rows_without_targets_at_the_end_are_named_as_the_future(path):

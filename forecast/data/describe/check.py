@@ -14,7 +14,7 @@ from forecast.data.assembling.regular import MissingRows
 from forecast.data.describe.guess import FileCheck, Given, open_file, read_guessed, settings_of
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.layout import Layout
+from forecast.data.reading.layout import Layout, columns_named
 from forecast.data.reading.table import Table
 from forecast.data.roles import Roles
 from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
@@ -75,6 +75,9 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     use = {key: given[key] for key in ("id_column", "features", "target", *ROLES) if given.get(key)}
     if "target" in use and not use.keys() & {"features", *ROLES}:
         use = {"features": "S", **use}
+    free = [name for name in table.columns if name not in (*columns_named(use), *check.layout.drop)]
+    if "target" not in use and free and use.keys() & {*ROLES}:
+        use = {"target": free[-1], **use}
     layout = settings_of(check.layout)
     source = CsvSource(path=findings.path, split=ShareSplit(), **{"target": None, **layout, **use})  # type: ignore[arg-type]
     try:
