@@ -96,7 +96,7 @@ class DateSplit(Split):
                 f"data.split has the dates {' then '.join(map(str, dates))}; val_start must be before test_start, and "
                 "test_start before end."
             )
-        rows = np.clip(frame.calendar().searchsorted(dates)[:, None] - frame.steps, 0, lengths)
+        rows = np.clip(frame.shown(frame.calendar()).searchsorted(dates)[:, None] - frame.steps, 0, lengths)
         return np.stack([np.zeros_like(lengths), *rows, lengths][:4])
 
 
