@@ -377,8 +377,8 @@ DATA = [
         "data-window-start",
         "A window's past begins at the row that `starts` says.",
         "forecast/data/windows.py",
-        "start, begin, c = origin - self.look_back,",
-        "start, begin, c = origin - self.look_back - 1,",
+        "start, begin = origin - self.look_back,",
+        "start, begin = origin - self.look_back - 1,",
         ("tests/data/test_windows.py::test_a_batch_holds_the_rows_that_a_loop_would_copy",),
     ),
     Mutant(
@@ -419,8 +419,8 @@ DATA = [
         "data-scaler-of-made-up-cells",
         "Cells that were filled in have no part in the scale.",
         "forecast/data/scaling.py",
-        "count[some] = sums(known.astype(np.float64), *rows)",
-        "count[some] = sums(np.ones(known.shape), *rows)",
+        "held if cells.measured is None else sums(known.astype(np.float64), *rows)",
+        "held",
         ("tests/data/test_window_gaps.py::test_the_scaler_is_fitted_without_made_up_cells",),
     ),
     Mutant(

@@ -99,7 +99,8 @@ def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[Floa
     for some in pieces(cells, CELLS):
         low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
         known, rows = measured_rows(cells, low, high), (first[some] - low, stop[some] - low)
-        count[some] = sums(known.astype(np.float64), *rows)
+        held = np.maximum(0, rows[1] - rows[0])[:, None]
+        count[some] = held if cells.measured is None else sums(known.astype(np.float64), *rows)
         of_cells = np.maximum(1, count[some])
         with np.errstate(over="ignore", invalid="ignore"):  # `Scales` says what is too large
             values = np.where(known, cells.values[low:high], 0.0)
@@ -112,7 +113,8 @@ def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[Floa
 
 def measured_rows(cells: PanelFrame, low: int, high: int) -> Flags:
     """Which cells (n, C) of some rows were measured."""
-    return np.ones((high - low, len(cells.columns)), np.bool_) if cells.measured is None else cells.measured[low:high]
+    shape = high - low, len(cells.columns)
+    return np.broadcast_to(np.True_, shape) if cells.measured is None else cells.measured[low:high]
 
 
 def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatArray:
@@ -184,9 +186,9 @@ def seasonal_differences(
         difference[difference <= ROUNDING * np.repeat(largest, lengths[some], axis=0)] = 0.0
         difference *= pairs
         edges = np.minimum(begin + period, np.maximum(begin, end)), end
-        count = np.maximum(1.0, sums(pairs, *edges))
-        absolute[some] = sums(difference, *edges) / count
-        squared[some] = sums(difference**2, *edges) / count
+        held = (edges[1] - edges[0])[:, None] if cells.measured is None else sums(pairs, *edges)
+        absolute[some] = sums(difference, *edges) / np.maximum(1, held)
+        squared[some] = sums(difference**2, *edges) / np.maximum(1, held)
     return SeasonalDifferences(period=period, absolute=absolute, squared=squared)
 
 

@@ -167,7 +167,7 @@ class Windows(Dataset[Batch]):
         before = None  # the rows that lie before their series
         if not self._whole and (self.home.type != "cpu" or bool((start < begin).any())):
             before = start[:, None] + self._after < begin[:, None]
-        both, c = self._scaled(series, origin, before), self._n_columns
+        both, c = self._scaled(series, start, begin, before), self._n_columns
         if self._hidden:
             both[:, self.look_back :, -self._hidden :] = 0
         measured, floor = None, None
@@ -189,7 +189,9 @@ class Windows(Dataset[Batch]):
             learnt=self._learnt(before, origin) if self._masked else None,
             floor=floor,
         )
-        if self.device.type == "cuda" != self.home.type:  # from pinned memory a copy waits for no GPU
+        if self.device == self.home:
+            return batch
+        if self.device.type == "cuda":  # from pinned memory a copy waits for no GPU
             batch = Batch(*(None if part is None else part.pin_memory() for part in batch))  # type: ignore[arg-type]
         return batch.to(self.device)
 
@@ -208,12 +210,12 @@ class Windows(Dataset[Batch]):
         """Window `index` as a batch of one."""
         return self.__getitems__([index])
 
-    def _scaled(self, series: Tensor, origin: Tensor, before: Tensor | None) -> Tensor:
-        """The scaled rows (B, D, C + F + K) of windows of these series (B,), with origins (B,).
+    def _scaled(self, series: Tensor, start: Tensor, begin: Tensor, before: Tensor | None) -> Tensor:
+        """The scaled rows (B, D, C + F + K) of windows of these series (B,), from their rows `start` (B,) on.
 
-        before (B, D): the rows that lie before their series.
+        begin (B,): the first rows of the series. before (B, D): which rows of the windows lie before these.
         """
-        start, begin, c = origin - self.look_back, self._begin[series], self._n_columns
+        origin, c = start + self.look_back, self._n_columns
         rows = _rows_of(self._table, start, begin, self._length, before)
         if self._since is not None:
             hold(rows[:, : self.look_back], origin - 1, self._table, self._since)
