@@ -16,7 +16,7 @@ from filelock import FileLock
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import Regular, frame_of, regular
-from forecast.data.assembling.rows import PanelRows, SortedRows, checksum_of, joined, sort_rows
+from forecast.data.assembling.rows import PanelRows, checksum_of, joined, sort_rows
 from forecast.data.panel import PanelFrame, Repair
 from forecast.data.reading.content import KINDS, ColumnarFile, columnar_kind, damaged
 from forecast.data.reading.csv_text import CsvText
@@ -119,7 +119,7 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
     with (folder / _VALUES).open("wb") as values_file, (folder / _MEASURED).open("wb") as measured_file:
         for rows in _whole_series(source, files, book):
             ordered = sort_rows(rows, source.duplicates, name)
-            grid = panel_grid(ordered, stepped=False, trained_on=freq)
+            grid = panel_grid(ordered, trained_on=freq)
             freq = grid.freq
             part = regular(ordered, grid, source.gaps, known=source.known)
             part.values.astype("<f8", copy=False).tofile(values_file)
@@ -133,16 +133,16 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
         raise UserError(f"{name}: no series has a row with a value in each column. Name others: data.columns=[NAME]")
     # one grid for the first rows of all series, and so for all rows
     times, kept = np.concatenate(starts), np.concatenate([part.kept for part in parts])
-    firsts = SortedRows(
-        offsets=np.arange(len(times) + 1),
+    firsts = replace(
+        rows,
+        series=np.arange(len(times)),
         times=times,
         values=np.zeros((len(times), 0)),
         where=lambda _: name,
         ids=[ids[number] for number in kept.tolist()],
-        columns=(),
         name=name,
     )
-    grid = panel_grid(firsts, stepped=False, trained_on=freq)
+    grid = panel_grid(firsts, trained_on=freq)
     series = Regular(
         values=_mapped(folder / _VALUES, "<f8", len(rows.columns)),
         measured=None,
@@ -157,8 +157,8 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
         ),
         left_out=left_out,
     )
-    rows = replace(rows, ids=ids, checksum=checksum_of([file_md5(path) for path in files]))
-    frame = frame_of(series, rows, grid, name, counted=False)
+    rows = replace(rows, ids=ids, name=name, checksum=checksum_of([file_md5(path) for path in files]))
+    frame = frame_of(series, rows, grid, counted=False)
     save_arrays(folder / _ARRAYS, {"offsets": frame.offsets, "steps": frame.steps, "ids": frame.ids})
     meta = {key: getattr(frame, key) for key in _PLAIN} | {"categories": book.words(frame.columns)}
     meta |= {"first": int(frame.first.value), "repair": asdict(frame.repair)}

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.csv_rows import rows_of
-from forecast.data.assembling.rows import PanelRows, SortedRows
+from forecast.data.assembling.rows import PanelRows
 from forecast.data.panel import Facts
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
@@ -27,39 +27,39 @@ _OF_ROWS = "time_column", "time_format", "time_zone", "start", "where", "since",
 UNTIMED = {**dict.fromkeys(_OF_ROWS), "freq": STEPS, "drop": ()}
 
 
-def facts_of(source: CsvSource, rows: PanelRows, ordered: SortedRows, book: Codebook) -> tuple[Facts, SortedRows]:
+def facts_of(source: CsvSource, rows: PanelRows, book: Codebook) -> tuple[Facts, PanelRows]:
     """The facts of all series of a panel, and its rows without the columns that they come from.
 
-    rows: of all files, as they were read; ordered: the same, sorted. UserError for a column that changes within a
-    series, for a series without a fact, and for a name that is in neither file.
+    rows: of all files, sorted. UserError for a column that changes within a series, for a series without a fact, and
+    for a name that is in neither file.
     """
-    keys, names, where = source.static_on or {}, list(source.static), ordered.name
-    own = [name for name in dict.fromkeys([*names, *keys]) if name in ordered.columns]
-    facts = {name: _constant(ordered, name) for name in own}
+    keys, names, where = source.static_on or {}, list(source.static), rows.name
+    own = [name for name in dict.fromkeys([*names, *keys]) if name in rows.columns]
+    facts = {name: _constant(rows, name) for name in own}
     for name in {*names, *keys} & rows.id_cells.keys():
         numbers = pd.to_numeric(pd.Series(rows.id_cells[name]), errors="coerce").to_numpy(dtype=np.float64)
         are_words = name in book.named or np.isnan(numbers).any()
         facts[name] = book.codes(name, rows.id_cells[name]) if are_words else numbers
     if source.static_path is not None:
         where = source.static_path
-        _check_names(keys, [*ordered.columns, *rows.id_cells], "data.static_on", ordered.name)
+        _check_names(keys, [*rows.columns, *rows.id_cells], "data.static_on", rows.name)
         texts = [_texts(name, facts[name], book) for name in keys]
-        facts = _file_facts(source, texts, ordered.ids, book) | facts
+        facts = _file_facts(source, texts, rows.ids, book) | facts
         names = names or [name for name in facts if name not in keys]
-    _check_names(names, [*facts, *ordered.columns], "data.static", where)
+    _check_names(names, [*facts, *rows.columns], "data.static", where)
     for name in names:
         if (missing := np.isnan(facts[name])).any():
             raise UserError(
-                f"{ordered.name if name in own else where}: the series {quoted(ordered.ids[int(missing.argmax())])} "
+                f"{rows.name if name in own else where}: the series {quoted(rows.ids[int(missing.argmax())])} "
                 f"has no value of the fact '{name}' (data.static), as have {int(missing.sum()) - 1} more. Fill it in, "
                 "or leave the fact out."
             )
-    values = np.array([facts[name] for name in names]).reshape(len(names), len(ordered.ids)).T
+    values = np.array([facts[name] for name in names]).reshape(len(names), len(rows.ids)).T
     if own:
-        kept = [place for place, name in enumerate(ordered.columns) if name not in own]
-        columns = tuple(ordered.columns[place] for place in kept)
-        ordered = replace(ordered, values=np.ascontiguousarray(ordered.values[:, kept]), columns=columns)
-    return Facts(tuple(names), values, book.words(names), tuple(own)), ordered
+        kept = [place for place, name in enumerate(rows.columns) if name not in own]
+        columns = tuple(rows.columns[place] for place in kept)
+        rows = replace(rows, values=np.ascontiguousarray(rows.values[:, kept]), columns=columns)
+    return Facts(tuple(names), values, book.words(names), tuple(own)), rows
 
 
 def _check_names(names: Collection[str], others: Sequence[str], key: str, path: str) -> None:
@@ -72,7 +72,7 @@ def _check_names(names: Collection[str], others: Sequence[str], key: str, path: 
             )
 
 
-def _constant(rows: SortedRows, name: str) -> FloatArray:
+def _constant(rows: PanelRows, name: str) -> FloatArray:
     """The value (S,) of a column in each series, NaN where it has none; UserError where it changes."""
     column = pd.Series(rows.values[:, rows.columns.index(name)])
     owners = np.repeat(np.arange(len(rows.ids)), rows.lengths)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from forecast.data.assembling.read import panel_rows
 from forecast.data.assembling.regular import times_are_counted
-from forecast.data.assembling.rows import SortedRows, prepare_rows, time_words
+from forecast.data.assembling.rows import PanelRows, prepare_rows, time_words
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
 from forecast.data.reading.timestamps import AmbiguousTime
@@ -64,7 +64,7 @@ def read_future(
     return values
 
 
-def _rows(source: CsvSource, columns: Sequence[str], history: PanelFrame, book: Codebook) -> SortedRows:
+def _rows(source: CsvSource, columns: Sequence[str], history: PanelFrame, book: Codebook) -> PanelRows:
     """The rows of the files, with times written as those of the history."""
     source = replace(source, columns=list(columns), drop=(), cache=None)
     if history.clock is not None and source.time_columns:  # of which few rows do not tell

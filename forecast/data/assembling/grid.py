@@ -8,7 +8,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Day, Tick
 
-from forecast.data.assembling.rows import SortedRows, time_words
+from forecast.data.assembling.rows import PanelRows, time_words
 from forecast.data.panel import STEP_FREQ
 from forecast.data.values.cells import IntArray
 from forecast.data.values.findings import counted
@@ -18,7 +18,6 @@ from forecast.errors import UserError
 _VOTERS = 32  # series that a frequency is inferred from
 _FEWEST = 3  # rows that tell one
 _FEW = 5  # rows: fewer may lie at a coarser step than others' by chance
-_DAY = 86_400_000_000_000  # nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +59,22 @@ class Grid:
         return time_words(time, stepped=self.stepped)
 
 
-def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Grid:
+def panel_grid(rows: PanelRows, *, trained_on: str | None) -> Grid:
     """The grid on which all rows lie.
 
     trained_on: the frequency of a training, which the rows must have; None infers one. UserError, naming a series, for
     rows off the grid, series of different frequencies, and rows of which too few are inside one series.
     """
-    counts_steps = trained_on == STEP_FREQ and (stepped or rows.ids[0] != "")  # one series may be of milliseconds
-    if trained_on is not None and stepped != counts_steps:
-        raise _different(rows, 0, "steps without a calendar" if stepped else "dates", trained_on, trained_on)
+    counts_steps = trained_on == STEP_FREQ and (rows.stepped or rows.ids[0] != "")  # one series may be of milliseconds
+    if trained_on is not None and rows.stepped != counts_steps:
+        raise _different(rows, 0, "steps without a calendar" if rows.stepped else "dates", trained_on, trained_on)
     longest = int(rows.lengths.max())
-    if trained_on is None and longest < (2 if stepped else _FEWEST):
+    if trained_on is None and longest < (2 if rows.stepped else _FEWEST):
         raise UserError(
             f"{rows.name}: {len(rows.ids)} series of at most {counted(longest, 'row')} are too short to infer a "
             f"frequency. At least {_FEWEST} rows of one are needed. Is data.id_column the same in all rows of a series?"
         )
-    if stepped:
+    if rows.stepped:
         first = int(rows.times.min())
         return Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
     grid = _grid_of(trained_on or _frequency(rows), rows.times)
@@ -93,7 +92,7 @@ def panel_grid(rows: SortedRows, *, stepped: bool, trained_on: str | None) -> Gr
     return grid
 
 
-def _check_own(rows: SortedRows, series: int, positions: IntArray, freq: str, trained_on: str | None) -> None:
+def _check_own(rows: PanelRows, series: int, positions: IntArray, freq: str, trained_on: str | None) -> None:
     """UserError for a series that is regular at another frequency than the grid's. positions (n,): of its rows.
 
     One that has some steps of the grid alone, and two that follow one another, has gaps, as a shop without weekends; a
@@ -106,7 +105,7 @@ def _check_own(rows: SortedRows, series: int, positions: IntArray, freq: str, tr
         raise _different(rows, series, f"the frequency '{own}'", freq, trained_on)
 
 
-def _frequency(rows: SortedRows) -> str:
+def _frequency(rows: PanelRows) -> str:
     """That of most rows of some series, the longest among them."""
     voters = _voters(rows)
     votes: Counter[str] = Counter()
@@ -124,7 +123,7 @@ def _frequency(rows: SortedRows) -> str:
     )
 
 
-def _voters(rows: SortedRows) -> list[int]:
+def _voters(rows: PanelRows) -> list[int]:
     """Series with rows that tell a frequency: the longest, and some evenly spread."""
     order = np.argsort(-rows.lengths, kind="stable")  # of equally long ones the first
     order = order[rows.lengths[order] >= _FEWEST]
@@ -132,7 +131,7 @@ def _voters(rows: SortedRows) -> list[int]:
     return voters
 
 
-def _stamps(rows: SortedRows, series: int) -> pd.DatetimeIndex:
+def _stamps(rows: PanelRows, series: int) -> pd.DatetimeIndex:
     """The times of a series."""
     start, stop = rows.offsets[series : series + 2].tolist()
     stamps: pd.DatetimeIndex = pd.DatetimeIndex(rows.times[start:stop].astype("datetime64[ns]"))
@@ -144,14 +143,14 @@ def _grid_of(freq: str, times: IntArray) -> Grid:
     first, last, offset = int(times.min()), int(times.max()), to_offset(freq)
     # in pandas 3 a Day is no Tick and has no nanos
     if isinstance(offset, (Tick, Day)):
-        return Grid(freq, first, offset.n * _DAY if isinstance(offset, Day) else int(offset.nanos))
+        return Grid(freq, first, int((pd.Timestamp(0) + offset).value))
     # one step more, so that there is a first one
     stamps = pd.date_range(pd.Timestamp(first), pd.Timestamp(last) + offset, freq=freq)
     every = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
     return Grid(freq, int(every[0]), None, every)
 
 
-def _different(rows: SortedRows, series: int, own: str, usual: str, trained_on: str | None) -> UserError:
+def _different(rows: PanelRows, series: int, own: str, usual: str, trained_on: str | None) -> UserError:
     """What to say of a series of another frequency than that of the others, or of a training."""
     others = "other series have" if trained_on is None else "the model was trained on"
     return UserError(

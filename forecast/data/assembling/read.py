@@ -42,16 +42,14 @@ def read_panel(
     if source.cache is not None and not leave_out and can_be_converted(source, files):
         frame = cached_panel(source, files, freq, book)
     else:
-        rows = panel_rows(source, book, columns=columns)
-        sorted_rows, facts = prepare_rows(rows, source), None
+        rows, facts = prepare_rows(panel_rows(source, book, columns=columns), source), None
         if source.has_facts:
-            facts, sorted_rows = facts_of(source, rows, sorted_rows, book)
-            rows = replace(rows, columns=sorted_rows.columns)
+            facts, rows = facts_of(source, rows, book)
         if source.static_path is not None:  # a change of theirs is a change of the data
             rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
-        grid = panel_grid(sorted_rows, stepped=rows.stepped, trained_on=freq)
-        series = regular(sorted_rows, grid, source.gaps, known=source.known, leave_out=leave_out)
-        frame = frame_of(series, rows, grid, str(source.path), counted=times_are_counted(source))
+        grid = panel_grid(rows, trained_on=freq)
+        series = regular(rows, grid, source.gaps, known=source.known, leave_out=leave_out)
+        frame = frame_of(series, rows, grid, counted=times_are_counted(source))
         facts = None if facts is None else facts.of(series.kept)
         frame = replace(frame, categories=book.words(frame.columns), facts=facts)
     if not source.id_as_fact:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.grid import Grid
-from forecast.data.assembling.rows import PanelRows, SortedRows
+from forecast.data.assembling.rows import PanelRows
 from forecast.data.panel import PanelFrame, Repair
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, IntArray
@@ -42,7 +42,7 @@ class Regular:
 
 
 def regular(
-    rows: SortedRows, grid: Grid, policy: Gaps, *, known: Collection[str] = (), leave_out: bool = False
+    rows: PanelRows, grid: Grid, policy: Gaps, *, known: Collection[str] = (), leave_out: bool = False
 ) -> Regular:
     """Every series from its first to its last whole row, without gaps.
 
@@ -106,7 +106,7 @@ def regular(
     )
 
 
-def _placed(rows: SortedRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> FloatArray:
+def _placed(rows: PanelRows, positions: IntArray, first: IntArray, counts: IntArray, lengths: IntArray) -> FloatArray:
     """The values of the rows of each series, NaN in the rows that it lacks."""
     if lengths.sum() == counts.sum() == len(rows.values):  # nothing cut off, nothing lacking
         return rows.values
@@ -150,7 +150,7 @@ class MissingRows(UserError):
     """Rows, or cells of them, are missing, and data.gaps=refuse."""
 
 
-def _gap(rows: SortedRows, grid: Grid, there: IntArray, series: int, count: int) -> MissingRows:
+def _gap(rows: PanelRows, grid: Grid, there: IntArray, series: int, count: int) -> MissingRows:
     """What to say of the first gap of a series. there: its whole rows. count: of series with gaps."""
     positions = grid.positions(rows.times[there])
     place = int((np.diff(positions) > 1).argmax())
@@ -166,7 +166,7 @@ def _gap(rows: SortedRows, grid: Grid, there: IntArray, series: int, count: int)
     )
 
 
-def _check_sparse(rows: SortedRows, grid: Grid, there: IntArray) -> None:
+def _check_sparse(rows: PanelRows, grid: Grid, there: IntArray) -> None:
     """UserError for one series of which most is missing. there: its whole rows."""
     positions = grid.positions(rows.times[there])
     length = int(positions[-1] - positions[0]) + 1
@@ -193,12 +193,12 @@ def times_are_counted(source: CsvSource) -> bool:
     return source.panel_form == "rows" or not source.time_columns
 
 
-def frame_of(series: Regular, rows: PanelRows, grid: Grid, name: str, *, counted: bool) -> PanelFrame:
+def frame_of(series: Regular, rows: PanelRows, grid: Grid, *, counted: bool) -> PanelFrame:
     """The frame of all series that were kept; what was left out and filled is said. UserError where none was kept.
 
     rows: of which these are, for their names. counted: whether the first row of a series is its first step.
     """
-    ids = rows.ids
+    ids, name = rows.ids, rows.name
     left_out = {reason: [ids[number] for number in numbers.tolist()] for reason, numbers in series.left_out.items()}
     if not series.kept.size:
         reasons = ", ".join(f"{len(names)} with {reason}" for reason, names in left_out.items())

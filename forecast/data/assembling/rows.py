@@ -5,6 +5,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -32,10 +33,10 @@ class PanelRows:
 
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
-    "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for
-    ISO 8601 and for columns of parts; time_zone, clock: as in PanelFrame; typed_times: whether
-    they stood there as such, and no text. id_column: None for one series, whose id is
-    empty. id_cells: of a panel with facts what each id column says of each series (S,).
+    "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for ISO
+    8601 and for columns of parts; time_zone, clock: as in PanelFrame; typed_times: whether they stood there as such,
+    and no text. id_column: None for one series, whose id is empty. id_cells: what each id column says of each series
+    (S,). name: of the panel, once its rows are sorted by series and time, each time once.
     """
 
     series: IntArray
@@ -53,9 +54,24 @@ class PanelRows:
     clock: str | None = None
     typed_times: bool = False
     id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    name: str = ""
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """The rows of each series (S,)."""
+        return np.bincount(self.series, minlength=len(self.ids))
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """(S + 1,): of sorted rows series s has offsets[s] to offsets[s + 1], of which there may be none."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def of_series(self, series: int) -> str:
+        """Of the series 'ID', for a message; nothing where the file has no ids."""
+        return "" if self.ids[series] == "" else f" of the series {quoted(self.ids[series])}"
 
     def take(self, rows: IntArray) -> "PanelRows":
         """Some rows alone."""
@@ -129,33 +145,7 @@ def checksum_of(files: Sequence[str]) -> str:
     return files[0] if len(files) == 1 else hashlib.md5(" ".join(files).encode(), usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SortedRows:
-    """The rows of S series one after another, each in the order of time and each time once.
-
-    offsets (S + 1,): series s has the rows offsets[s] to offsets[s + 1], of which there may be none. times (N,),
-    values (N, C), where, ids (S,), columns (C,) as in PanelRows. name: of the panel, for messages.
-    """
-
-    offsets: IntArray
-    times: IntArray
-    values: FloatArray
-    where: Callable[[int], str]
-    ids: Sequence[str]
-    columns: tuple[str, ...]
-    name: str
-
-    @property
-    def lengths(self) -> IntArray:
-        """The rows of each series (S,)."""
-        return np.diff(self.offsets)
-
-    def of_series(self, series: int) -> str:
-        """Of the series 'ID', for a message; nothing where the file has no ids."""
-        return "" if self.ids[series] == "" else f" of the series {quoted(self.ids[series])}"
-
-
-def prepare_rows(rows: PanelRows, source: CsvSource) -> SortedRows:
+def prepare_rows(rows: PanelRows, source: CsvSource) -> PanelRows:
     """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
     steps = None if source.resample is None or source.aggregate is None else (source.resample, source.aggregate)
     any_order = source.sort or rows.typed_times
@@ -169,7 +159,7 @@ def sort_rows(
     *,
     any_order: bool = True,
     steps: tuple[str, Aggregate] | None = None,
-) -> SortedRows:
+) -> PanelRows:
     """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
 
     Times near a grid are moved onto it, as `on_grid` does. name: of the panel. steps: a frequency, and what becomes of
@@ -194,16 +184,7 @@ def sort_rows(
     if steps is not None:
         rows = replace(rows, times=_step_times(rows, steps[0], name))
         rows = _made_one(rows, _again(rows), steps[1], f"{name}: data.resample={steps[0]}")
-    counts = np.bincount(rows.series, minlength=len(rows.ids))
-    return SortedRows(
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        times=rows.times,
-        values=rows.values,
-        where=rows.where,
-        ids=rows.ids,
-        columns=rows.columns,
-        name=name,
-    )
+    return replace(rows, name=name)
 
 
 def _again(rows: PanelRows) -> Flags:
