@@ -78,16 +78,6 @@ class Columns:
     known: tuple[str, ...]
     hidden: tuple[str, ...] = ()
 
-    @property
-    def all(self) -> tuple[str, ...]:
-        """All of them."""
-        return self.targets + self.past + self.covariates
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those that stand among the known features."""
-        return self.known + self.hidden
-
 
 def columns_by_role(
     columns: Sequence[str], roles: Roles, targets: Sequence[str], where: str, categories: Collection[str] = ()

@@ -4,7 +4,7 @@ The plan is the checked config of the command, or that of the run that goes on.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from forecast.checkpoint.model import is_fitted_at_once
 from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
-from forecast.config.run_config import Plain, RunConfig
+from forecast.config.run_config import RunConfig
 from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import Prepared, prepare
-from forecast.data.roles import known_targets, names_roles, with_train_categories
+from forecast.data.roles import known_targets, with_train_categories
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period
 from forecast.data.sources import CsvSource, Source
@@ -30,7 +30,6 @@ from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import counted_windows
 from forecast.evaluation.fitting import train_season
 from forecast.run_folder import rank
-from forecast.text.overrides import typed
 from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan
 from forecast.training.record import make_record
@@ -54,31 +53,20 @@ def begin(plan: Plan, *, ridge: bool = True) -> tuple[Prepared, Record]:
         counted_windows(data.windows(split), split, protocol)
     check_offsets(data, "test", protocol)
     if rank() == 0:
-        warn_of_known_targets(data, config.data.node)
+        warn_of_known_targets(data)
     fitted = baselines(plan, shared, ridge=ridge)
     return data, make_record(config, plan.choices, source, data, fitted)
 
 
-def warn_of_known_targets(data: Prepared, keys: Plain) -> None:
-    """Warns where a column is said to be known in advance that is a target. keys: of the data, as in the config."""
-    copies = known_targets(data)
-    if not copies:
-        return
-    without: dict[str, object] = {"known": [name for name in names_in(keys, "known") if name not in copies]}
-    without["drop"] = [*names_in(keys, "drop"), *copies]
-    if not names_roles({**keys, **without}):  # features then says that the target alone is forecast
-        without["features"] = "MS" if data.n_columns > len(data.targets) else "S"
-    log.warning(
-        "In all train rows %s. What is known in advance is an input at the steps to come (data.known), so the model is "
-        "told what it forecasts, and its errors say nothing. If that is not known by then, leave it out: %s",
-        *("; ".join(copies.values()), " ".join(typed(f"data.{key}", value) for key, value in without.items())),
-    )
-
-
-def names_in(keys: Plain, key: str) -> Sequence[str]:
-    """The names of columns that a key of the data has."""
-    names = keys.get(key)
-    return names if isinstance(names, list | tuple) else ()
+def warn_of_known_targets(data: Prepared) -> None:
+    """Warns where a column is said to be known in advance that is a target."""
+    if copies := known_targets(data):
+        log.warning(
+            "In all train rows %s. What is known in advance is an input at the steps to come (data.known), so the "
+            "model is told what it forecasts, and its errors say nothing. If that is not known by then, name it in "
+            "data.drop in place of data.known.",
+            "; ".join(copies.values()),
+        )
 
 
 def baselines(plan: Plan, shared: SharedData, *, ridge: bool) -> Mapping[str, Tensor]:
@@ -109,7 +97,7 @@ def read_data(source: Source, config: RunConfig, *, judged: bool = True) -> Prep
         scaling=source.scaling,
         season=(period or seasonal_period(frame.freq) or 1) if source.scaling == "season" else period,
         fact_scale=None if frame.facts is None else fitted_facts(frame.facts),
-        covariates=columns.covariates,
+        covariates=columns.known + columns.hidden,
         hidden=columns.hidden,
         floor=source.floor_of(frame),
         seq_len=config.seq_len,

@@ -98,12 +98,12 @@ def source_rows(source: Source) -> PanelFrame:
     if isinstance(source, CsvSource):
         # a target alone is read alone: what other columns lack or hold does not matter
         one_target = source.features == "S" and isinstance(source.target, str) and source.panel_form in (None, "long")
-        columns = (lambda names: [source.target_among(names, str(source.path))]) if one_target else None
-        frame = with_holidays(read_panel(source, columns=columns), source.holidays)
-        if source.has_roles:
-            return frame.of(source.by_role(frame).all)
+        choice = (lambda names: [source.target_among(names, str(source.path))]) if one_target else None
+        frame = with_holidays(read_panel(source, columns=choice), source.holidays)
     else:
         assert isinstance(source, MadeUpSource)
         frame = source.frame()
-    targets = source.by_role(frame).targets
-    return frame.of(targets) if source.features == "S" else frame
+    columns = source.by_role(frame)
+    if isinstance(source, CsvSource) and source.has_roles:
+        return frame.of(columns.targets + columns.past + columns.known + columns.hidden)
+    return frame.of(columns.targets) if source.features == "S" else frame
