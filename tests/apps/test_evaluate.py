@@ -98,7 +98,7 @@ def test_a_trained_file_that_has_changed_is_refused(csv_run, capsys, elsewhere):
         text = refusal(capsys, "evaluate", f"ckpt_path={csv_run}/checkpoints/best.ckpt")
     finally:
         own.write_text(before)
-    assert "the file has changed" in text and "split=all" in text
+    assert "has changed since" in text and "split=all" in text
 
 
 def test_rows_that_the_model_has_seen_are_warned_of(tmp_path, best, csv_run, caplog):

@@ -1,4 +1,4 @@
-"""A file that has grown since it was trained on."""
+"""A file that has changed since it was trained on."""
 
 import hashlib
 import json
@@ -28,8 +28,8 @@ def test_run_and_checkpoint_have_the_checksum_of_the_rows_trained_on_and_what_is
     assert json.loads((run / "run.json").read_text())["data"]["checksum"] == data["checksum"] == expected
     assert data["splits"]["test"] == [320, 400]
     changed = refusal(capsys, "evaluate", f"ckpt_path={best}", f"hydra.run.dir={run.parent}/evaluated")
-    assert f"own.csv has grown since {best} was trained on it" in changed
+    assert f"own.csv has changed since {best} was trained on it" in changed
     status = (run / "run.json").read_text()
     text = refusal(capsys, "train", f"ckpt_path={run}/checkpoints/last.ckpt")
-    assert f"own.csv has grown since {run}/checkpoints/last.ckpt was trained on it" in text and expected in text
+    assert f"own.csv has changed since {run}/checkpoints/last.ckpt was trained on it" in text and expected in text
     assert (run / "run.json").read_text() == status

@@ -31,22 +31,14 @@ def check_same_data(checkpoint: Checkpoint, frame: PanelFrame, *, otherwise: str
     otherwise: what can be done with other data, beside restoring them.
     """
     before = checkpoint.data["checksum"]
-    if before == frame.checksum:
-        return
-    recorded, places = checkpoint.record.series.rows, checkpoint.scale.places(frame.ids)
-    known = places >= 0
-    same = known.sum() == len(checkpoint.scale.ids) and recorded.same(frame, places)[known].all()
-    if same and len(frame.values) > recorded.ends.sum():  # of every series trained on the rows, and more
+    if before != frame.checksum:
         named = {"data.path": frame.name} if checkpoint.config.data.path else {}
         raise UserError(
-            f"{frame.name} has grown since {checkpoint.path} was trained on it (checksum {before}): its splits would "
-            "be others. See by split=new how good the model is on the new rows, forecast what follows by forecast "
-            f"predict, or train on all rows: {train_again(checkpoint, **named)}"
+            f"{frame.name} has changed since {checkpoint.path} was trained on it (checksum {before}, now "
+            f"{frame.checksum}): its splits would be others. Restore it, or {otherwise}. If it has grown, see by "
+            "split=new how good the model is on the new rows, forecast what follows by forecast predict, or train on "
+            f"all rows: {train_again(checkpoint, **named)}"
         )
-    raise UserError(
-        f"{frame.name}: checksum {frame.checksum}, but {checkpoint.path} was trained on {before}: the file has "
-        f"changed, and with it its splits. Restore it, or {otherwise}"
-    )
 
 
 def trained_splits(checkpoint: Checkpoint, frame: PanelFrame) -> dict[str, TargetRows]:
