@@ -419,8 +419,8 @@ DATA = [
         "data-scaler-of-made-up-cells",
         "Cells that were filled in have no part in the scale.",
         "forecast/data/scaling.py",
-        "held if cells.measured is None else sums(known.astype(np.float64), *rows)",
-        "held",
+        "n_rows if cells.measured is None else sums(known.astype(np.float64), *rows)",
+        "n_rows",
         ("tests/data/test_window_gaps.py::test_the_scaler_is_fitted_without_made_up_cells",),
     ),
     Mutant(

@@ -76,8 +76,8 @@ class Scales:
         std = spread(square, mean, count)
         if how == "season":
             std = seasonal_spread(cells, until, period, std)
-        alike = 0 if how == "global" else c - together  # the first of the columns that all series are scaled alike in
-        mean[:, alike:], std[:, alike:] = whole[alike:], whole_std[alike:]
+        shared = slice(0 if how == "global" else c - together, None)  # the columns with one scale for all series
+        mean[:, shared], std[:, shared] = whole[shared], whole_std[shared]
         coded = [name in cells.categories for name in cells.columns]
         mean[:, coded], std[:, coded] = 0, 1
         finite = np.isfinite(mean) & np.isfinite(std)
@@ -99,8 +99,8 @@ def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[Floa
     for some in pieces(cells, CELLS):
         low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
         known, rows = measured_rows(cells, low, high), (first[some] - low, stop[some] - low)
-        held = np.maximum(0, rows[1] - rows[0])[:, None]
-        count[some] = held if cells.measured is None else sums(known.astype(np.float64), *rows)
+        n_rows = np.maximum(0, rows[1] - rows[0])[:, None]
+        count[some] = n_rows if cells.measured is None else sums(known.astype(np.float64), *rows)
         of_cells = np.maximum(1, count[some])
         with np.errstate(over="ignore", invalid="ignore"):  # `Scales` says what is too large
             values = np.where(known, cells.values[low:high], 0.0)
@@ -186,9 +186,9 @@ def seasonal_differences(
         difference[difference <= ROUNDING * np.repeat(largest, lengths[some], axis=0)] = 0.0
         difference *= pairs
         edges = np.minimum(begin + period, np.maximum(begin, end)), end
-        held = (edges[1] - edges[0])[:, None] if cells.measured is None else sums(pairs, *edges)
-        absolute[some] = sums(difference, *edges) / np.maximum(1, held)
-        squared[some] = sums(difference**2, *edges) / np.maximum(1, held)
+        n_pairs = (edges[1] - edges[0])[:, None] if cells.measured is None else sums(pairs, *edges)
+        absolute[some] = sums(difference, *edges) / np.maximum(1, n_pairs)
+        squared[some] = sums(difference**2, *edges) / np.maximum(1, n_pairs)
     return SeasonalDifferences(period=period, absolute=absolute, squared=squared)
 
 
