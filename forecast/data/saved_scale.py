@@ -140,11 +140,6 @@ class RecordedRows:
         }
         return cls(frame.times()[frame.steps], recorded)
 
-    @property
-    def ends(self) -> IntArray:
-        """The end of the last split (S,)."""
-        return np.max([rows[:, 1] for rows in self.splits.values()], axis=0)
-
     def state(self) -> dict[str, Tensor]:
         """Tensors, for a checkpoint."""
         splits = {name: torch.from_numpy(rows) for name, rows in self.splits.items()}
