@@ -251,8 +251,8 @@ def test_a_frequency_that_is_none_or_too_coarse_is_refused(tmp_path):
         ),
         ({"freq": "h"}, r"data\.time_column=date data\.freq=h data\.start=null .* Name the time column alone"),
         ({"start": "2016-07-01"}, r"Name the time column alone"),
-        ({"resample": "W"}, r"data\.resample=W: both are needed\. Set data\.resample=W data\.aggregate=mean\."),
-        ({"aggregate": "sum"}, r"data\.aggregate=sum: both are needed\. Set data\.resample=h data\.aggregate=sum\."),
+        ({"resample": "W"}, r"data\.resample=W data\.aggregate=null: both are needed, or none\. Set"),
+        ({"aggregate": "sum"}, r"data\.resample=null data\.aggregate=sum: both are needed"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(tmp_path, options, match):

@@ -97,9 +97,9 @@ def rows_of(
         id_column=JOINT.join(ids) if ids else None,
         time_column=layout.time_column if isinstance(layout.time_column, str) else usual,
         checksum=text.checksum,
-        time_format=table.time_format,
-        time_zone=table.time_zone,
-        clock=table.clock,
+        time_format=table.read.settings.get("data.time_format"),
+        time_zone=table.read.settings.get("data.time_zone"),
+        clock=table.read.clock,
         typed_times=text.table is not None and bool(text.table.kind),
         id_cells=dict(zip(ids, id_cells, strict=False)),
     )

@@ -80,10 +80,9 @@ class Layout:
                 "for steps that no calendar counts."
             )
         if (self.resample is None) != (self.aggregate is None):
-            given = f"data.resample={self.resample}" if self.resample else f"data.aggregate={self.aggregate}"
             raise UserError(
-                f"{given}: both are needed. Set data.resample={self.resample or 'h'} "
-                f"data.aggregate={self.aggregate or 'mean'}."
+                f"data.resample={self.resample or 'null'} data.aggregate={self.aggregate or 'null'}: both are needed, "
+                "or none. Set data.resample=h data.aggregate=mean."
             )
 
 

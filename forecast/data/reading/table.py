@@ -144,20 +144,16 @@ class Table:
 
     timestamps (N,) without a time zone; values (N, C) finite, or NaN where one is missing. origin (N,): the data rows
     of the file that these are; None for all, in their order. steps (N,): the times themselves where they are whole
-    numbers that no calendar counts, as weeks 40, 41. time_format: in which the timestamps were read, None where no word
-    need be lost about it. time_zone: whose clock they show, where their cells have an offset from UTC; None where they
-    have none, or no zone has these. clock: as in `TimeReading`.
+    numbers that no calendar counts, as weeks 40, 41. read: how the times of all rows were read.
     """
 
     text: CsvText
     columns: tuple[str, ...]
     timestamps: pd.DatetimeIndex
     values: FloatArray
-    origin: npt.NDArray[np.intp] | None = None
-    steps: IntArray | None = None
-    time_format: str | None = None
-    time_zone: str | None = None
-    clock: str | None = None
+    origin: npt.NDArray[np.intp] | None
+    steps: IntArray | None
+    read: TimeReading
 
     def ordered(self) -> pd.DatetimeIndex:
         """The timestamps, increasing, each once."""
@@ -274,8 +270,7 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
         if (bad := np.isinf(values[:, number])).any():
             faults.append((int(bad.argmax()), place, unit_of(column)))
     names = tuple(spec.header[place] for place in places)
-    keys = [*(read.settings.get(key) for key in ("data.time_format", "data.time_zone")), read.clock]
-    table = Table(text, names, read.stamps, values, origin, steps, *keys)
+    table = Table(text, names, read.stamps, values, origin, steps, read)
     if faults:
         raise UserError("\n".join(_fault_lines(sorted(faults)[:_MOST_FAULTS], table, spec)))
     return table
