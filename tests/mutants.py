@@ -589,7 +589,7 @@ READING = [
     Mutant(
         "reading-thousands-unchecked",
         "Groups of thousands have three digits: another text is no number.",
-        "forecast/data/reading/numbers.py",
+        "forecast/data/reading/columns.py",
         r'rf"(?:[1-9]\d{{0,2}}(?:{_THOUSANDS[thousands]}\d{{3}})+|\d+)"',
         r'rf"(?:[1-9]\d{{0,2}}(?:{_THOUSANDS[thousands]}\d{{1,3}})+|\d+)"',
         ("tests/data/test_numbers.py::test_each_writing_is_a_value_or_has_a_fault",),
@@ -597,7 +597,7 @@ READING = [
     Mutant(
         "reading-decimal-comma-read-as-point",
         "A number with another decimal sign than the file's is a fault, and never read.",
-        "forecast/data/reading/numbers.py",
+        "forecast/data/reading/columns.py",
         "point = re.escape(decimal)",
         'point = "[.,]"',
         ("tests/data/test_numbers.py::test_each_writing_is_a_value_or_has_a_fault",),
@@ -605,7 +605,7 @@ READING = [
     Mutant(
         "reading-missing-mark-hides-a-fault",
         "A number that means a missing value hides no cell that is none.",
-        "forecast/data/reading/numbers.py",
+        "forecast/data/reading/columns.py",
         "np.where(np.isin(values, numbers) & np.isfinite(values), np.nan, values)",
         "np.where(np.isin(values, numbers) | ~np.isfinite(values), np.nan, values)",
         ("tests/data/test_numbers.py::test_a_missing_word_is_compared_as_it_is_written",),

@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.reading.numbers import STYLES, NumberStyle, column_kind, guess_missing, guess_style, read_numbers
-from forecast.data.reading.raw_columns import RawColumn
+from forecast.data.reading.columns import (
+    STYLES,
+    NumberStyle,
+    RawColumn,
+    column_kind,
+    guess_missing,
+    guess_style,
+    read_numbers,
+)
 from forecast.errors import UserError
 
 

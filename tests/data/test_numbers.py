@@ -10,16 +10,16 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecast.data.reading.numbers import (
+from forecast.data.reading.columns import (
     STYLES,
     NumberStyle,
+    RawColumn,
     fault_words,
     read_numbers,
     unit_of,
     with_numbers,
     without_units,
 )
-from forecast.data.reading.raw_columns import RawColumn
 from forecast.errors import UserError
 
 NAN, INF = float("nan"), float("inf")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data.reading.raw_columns import RawColumn
+from forecast.data.reading.columns import RawColumn
 
 
 def test_words_are_shown_as_they_were_written_and_a_short_row_lacks_some():

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from forecast.data.reading.numbers import MISSING_SPELLINGS
+from forecast.data.reading.columns import MISSING_SPELLINGS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
 from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError

@@ -18,10 +18,9 @@ from forecast.data.assembling.rows import (
     layout_of,
     nanoseconds,
 )
+from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, NumberStyle, RawColumn, TypedTable
 from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
-from forecast.data.reading.numbers import MISSING_SPELLINGS, NumberStyle
-from forecast.data.reading.raw_columns import BLANKS, RawColumn, TypedTable
 from forecast.data.reading.table import Choice, Codebook, TableSpec, read_columns, table_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource

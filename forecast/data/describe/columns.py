@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.regular import MOST_MISSING
-from forecast.data.reading.numbers import MISSING_SPELLINGS
-from forecast.data.reading.raw_columns import BLANKS, RawColumn
+from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, RawColumn
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import read_cells
 from forecast.data.reading.timestamps import AmbiguousTime, part_of, read_timestamps

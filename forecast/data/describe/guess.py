@@ -24,10 +24,9 @@ from forecast.data.describe.columns import (
     planned_columns,
     useless_columns,
 )
+from forecast.data.reading.columns import NumberStyle, RawColumn, as_typed, guess_missing, guess_style, without_units
 from forecast.data.reading.csv_text import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
-from forecast.data.reading.numbers import NumberStyle, as_typed, guess_missing, guess_style, without_units
-from forecast.data.reading.raw_columns import RawColumn
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats
 from forecast.data.seasonality import Suggestion

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyarrow import types
 
-from forecast.data.reading.raw_columns import RawColumn, TypedTable
+from forecast.data.reading.columns import RawColumn, TypedTable
 from forecast.data.values.findings import Findings
 from forecast.errors import UserError, closest, readable
 from forecast.text.terminal import label, listed

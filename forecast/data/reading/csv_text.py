@@ -11,8 +11,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TextIO
 
+from forecast.data.reading.columns import TypedTable
 from forecast.data.reading.content import header_place, unpacked
-from forecast.data.reading.raw_columns import TypedTable
 from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.overrides import hydra_value

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.content import TimeColumn
-from forecast.data.reading.csv_text import CsvText
-from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
-from forecast.data.reading.numbers import (
+from forecast.data.reading.columns import (
+    BLANKS,
     MISSING_SPELLINGS,
     NumberStyle,
+    RawColumn,
     bare,
     column_kind,
     fault_words,
@@ -23,7 +22,9 @@ from forecast.data.reading.numbers import (
     with_numbers,
     without_units,
 )
-from forecast.data.reading.raw_columns import BLANKS, RawColumn
+from forecast.data.reading.content import TimeColumn
+from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import (
     FAULTS,

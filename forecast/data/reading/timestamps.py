@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.reading.raw_columns import BLANKS
+from forecast.data.reading.columns import BLANKS
 from forecast.data.reading.time_formats import CLOCK, ISO, NUMBERS, YEARS, possible_formats, read_cells
 from forecast.data.values.findings import quoted
 from forecast.data.values.frequency import are_below_a_day, infer_frequency
