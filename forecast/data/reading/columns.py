@@ -170,8 +170,9 @@ class NumberStyle:
         text = text.replace("\u2212", "-")  # a minus as it is typeset
         if not _pattern(self.decimal, self.thousands).fullmatch(text):
             return None
-        bare = text if self.thousands is None else re.sub(_THOUSANDS[self.thousands], "", text)
-        value = float(bare.replace(self.decimal, "."))
+        if self.thousands is not None:
+            text = re.sub(_THOUSANDS[self.thousands], "", text)
+        value = float(text.replace(self.decimal, "."))
         return value if np.isfinite(value) else None
 
     def missing_marks(self) -> tuple[frozenset[str], list[float]]:
@@ -340,8 +341,10 @@ def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str 
     for code in codes if len(others) > _MANY else ():
         if max(others[0] - code, code - others[-1]) > others[-1] - others[0]:
             mark = int(code) if code.is_integer() else code
-            seen = f"{mark} stands in {numbers[code]} of {cells}"
-            reasons[mark] = f"{seen}, all other numbers lie between {others[0]:g} and {others[-1]:g}"
+            reasons[mark] = (
+                f"{mark} stands in {numbers[code]} of {cells}, all other numbers lie between {others[0]:g} and "
+                f"{others[-1]:g}"
+            )
     return reasons
 
 

@@ -66,14 +66,12 @@ class Codebook:
     def codes(self, column: str, cells: Iterable[str]) -> npt.NDArray[np.float64]:
         """The number of each cell (n,), NaN for a missing one; 2.0 and 02 are the category 2."""
         numbers = self._numbers.setdefault(column, {})
-
-        def code(cell: str) -> float:
-            if cell in self._missing:
-                return np.nan
+        codes = []
+        for cell in cells:
             whole = _WHOLE.fullmatch(cell)
-            return numbers.setdefault(whole[1] if whole else cell, len(numbers) + 1)
-
-        return np.array([code(cell) for cell in cells], dtype=np.float64)
+            word = whole[1] if whole else cell
+            codes.append(np.nan if cell in self._missing else numbers.setdefault(word, len(numbers) + 1))
+        return np.array(codes, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +156,7 @@ class Table:
 
     def ordered(self) -> pd.DatetimeIndex:
         """The timestamps, increasing, each once."""
-        once: pd.DatetimeIndex = self.timestamps.sort_values().unique()
-        return once
+        return self.timestamps.sort_values().unique()
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":
         """Some rows alone."""
