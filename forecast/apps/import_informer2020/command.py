@@ -21,7 +21,7 @@ from forecast.config import resolvers
 from forecast.config.check import check_config
 from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import RunConfig
-from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.content import CsvText
 from forecast.data.sources import CsvSource
 from forecast.data.values.findings import Findings
 from forecast.data.values.time_features import feature_names

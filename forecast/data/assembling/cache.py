@@ -18,8 +18,7 @@ from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import Regular, frame_of, regular
 from forecast.data.assembling.rows import PanelRows, checksum_of, joined, sort_rows
 from forecast.data.panel import PanelFrame, Repair
-from forecast.data.reading.content import KINDS, ColumnarFile, columnar_kind, damaged
-from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.content import KINDS, ColumnarFile, CsvText, columnar_kind, damaged
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource, file_md5

@@ -13,7 +13,7 @@ import pandas as pd
 from forecast.data.assembling.csv_rows import rows_of
 from forecast.data.assembling.rows import PanelRows
 from forecast.data.panel import Facts
-from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource

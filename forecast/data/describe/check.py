@@ -13,7 +13,7 @@ from forecast.data.assembling.read import source_rows
 from forecast.data.assembling.regular import MissingRows
 from forecast.data.describe.guess import FileCheck, Given, open_file, read_guessed, settings_of
 from forecast.data.panel import PanelFrame
-from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import Layout, columns_named
 from forecast.data.reading.table import Table
 from forecast.data.roles import Roles

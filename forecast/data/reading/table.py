@@ -11,6 +11,9 @@ import pandas as pd
 
 from forecast.data.reading.columns import (
     BLANKS,
+from forecast.data.reading.content import CsvText, TimeColumn
+from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
+from forecast.data.reading.numbers import (
     MISSING_SPELLINGS,
     NumberStyle,
     RawColumn,
