@@ -67,13 +67,13 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
 
 def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
-    """(row, freq, what it expects): the first row between two steps of the frequency that holds the most.
+    """(row, freq, what it expects): the first row between two steps of the frequency that holds most and lacks fewest.
 
     timestamps (N,) increasing, on no grid.
     """
-    present = {freq: _on_grid(timestamps, freq)[0] for freq in _likely_frequencies(timestamps)}
-    freq = max(present, key=lambda freq: present[freq].sum())
-    row = int(present[freq].argmin())
+    grids = {freq: _on_grid(timestamps, freq) for freq in _likely_frequencies(timestamps)}
+    freq = max(grids, key=lambda freq: 2 * grids[freq][0].sum() - grids[freq][1])
+    row = int(grids[freq][0].argmin())
     if row == 0:  # within a month, which has nothing to follow
         return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
     return row, freq, str(timestamps[row - 1] + to_offset(freq))
