@@ -23,7 +23,6 @@ from pydantic import BaseModel
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.columns import BLANKS
 from forecast.data.reading.content import CsvText
-from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.time_formats import EXCEL_START, ISO, NUMBERS, possible_formats
 from forecast.data.reading.timestamps import row_texts

@@ -20,7 +20,6 @@ from forecast.data.assembling.rows import (
 )
 from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, NumberStyle, RawColumn, TypedTable
 from forecast.data.reading.content import CsvText
-from forecast.data.reading.csv_text import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.table import Choice, Codebook, TableSpec, read_columns, table_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers

@@ -26,7 +26,6 @@ from forecast.data.describe.columns import (
 )
 from forecast.data.reading.columns import NumberStyle, RawColumn, as_typed, guess_missing, guess_style, without_units
 from forecast.data.reading.content import CsvText, guess_separator
-from forecast.data.reading.csv_text import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats

@@ -11,9 +11,6 @@ import pandas as pd
 
 from forecast.data.reading.columns import (
     BLANKS,
-from forecast.data.reading.content import CsvText, TimeColumn
-from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
-from forecast.data.reading.numbers import (
     MISSING_SPELLINGS,
     NumberStyle,
     RawColumn,
@@ -25,8 +22,7 @@ from forecast.data.reading.numbers import (
     with_numbers,
     without_units,
 )
-from forecast.data.reading.content import TimeColumn
-from forecast.data.reading.csv_text import CsvText
+from forecast.data.reading.content import CsvText, TimeColumn
 from forecast.data.reading.layout import STEPS, Layout, known_frequency, time_of
 from forecast.data.reading.time_formats import YEARS
 from forecast.data.reading.timestamps import (
