@@ -34,10 +34,10 @@ FILES = {
     "duplicate timestamp": (lines((5, f"{HOURS[4]},1,2")), ["line 7", HOURS[4]]),
     "irregular": (lines((5, "2021-03-01 05:30:00,1,2")), ["line 7", "05:30:00"]),
     "text": (lines((5, f"{HOURS[5]},high,2")), ["line 7", "load", "high"]),
-    "missing value": (lines((5, f"{HOURS[5]},,2")), ["line 7", "load", "has no value", "data.gaps"]),
+    "missing value": (lines((5, f"{HOURS[5]},,2")), ["line 8", "no value of load", "data.gaps"]),
     "infinite value": (lines((5, f"{HOURS[5]},1,inf")), ["line 7", "OT", "inf"]),
     "header only": ("date,load,OT\n", ["a header and no rows", "Add one line per time step"]),
-    "several series": (lines() + lines()[len("date,load,OT\n") :], ["line 26", "1 step of 47", "several series"]),
+    "several series": (lines() + lines()[len("date,load,OT\n") :].replace(".5", ".7"), ["line 26", "several series"]),
     "mixed time zones": (
         lines((5, f"{HOURS[5]}+01:00,1,2"), (6, f"{HOURS[6]}+02:00,1,2")),
         ["line 7", "+01:00", "offset from UTC"],
