@@ -193,7 +193,7 @@ def test_of_the_first_update_too_the_others_go_on(run, tmp_path):
     document = updated(run, write(path, rows), tmp_path / "u")
     assert document["series"]["refused"] == 2 and latest_of(tmp_path / "u")["shop"].unique().tolist() == ["a"]
     text = " ".join(document["sentences"])
-    assert "series 'b' holds other values than those trained on" in text
+    assert "series 'b' lacks rows of those trained on, or holds other values" in text
     assert sorted(document["refused"]) == ["b", "c"]
     updated(run, write(path, panel(TRAINED + 1, change=change)), tmp_path / "u")  # behind the rows that are compared
     assert latest_of(tmp_path / "u")["shop"].unique().tolist() == ["a", "b", "c"]
@@ -206,7 +206,7 @@ def test_a_series_that_was_trained_on_and_comes_later_must_be_as_it_was(run, tmp
     rows.loc[(rows["shop"] == "c").idxmax() + 7, "load"] += 5
     document = updated(run, write(path, rows), folder)
     assert (document["series"]["unseen"], document["series"]["refused"], document["rows_new"]) == (0, 1, 2 * DAY)
-    assert "series 'c' holds other values than those trained on" in document["sentences"][0]
+    assert "series 'c' lacks rows of those trained on, or holds other values" in document["sentences"][0]
     document = updated(run, write(path, panel(TRAINED + 2)), folder)
     assert (document["series"]["unseen"], document["rows_new"]) == (1, 2 * DAY)
 
