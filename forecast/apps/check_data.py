@@ -85,8 +85,7 @@ def findings(check: FileCheck) -> list[str]:
     lines = []
     for heading, sentences in texts.items():
         lines += ["", heading] if sentences else []
-        for sentence in sentences:
-            lines += wrapped(f"  {sentence}", indent=4)
+        lines += [line for sentence in sentences for line in wrapped(f"  {sentence}", indent=4)]
     return lines
 
 

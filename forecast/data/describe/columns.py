@@ -32,8 +32,15 @@ _CALENDAR = re.compile(r"\b(1[6-9]|2[0-2])\d\d(?!\d)|\b\d?[QqMmWw]-?\d", re.ASCI
 _LONG = 10_000_000  # numbers below are a time only by the name of the column
 _MOST, _FEW = 0.5, 0.1  # shares of the cells
 # The parts of a time that may stand in columns of their own: the first chain that a file has and that reads.
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
-_CHAINS = (*(_PARTS[:stop] for stop in range(6, 1, -1)), ("year", "quarter"), ("year", "week"))
+_CHAINS = (
+    ("year", "month", "day", "hour", "minute", "second"),
+    ("year", "month", "day", "hour", "minute"),
+    ("year", "month", "day", "hour"),
+    ("year", "month", "day"),
+    ("year", "month"),
+    ("year", "quarter"),
+    ("year", "week"),
+)
 _HOURS = set(range(24)), set(range(1, 25))  # of a day, as columns count them
 # Steps that people resample to, the finest first, in seconds.
 _PLAIN_STEPS = {
