@@ -437,6 +437,11 @@ CHOICES = {  # a file, what is seen, and the keys that choose
         "No row is of a Sunday.",
         ["data.gaps=zero", "data.gaps=interpolate", 'data.time_column=null data.freq=steps data.drop="[date]"'],
     ),
+    "hours of business": (
+        lambda: table(rows=2500)[lambda data: data["date"].dt.hour.between(9, 17)],
+        "No row is of 0:00, 1:00, ",
+        ["data.gaps=zero", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
     "a month of an office": (
         lambda: table(rows=120, freq="MS").assign(date=lambda data: data["date"].dt.strftime("%YM%m")),
         "Column 'date' looks like a calendar's, as '2021M02': set data.time_column=date",

@@ -188,14 +188,16 @@ def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
 
 
 def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
-    """UserError for increasing timestamps (N,) that lack little but a day of each week."""
+    """UserError for increasing timestamps (N,) that lack little but a day of each week, or hours of each day."""
     step, span = pd.Timedelta(np.median(np.diff(stamps.to_numpy()))), stamps[-1] - stamps[0]
-    days = [calendar.day_name[day] for day in range(7) if day not in stamps.day_of_week]
-    is_rest_there = len(stamps) * step >= (1 - len(days) / 7 - _FEW) * span
-    if days and is_rest_there and step <= pd.Timedelta(days=1) and span >= _WEEKS:
+    days = [f"a {calendar.day_name[day]}" for day in range(7) if day not in stamps.day_of_week]
+    hours = [f"{hour}:00" for hour in range(24) if step <= pd.Timedelta(hours=1) and hour not in stamps.hour]
+    share = (1 - len(days) / 7) * (1 - len(hours) / 24)
+    if share < 1 and len(stamps) * step >= (share - _FEW) * span and step <= pd.Timedelta(days=1) and span >= _WEEKS:
+        unknown = "" if hours else "; if the values are just unknown, data.gaps=interpolate"
         raise UserError(
-            f"No row is of a {' or a '.join(days)}. If nothing happens then, set data.gaps=zero; if no step is there, "
-            f"{steps_keys}; if the values are just unknown, data.gaps=interpolate."
+            f"No row is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; if no step is "
+            f"there, {steps_keys}{unknown}."
         )
 
 
