@@ -168,11 +168,6 @@ def test_a_batch_is_a_copy_that_may_be_changed_without_changing_others():
     assert first.past.min() >= 1000 > windows()[0].past.max() and second.past.max() < 1000
 
 
-def test_scaled_values_are_rounded_to_float32_once():
-    series = stacked(np.array([[1 / 3], [2 / 3]]), np.array([[0.1], [0.2]]))
-    assert series.tolist() == np.array([[1 / 3, 0.1], [2 / 3, 0.2]], dtype=np.float32).tolist()
-
-
 @pytest.mark.golden_family("windows_")  # licensed data, so not in tests/golden: run with --golden FOLDER
 def test_golden_windows_of_the_ett_loader(case, ett_root):
     config = json.loads(str(case["config"]))
@@ -199,14 +194,6 @@ def test_golden_windows_of_the_ett_loader(case, ett_root):
             ours = {"x": batch.past, "x_mark": batch.past_known, "y": y, "y_mark": y_mark}
             for name, tensor in ours.items():
                 np.testing.assert_allclose(tensor[0], case[f"{where}/{name}"], atol=1e-5, err_msg=f"{where}/{name}")
-
-
-def test_columns_that_lie_column_by_column_make_the_same_series():
-    """As pandas hands them out; with one calendar feature (monthly data) nothing else puts them in order."""
-    values, known = np.arange(26.0).reshape(13, 2), np.arange(13.0).reshape(13, 1)
-    by_column = stacked(np.asfortranarray(values), np.asfortranarray(known))
-    assert by_column.is_contiguous()
-    assert torch.equal(by_column, stacked(values, known))
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
