@@ -75,7 +75,8 @@ class Scales:
                 part[few] = more[few]
         std = spread(square, mean, count)
         if how == "season":
-            std = seasonal_spread(cells, until, period, std)
+            usual = seasonal_differences(cells, begin, until, period=period, targets=range(c)).absolute
+            std = np.where(usual > 0, usual, std)
         shared = slice(0 if how == "global" else c - together, None)  # the columns with one scale for all series
         mean[:, shared], std[:, shared] = whole[shared], whole_std[shared]
         coded = [name in cells.categories for name in cells.columns]
@@ -96,8 +97,7 @@ def cell_means(cells: PanelFrame, first: IntArray, stop: IntArray) -> tuple[Floa
     The variance is of two passes, corrected for what rounding leaves of the mean (Chan, Golub and LeVeque 1983).
     """
     count, mean, variance = np.zeros((3, len(cells), len(cells.columns)))
-    for some in pieces(cells, CELLS):
-        low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
+    for some, low, high in pieces(cells):
         known, rows = measured_rows(cells, low, high), (first[some] - low, stop[some] - low)
         n_rows = np.maximum(0, rows[1] - rows[0])[:, None]
         count[some] = n_rows if cells.measured is None else sums(known.astype(np.float64), *rows)
@@ -125,13 +125,6 @@ def spread(variance: FloatArray, mean: FloatArray, count: FloatArray) -> FloatAr
     with np.errstate(over="ignore", invalid="ignore"):
         constant = variance <= count * EPSILON * variance + (count * mean * EPSILON) ** 2
         return np.where(constant, 1.0, np.sqrt(variance))
-
-
-def seasonal_spread(cells: PanelFrame, stop: IntArray, period: int, std: FloatArray) -> FloatArray:
-    """The seasonal differences (S, C) of the rows of each series before stop[s]; `std` where there are none."""
-    targets = range(len(cells.columns))
-    usual = seasonal_differences(cells, cells.offsets[:-1], stop, period=period, targets=targets).absolute
-    return np.where(usual > 0, usual, std)
 
 
 def fitted_facts(facts: Facts) -> npt.NDArray[np.float64]:
@@ -173,8 +166,7 @@ def seasonal_differences(
     """
     columns, lengths = list(targets), cells.lengths
     absolute, squared = np.zeros((2, len(cells), len(columns)))
-    for some in pieces(cells, CELLS):
-        low, high = int(cells.offsets[some.start]), int(cells.offsets[some.stop])
+    for some, low, high in pieces(cells):
         values, known = cells.values[low:high, columns], measured_rows(cells, low, high)[:, columns]
         if std is not None:
             values = values / np.repeat(std[some], lengths[some], axis=0)
@@ -205,9 +197,10 @@ def sums(values: FloatArray, first: IntArray, stop: IntArray, *, add: np.ufunc =
     return total
 
 
-def pieces(cells: PanelFrame, size: int) -> Iterator[slice]:
-    """The series in order, so many at a time that they have about `size` cells; one at least."""
-    start, rows, offsets = 0, size // len(cells.columns), cells.offsets
-    while start < len(offsets) - 1:
-        stop = int(np.searchsorted(offsets, offsets[start] + rows, side="right")) - 1
-        yield slice(start, start := max(start + 1, stop))
+def pieces(cells: PanelFrame) -> Iterator[tuple[slice, int, int]]:
+    """The series in order, so many at a time that they have about CELLS cells, one at least: which, and their rows."""
+    start, rows, offsets = 0, CELLS // len(cells.columns), cells.offsets
+    while start < len(cells):
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + rows, side="right")) - 1)
+        yield slice(start, stop), int(offsets[start]), int(offsets[stop])
+        start = stop

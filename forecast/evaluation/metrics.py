@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from forecast.data.prepare import Prepared
-from forecast.data.scaling import CELLS, ROUNDING, SeasonalDifferences, pieces, seasonal_differences
+from forecast.data.scaling import ROUNDING, SeasonalDifferences, pieces, seasonal_differences
 from forecast.data.seasonality import seasonal_period
 from forecast.data.values.cells import Flags, FloatArray, IntArray
 
@@ -327,7 +327,7 @@ class BeforeEachWindow:
 
     def __init__(self, data: Prepared) -> None:
         self.data, self.period = data, naive_period(data)
-        self._pieces = list(pieces(data.frame, CELLS))
+        self._pieces = list(pieces(data.frame))
         self._first, self._sums = 0, np.zeros((3, 0, len(data.targets)))  # of the rows from there on
 
     def at(self, series: IntArray, origins: IntArray) -> tuple[Tensor, Tensor]:
@@ -337,11 +337,10 @@ class BeforeEachWindow:
         season apart, or no difference between them.
         """
         differences = np.zeros((2, len(series), len(self.data.targets)))
-        for piece in self._pieces:
+        for piece, first, _ in self._pieces:
             here = np.flatnonzero((series >= piece.start) & (series < piece.stop))
             if not here.size:
                 continue
-            first = int(self.data.frame.offsets[piece.start])
             if first != self._first or not self._sums.size:
                 self._first, self._sums = first, self._summed(piece)
             absolute, squared, pairs = self._sums[:, origins[here] - 1 - first]
