@@ -104,7 +104,7 @@ def columns_by_role(
         if name not in columns and key != "static":
             raise UserError(
                 f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} "
-                "Name columns as line 1 does."
+                f"Set data.{key} to what is there."
             )
     past = [name for name in columns if role_of.get(name) == "past"]
     past += [name for name in columns if name not in role_of]

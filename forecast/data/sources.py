@@ -15,7 +15,7 @@ from forecast.bounds import Bound, Finite, Positive, Sampling, Seed, Text
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
-from forecast.data.roles import Columns, Roles, columns_by_role
+from forecast.data.roles import Columns, Roles, columns_by_role, names_roles
 from forecast.data.scaling import How
 from forecast.data.split import Split
 from forecast.data.values.cells import FloatArray
@@ -93,25 +93,22 @@ class Source(ABC):
         use = {field.name: getattr(self, field.name) for field in fields(CsvSource) if hasattr(self, field.name)}
         return CsvSource(**{**use, **reading, "name": "csv", "path": str(path)})
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether columns have roles, or `target` is several."""
+        return names_roles(vars(self))
+
     def by_role(self, frame: PanelFrame) -> Columns:
-        """The columns of a frame of this source by role. UserError where there is no such target."""
-        target = self.target_among(frame.columns, frame.name)
-        targets = frame.columns if self.features == "M" else (target,)
-        return Columns(targets=targets, past=tuple(name for name in frame.columns if name not in targets), known=())
+        """The columns of a frame of this source by role. UserError as `columns_by_role`."""
+        targets = [self.target or frame.columns[-1]] if isinstance(self.target, str | None) else self.target
+        roles = self if isinstance(self, Roles) else Roles()
+        columns = columns_by_role(frame.columns, roles, targets, frame.name, frame.categories)
+        is_every = self.features == "M" and not self.has_roles
+        return replace(columns, targets=frame.columns, past=()) if is_every else columns
 
     def target_columns(self, frame: PanelFrame) -> tuple[int, ...]:
         """Which columns of a frame are forecast: T indices into its C columns."""
         return tuple(frame.columns.index(name) for name in self.by_role(frame).targets)
-
-    def target_among(self, columns: Sequence[str], where: str) -> str:
-        """The one target. UserError, of the file `where`, where the columns have none of its name."""
-        target = columns[-1] if self.target is None else str(self.target)
-        if target not in columns:
-            raise UserError(
-                f"{where}: there is no column '{target}' (data.target) among {listed(columns)}."
-                f"{closest(target, columns)} Set data.target=NAME, or data.target=null for the last column."
-            )
-        return target
 
     def floor_of(self, frame: PanelFrame) -> FloatArray | None:
         """`floor` for each column (C,), -inf where there is none; None: nowhere.
@@ -164,22 +161,10 @@ class CsvSource(Roles, Layout, Source):
         """How several series stand in the file; None for one series."""
         return "long" if self.panel is None and self.id_column is not None else self.panel
 
-    @property
-    def has_roles(self) -> bool:
-        """Whether columns have roles, or `target` is several."""
-        return bool(self.named) or not isinstance(self.target, str | None)
-
     def codebook(self) -> Codebook:
         """Which columns are read as categories: those that are named so, and with a role where they hold words."""
         perhaps = [*self.known, *self.past, *self.static, *(self.static_on or ())]
         return Codebook(self.categorical, perhaps, self.missing)
-
-    def by_role(self, frame: PanelFrame) -> Columns:
-        """The columns of a frame of this source by role. UserError as `columns_by_role`."""
-        if not self.has_roles:
-            return super().by_role(frame)
-        targets = [self.target or frame.columns[-1]] if isinstance(self.target, str | None) else self.target
-        return columns_by_role(frame.columns, self, targets, frame.name, frame.categories)
 
     def located(self) -> "CsvSource":
         """The same with the path of a file that is there, if it was found."""

@@ -21,7 +21,7 @@ from forecast.data.assembling.rows import (
 from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, NumberStyle, RawColumn, TypedTable
 from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import STEPS
-from forecast.data.reading.table import Choice, Codebook, TableSpec, read_columns, table_of
+from forecast.data.reading.table import Codebook, TableSpec, read_columns, table_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import JOINT
@@ -34,17 +34,14 @@ _COUNTED = {"", "id", "v1", "series", *KNOWN_IDS}  # first cells of a header, wh
 _FEWEST_DATES = 3  # that make a first line one of times
 
 
-def file_rows(path: Path, source: CsvSource, book: Codebook, *, columns: Choice | None = None) -> PanelRows:
-    """The rows of one file, in whatever form; UserError for what is wrong in it.
-
-    columns: as in `read_panel`.
-    """
+def file_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
+    """The rows of one file, in whatever form; UserError for what is wrong in it."""
     findings = Findings(str(path))
     text = CsvText(path, source.separator).verified(findings, source.sheet)
     names = next((cells for _, cells in text.records()), [])
     if source.panel_form == "rows":
         return _line_rows(text, names, source, findings)
-    rows = rows_of(text, names, source, book, findings, columns=columns)
+    rows = rows_of(text, names, source, book, findings)
     return _melted(rows) if source.panel_form == "columns" else rows
 
 
@@ -55,12 +52,11 @@ def rows_of(
     book: Codebook,
     findings: Findings,
     *,
-    columns: Choice | None = None,
     form: Mapping[str, object] | None = None,
 ) -> PanelRows:
     """The rows of one series, or of a long panel, in a verified text.
 
-    names: in its header, as they stand there. columns: as in `file_rows`. form: keys of the layout.
+    names: in its header, as they stand there. form: keys of the layout.
     """
     path = str(text.path)
     ids = id_columns(source, names, path) if names and source.panel_form in ("long", "rows") else ()
@@ -68,7 +64,7 @@ def rows_of(
     layout.check()
     header = text.header(layout.time_columns, findings)
     layout = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
-    spec = TableSpec.of(header, layout, path, codebook=book, columns=columns)
+    spec = TableSpec.of(header, layout, path, codebook=book)
     places = [header.index(name) for name in ids]
     cells = read_columns(text, spec, words=places)
     table = table_of(text, cells, spec, findings)

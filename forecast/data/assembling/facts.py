@@ -111,10 +111,9 @@ def _file_facts(
     rows = rows_of(
         text,
         header,
-        replace(source, panel="long", id_column=keys, columns=None),
+        replace(source, panel="long", id_column=keys, columns=named),
         book,
         findings,
-        columns=lambda _: named,
         form=UNTIMED,
     )
     numbers = Codebook()  # to which 2, 2.0 and 02 are the same

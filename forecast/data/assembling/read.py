@@ -15,7 +15,7 @@ from forecast.data.assembling.regular import frame_of, regular, times_are_counte
 from forecast.data.assembling.rows import PanelRows, checksum_of, joined, nanoseconds, prepare_rows
 from forecast.data.panel import Facts, PanelFrame, shown_times
 from forecast.data.reading.layout import known_frequency, within
-from forecast.data.reading.table import Choice, Codebook
+from forecast.data.reading.table import Codebook
 from forecast.data.roles import with_holidays
 from forecast.data.sources import CsvSource, MadeUpSource, Source, file_md5
 from forecast.data.values.frequency import is_below_a_day
@@ -27,13 +27,12 @@ def read_panel(
     *,
     freq: str | None = None,
     book: Codebook | None = None,
-    columns: Choice | None = None,
     leave_out: bool = False,
 ) -> PanelFrame:
     """All series of a source, in the order of their ids' first appearance; a file without ids is one.
 
     freq: that of a training, which the series must have; None infers it, one for all. book: which columns hold
-    categories; None: those of the source. columns: what chooses those of a long file, whatever the source says.
+    categories; None: those of the source.
     leave_out: whether a series with a gap is left out where data.gaps=refuse, in place of all.
     UserError, naming file, line, column, value and fix, for a file that is no such panel.
     """
@@ -42,7 +41,7 @@ def read_panel(
     if source.cache is not None and not leave_out and can_be_converted(source, files):
         frame = cached_panel(source, files, freq, book)
     else:
-        rows, facts = prepare_rows(panel_rows(source, book, columns=columns), source), None
+        rows, facts = prepare_rows(panel_rows(source, book), source), None
         if source.has_facts:
             facts, rows = facts_of(source, rows, book)
         if source.static_path is not None:  # a change of theirs is a change of the data
@@ -58,9 +57,9 @@ def read_panel(
     return replace(frame, facts=facts.and_ids(f"{frame.id_column}", frame.ids))
 
 
-def panel_rows(source: CsvSource, book: Codebook, *, columns: Choice | None = None) -> PanelRows:
+def panel_rows(source: CsvSource, book: Codebook) -> PanelRows:
     """The rows of all files of a source, before they are sorted; UserError as `read_panel`."""
-    rows = joined([(str(path), file_rows(path, source, book, columns=columns)) for path in panel_files(source)])
+    rows = joined([(str(path), file_rows(path, source, book)) for path in panel_files(source)])
     if not len(rows):
         raise UserError(
             f"{source.path}: the panel holds no series with a value. Name a file with rows: data.path=my.csv"
@@ -97,13 +96,13 @@ def source_rows(source: Source) -> PanelFrame:
     """
     if isinstance(source, CsvSource):
         # a target alone is read alone: what other columns lack or hold does not matter
-        one_target = source.features == "S" and isinstance(source.target, str) and source.panel_form in (None, "long")
-        choice = (lambda names: [source.target_among(names, str(source.path))]) if one_target else None
-        frame = with_holidays(read_panel(source, columns=choice), source.holidays)
+        if source.features == "S" and isinstance(source.target, str) and source.panel_form in (None, "long"):
+            source = replace(source, columns=[source.target])
+        frame = with_holidays(read_panel(source), source.holidays)
     else:
         assert isinstance(source, MadeUpSource)
         frame = source.frame()
     columns = source.by_role(frame)
-    if isinstance(source, CsvSource) and source.has_roles:
+    if source.has_roles:
         return frame.of(columns.targets + columns.past + columns.known + columns.hidden)
     return frame.of(columns.targets) if source.features == "S" else frame

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,7 +38,6 @@ from forecast.data.values.findings import Findings, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label, listed
 
-Choice = Callable[[Sequence[str]], Sequence[str]]  # of columns from the names of all but those of the time
 _WHOLE = re.compile(r"[+]?0*(\d+)(\.0*)?", re.ASCII)
 _MOST_FAULTS = 5  # columns of which one is told
 _ROUNDS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)  # the last bit of a number; from 3.1 on it is exact
@@ -93,22 +92,17 @@ class TableSpec:
         layout: Layout,
         path: str,
         *,
-        columns: Choice | None = None,
         codebook: Codebook | None = None,
     ) -> "TableSpec":
-        """What a layout reads of a file with this header. UserError for a name that the header does not have.
-
-        columns: what chooses them, whatever the layout says.
-        """
+        """What a layout reads of a file with this header. UserError for a name that the header does not have."""
         others = [name for name in header if name not in layout.time_columns]
-        chosen = layout.columns if columns is None else columns(others)
-        of_columns = " (data.columns)" if columns is None else ""
-        for key, names in {of_columns: chosen, " (data.drop)": layout.drop, " (data.where)": layout.where}.items():
+        chosen = layout.columns
+        for key, names in {"columns": chosen, "drop": layout.drop, "where": layout.where}.items():
             for name in names or ():
                 if name not in header:
                     raise UserError(
-                        f"{path}: there is no column '{name}'{key} among {listed(others)}.{closest(name, header)} Name "
-                        "a column that the file has, or give it one of that name."
+                        f"{path}: there is no column '{name}' (data.{key}) among {listed(others)}."
+                        f"{closest(name, header)} Name a column that the file has, or give it one of that name."
                     )
         numbers = None if chosen is None else [header.index(name) for name in chosen]
         return cls(header=header, layout=layout, numbers=numbers, codebook=codebook or Codebook())
