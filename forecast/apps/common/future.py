@@ -56,7 +56,7 @@ def future_values(
         book = checkpoint.codebook(file)
         known = read_future(
             file, columns=columns, history=frame, series=series, steps=steps, book=book, own=future is None
-        )
+        ).copy()
         if future is None:
             log.info("%s: its rows behind the last target say what is known in advance: %s", file.path, listed(columns))
         recode(known, columns, book.words(columns), checkpoint.categories, where=str(file.path))
