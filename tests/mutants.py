@@ -495,7 +495,7 @@ DATA = [
         "forecast/data/assembling/regular.py",
         "share = (times[cells] - times[before]) / np.maximum(times[after] - times[before], 1)",
         "share = (cells - before) / np.maximum(after - before, 1)",
-        ("tests/data/test_gaps.py::test_interpolate_counts_time_and_not_rows",),
+        ("tests/data/assembling/test_read.py::test_interpolation_counts_time_and_not_rows",),
     ),
     Mutant(
         "data-window-ends-in-a-gap",

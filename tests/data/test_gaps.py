@@ -56,13 +56,6 @@ def test_interpolate_draws_a_line_in_time_to_the_next_value(path):
     np.testing.assert_allclose(values[FILLED, 1], [112, 120, 128, 182, 221], rtol=1e-15)
 
 
-def test_interpolate_counts_time_and_not_rows(path):
-    """From January to March are 31 and 28 days."""
-    months = pd.DatetimeIndex(["2021-01-01", "2021-02-01", "2021-03-01", "2021-04-01", "2021-05-01"])
-    write(path, months, ["0,1", ",2", "59,3", "0,4", "0,5"])
-    assert read_frame(path, gaps="interpolate").values[1, 0] == pytest.approx(31, rel=1e-15)
-
-
 def test_forward_fill_repeats_the_last_value(path):
     gappy(path)
     values = read_frame(path, gaps="forward_fill").values
@@ -85,14 +78,6 @@ def test_a_file_without_gaps_is_read_to_the_same_bits(path, policy):
     assert (frame.missing, frame.repair) == (None, Repair(policy))
     assert frame.values.tobytes() == plain.values.tobytes()
     assert frame.timestamps.equals(plain.timestamps) and frame.freq == plain.freq
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_only_the_columns_that_are_read_have_gaps(path, policy):
-    gappy(path)
-    frame = read_frame(path, columns=["a"], gaps=policy)
-    assert np.flatnonzero(frame.missing.any(axis=1)).tolist() == [3, 4, 9, 11]
-    assert frame.repair == Repair(policy, rows_added=3, cells_filled=1, longest_run=2)
 
 
 WORDS = ["", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "null", "NULL", "None", "none", "<NA>", "#N/A"]
@@ -200,12 +185,6 @@ def test_a_refused_gap_names_the_rules_that_fill_it(path):
         read_frame(path)
     write(path, HOURS, [*ONES[2:], "1,", "1,1"])
     with pytest.raises(UserError, match=r"line 14: .* is missing \(no value of b\), .*Set data.gaps=interpolate"):
-        read_frame(path)
-
-
-def test_timestamps_that_no_rule_fills_are_refused_without_naming_one(path):
-    write(path, [*HOURS[:7], HOURS[7] + pd.Timedelta("7min"), *HOURS[8:]])
-    with pytest.raises(UserError, match=r"Resample the file to one frequency: data.resample=h data.aggregate=mean$"):
         read_frame(path)
 
 
