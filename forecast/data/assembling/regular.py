@@ -47,9 +47,9 @@ def regular(
     """Every series from its first to its last whole row, without gaps.
 
     mask and forward_fill fill with the value before, interpolate on the line in time between neighbours; with zero a
-    row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole, only
-    hold more than what is `known` in advance. UserError, naming the first gap, where `policy` is refuse; leave_out:
-    such series are left out in place of that.
+    row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole; the
+    last one holds more than what is `known` in advance. UserError, naming the first gap, where `policy` is refuse;
+    leave_out: such series are left out in place of that.
     """
     missing: Flags = np.isnan(rows.values)
     there = np.arange(len(missing))
@@ -59,7 +59,7 @@ def regular(
         there = np.flatnonzero(~missing[:, [name not in known for name in rows.columns]].all(axis=1))
     begin, end = np.searchsorted(there, rows.offsets[:-1]), np.searchsorted(there, rows.offsets[1:])
     held = np.flatnonzero(begin < end)
-    first, last = there[begin[held]], there[end[held] - 1]
+    first, last = rows.offsets[held] if policy == "zero" else there[begin[held]], there[end[held] - 1]
     positions, width = grid.positions(rows.times), len(rows.columns)
     lengths, counts = positions[last] - positions[first] + 1, last - first + 1
     empty = np.zeros_like(counts)

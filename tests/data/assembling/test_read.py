@@ -124,11 +124,11 @@ def test_blank_ends_are_cut_off_and_blank_cells_are_gaps(tmp_path):
 
 
 def test_a_row_of_what_is_known_in_advance_alone_is_no_zero_that_was_measured(tmp_path):
-    cells = ["1,0", ",1", "3,0", ",1", ",0"]
+    cells = [",0", "1,0", ",1", "3,0", ",1", ",0"]
     lines = [f"2021-03-0{day},{cell}" for day, cell in enumerate(cells, start=1)]
     (tmp_path / "my.csv").write_text("\n".join(["date,y,promo", *lines]) + "\n")
     frame = read(tmp_path / "my.csv", panel=None, gaps="zero", known=["promo"], target="y")
-    assert frame.values.tolist() == [[1, 0], [0, 1], [3, 0]]
+    assert frame.values.tolist() == [[0, 0], [1, 0], [0, 1], [3, 0]]
 
 
 def test_series_without_a_value_or_with_most_missing_are_left_out_and_named(tmp_path, caplog):
