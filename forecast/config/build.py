@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from omegaconf import DictConfig, OmegaConf
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
-from typing_extensions import NotRequired, Required, Unpack, is_typeddict
+from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
 
-from forecast.bounds import Digits
-from forecast.config.allow_list import SPECIAL, resolve_target
+from forecast.bounds import SHARE, Bound, Digits, at_least
+from forecast.config.allow_list import SPECIAL, Target, resolve_target
 from forecast.config.compose import PACKAGE, walk
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
@@ -236,3 +236,46 @@ def _add(place: str, entries: list[ErrorDetails], annotation: object, problems: 
     if isinstance(value, str | int | float) and any(entry["type"] == "list_type" for entry in entries):
         text += f". Set {typed(place, [value])}"
     problems.add(place, value, text)
+
+
+# Where the program takes less than the class whose argument it is: a logger is chosen as a group, and processes that
+# train together average their gradients.
+NARROWER: Mapping[str, object] = {"trainer.logger": bool | None, "loss.reduction": typing.Literal["mean"]}
+_NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
+
+# By path, for a number and each number of a list: what the signatures of torch and lightning do not say. Those of
+# forecast's own classes do (forecast.bounds).
+BOUNDS: Mapping[str, Bound] = {
+    "optim.lr": Bound(lambda value: value > 0, "must be greater than 0"),
+    "optim.betas": SHARE,
+    "optim.weight_decay": at_least(0),
+    "optim.momentum": at_least(0),
+    "loss.delta": Bound(lambda value: value > 0, "must be greater than 0"),
+    "trainer.log_every_n_steps": at_least(0),
+    "trainer.gradient_clip_val": at_least(0),
+    "trainer.max_epochs": _NO_LIMIT,
+    "trainer.max_steps": _NO_LIMIT,
+    "trainer.min_epochs": at_least(0),
+    "trainer.min_steps": at_least(0),
+    "trainer.num_sanity_val_steps": _NO_LIMIT,
+    "trainer.accumulate_grad_batches": at_least(1),
+}
+
+
+@functools.cache
+def keywords(target: Target, path: str, provided: tuple[str, ...], built: frozenset[str], *, partial: bool) -> object:
+    """The annotation of what a node may hold; of one that makes a factory nothing is missing."""
+    takes = parameters(target).values()
+    fields: dict[str, object] = {}
+    for parameter in takes:
+        name, kind = parameter.name, parameter.annotation
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or name in provided:
+            continue
+        place = f"{path}.{name}"
+        kind = object if name in built else supported_type(NARROWER.get(place, kind))
+        kind = typing.Annotated[kind, BOUNDS[place]] if place in BOUNDS else kind
+        fields[name] = Required[kind] if parameter.default is parameter.empty and not partial else NotRequired[kind]
+    schema = TypedDict(target.__name__, fields)  # type: ignore[misc]
+    extra = "allow" if any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes) else "forbid"
+    setattr(schema, SETTINGS, {**CONFIG, "extra": extra})
+    return schema

@@ -7,17 +7,16 @@ import glob
 import importlib.util
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
-from typing_extensions import NotRequired, Required, TypedDict
 
-from forecast.bounds import ASCENDING, SHARE, Bound, are_ascending, at_least
-from forecast.config.allow_list import SPECIAL, Target, extends, resolve_target, target_nodes
-from forecast.config.build import CONFIG, SETTINGS, Problems, check_value, fields_of, parameters, supported_type
+from forecast.bounds import ASCENDING, are_ascending
+from forecast.config.allow_list import SPECIAL, extends, resolve_target, target_nodes
+from forecast.config.build import Problems, check_value, fields_of, keywords, parameters
 from forecast.config.compose import CONF, chosen_groups, options, plain_values, section, select, walk
 from forecast.config.settings import TrainSettings
 from forecast.errors import UserError, closest_file
@@ -32,10 +31,6 @@ PROVIDED: Mapping[str, tuple[str, ...]] = {
     "trainer": ("callbacks",),
 }
 
-# Where the program takes less than the class whose argument it is: a logger is chosen as a group, and processes that
-# train together average their gradients.
-NARROWER: Mapping[str, object] = {"trainer.logger": bool | None, "loss.reduction": Literal["mean"]}
-
 S = TypeVar("S")
 SUFFIX = "_attention"
 # The roles of `ForecastModel.roles`, by the keys that give columns one, and what a column of the role is.
@@ -47,25 +42,6 @@ ROLES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 SLOTS = ("encoder_attention", "decoder_attention", "cross_attention")
-_NO_LIMIT = Bound(lambda value: value >= -1, "must be at least 0, or -1 for no limit")
-
-# By path, for a number and each number of a list: what the signatures of torch and lightning do not say. Those of
-# forecast's own classes do (forecast.bounds).
-BOUNDS: Mapping[str, Bound] = {
-    "optim.lr": Bound(lambda value: value > 0, "must be greater than 0"),
-    "optim.betas": SHARE,
-    "optim.weight_decay": at_least(0),
-    "optim.momentum": at_least(0),
-    "loss.delta": Bound(lambda value: value > 0, "must be greater than 0"),
-    "trainer.log_every_n_steps": at_least(0),
-    "trainer.gradient_clip_val": at_least(0),
-    "trainer.max_epochs": _NO_LIMIT,
-    "trainer.max_steps": _NO_LIMIT,
-    "trainer.min_epochs": at_least(0),
-    "trainer.min_steps": at_least(0),
-    "trainer.num_sanity_val_steps": _NO_LIMIT,
-    "trainer.accumulate_grad_batches": at_least(1),
-}
 
 
 class Rule(NamedTuple):
@@ -417,27 +393,8 @@ def check_target(path: str, node: Mapping[str, object], problems: Problems) -> N
     given = {key: value for key, value in node.items() if key not in (*SPECIAL, *provided)}
     parts = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     built = frozenset(key for key in given if any(isinstance(p, Mapping) and "_target_" in p for p in parts[key]))
-    kinds = _keywords(target, path, provided, built, partial=bool(node.get("_partial_")))
+    kinds = keywords(target, path, provided, built, partial=bool(node.get("_partial_")))
     check_value({key: None if key in built else value for key, value in given.items()}, kinds, path, problems)
-
-
-@cache
-def _keywords(target: Target, path: str, provided: tuple[str, ...], built: frozenset[str], *, partial: bool) -> object:
-    """The annotation of what a node may hold; of one that makes a factory nothing is missing."""
-    takes = parameters(target).values()
-    fields: dict[str, object] = {}
-    for parameter in takes:
-        name, kind = parameter.name, parameter.annotation
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or name in provided:
-            continue
-        place = f"{path}.{name}"
-        kind = object if name in built else supported_type(NARROWER.get(place, kind))
-        kind = Annotated[kind, BOUNDS[place]] if place in BOUNDS else kind
-        fields[name] = Required[kind] if parameter.default is parameter.empty and not partial else NotRequired[kind]
-    schema = TypedDict(target.__name__, fields)  # type: ignore[misc]
-    extra = "allow" if any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes) else "forbid"
-    setattr(schema, SETTINGS, {**CONFIG, "extra": extra})
-    return schema
 
 
 class SlotPart(Protocol):
