@@ -9,17 +9,21 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
 from forecast.data.panel import PanelFrame
-from forecast.data.prepare import Prepared
 from forecast.data.split import TargetRows
 from forecast.data.values.cells import FloatArray
 from forecast.errors import UserError, closest
+from forecast.text.overrides import install
 from forecast.text.terminal import listed
+
+if TYPE_CHECKING:  # torch takes seconds that a reader of files need not wait
+    from forecast.data.prepare import Prepared
 
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
 PADDED = "padded"  # what the known feature of the rows that fill a window in front of a short series is called
@@ -200,23 +204,31 @@ def _used(codes: FloatArray, words: Sequence[str]) -> tuple[str, ...]:
 
 def holiday_flags(timestamps: pd.DatetimeIndex, country: str) -> FloatArray:
     """1 for each timestamp (N,) that lies in a public holiday of a country, else 0. UserError for an unknown one."""
-    import holidays  # an extra
-
     years = range(int(timestamps[0].year), int(timestamps[-1].year) + 1)
     try:
+        import holidays  # an extra
+
         days = holidays.country_holidays(country, years=years)
-    except NotImplementedError as error:
+    except (ImportError, NotImplementedError) as error:
         raise UserError(
-            f"data.holidays={country}: the package holidays knows no such country. Write its two letters, as "
-            "data.holidays=DE."
+            f"data.holidays={country}: {error}. Write the two letters of a country, as data.holidays=DE, and see that "
+            f"the package is installed: {install('holidays')}"
         ) from error
     return timestamps.normalize().isin(pd.DatetimeIndex(sorted(days))).astype(np.float64)
 
 
 def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
-    """The same with a last column `holiday`, of the country whose holidays are asked for."""
+    """The same with a last column `holiday`, of the country whose holidays are asked for.
+
+    UserError where the file has a column of that name.
+    """
     if country is None:
         return frame
+    if HOLIDAY in frame.columns:
+        raise UserError(
+            f"{frame.name}: there is a column '{HOLIDAY}' already. Name it as data.known=[{HOLIDAY}] and leave "
+            f"data.holidays={country} out, or leave the column out: data.drop=[{HOLIDAY}]"
+        )
     steps = np.repeat(frame.steps - frame.offsets[:-1], frame.lengths) + np.arange(len(frame.values))
     flags = holiday_flags(frame.shown(frame.calendar()), country)[steps]
     values = np.column_stack([frame.values, flags])
@@ -224,7 +236,7 @@ def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
     return replace(frame, values=values, columns=(*frame.columns, HOLIDAY), measured=measured)
 
 
-def known_targets(data: Prepared) -> dict[str, str]:
+def known_targets(data: "Prepared") -> dict[str, str]:
     """{column: which target it is} for columns known in advance whose changes are those of a target, up to a factor.
 
     In the train rows, at a lag of less than pred_len rows, which are still to be forecast, or of later rows, below 0.

@@ -189,7 +189,7 @@ ONE = {
         "named in data.target and again in data.categorical",
     ),
     "no category": ({"categorical": ["shaft"]}, r"no column 'shaft' \(data.categorical\)"),
-    "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: the package holidays knows no such country"),
+    "a country": ({"holidays": "DEU1"}, r"data.holidays=DEU1: Country DEU1 .*data.holidays=DE"),
 }
 
 
@@ -200,6 +200,12 @@ def test_roles_of_one_series_that_cannot_be_are_refused(tmp_path, case):
         pytest.importorskip("holidays", reason='needs holidays: pip install -e ".[holidays]"')
     with pytest.raises(UserError, match=match):
         read_data(source(written(series(), tmp_path, "csv"), **keys), CONFIG)
+
+
+def test_a_file_has_no_column_of_holidays_beside_those_of_a_country(tmp_path):
+    table = series().rename(columns={"shift": "holiday"})
+    with pytest.raises(UserError, match=r"column 'holiday' already.*data.drop=\[holiday\]"):
+        read_data(source(written(table, tmp_path, "csv"), holidays="DE"), CONFIG)
 
 
 SHOPS = "STORE,area\n100,5\n101,6\n102,7\n"
