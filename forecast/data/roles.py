@@ -8,8 +8,6 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,17 +20,8 @@ from forecast.errors import UserError, closest
 from forecast.text.overrides import install
 from forecast.text.terminal import listed
 
-if TYPE_CHECKING:  # torch takes seconds that a reader of files need not wait
-    from forecast.data.prepare import Prepared
-
 HOLIDAY = "holiday"  # what the column made of data.holidays is called
 PADDED = "padded"  # what the known feature of the rows that fill a window in front of a short series is called
-# Of columns that are a target under another name
-SERIES, ROWS = 20, 4_000  # of a panel are looked at; the last train rows, of all of them together
-LATER = 7  # rows that a column may be ahead of its target, beyond the horizon
-FEWEST_CHANGES = 10  # from one row to the next: a few may agree by chance
-STILL = 1e-6  # of the largest value: changes that differ by less are those of a line, rounded
-ROUNDING = 1e-4  # 1 - r² of the changes of a copy that was written with few digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,38 +223,3 @@ def with_holidays(frame: PanelFrame, country: str | None) -> PanelFrame:
     values = np.column_stack([frame.values, flags])
     measured = None if frame.measured is None else np.pad(frame.measured, ((0, 0), (0, 1)), constant_values=True)
     return replace(frame, values=values, columns=(*frame.columns, HOLIDAY), measured=measured)
-
-
-def known_targets(data: "Prepared") -> dict[str, str]:
-    """{column: which target it is} for columns known in advance whose changes are those of a target, up to a factor.
-
-    In the train rows, at a lag of less than pred_len rows, which are still to be forecast, or of later rows, below 0.
-    """
-    others = (*data.hidden, HOLIDAY, *data.frame.categories)
-    known = [name for name in data.covariates if name not in others]
-    train, frame, parts, copies = data.splits["train"], data.frame, [], dict[str, str]()
-    farthest = data.pred_len + LATER
-    for series in range(0, len(frame), max(1, len(frame) // SERIES)) if known else ():
-        stop = int(train.stop[series])
-        rows = slice(max(int(train.first[series]), stop - ROWS // min(len(frame), SERIES)), stop)
-        values = pd.DataFrame(frame.values[rows], columns=frame.columns)
-        steps = (values if frame.measured is None else values.where(frame.measured[rows])).diff()
-        spread = steps.std().where(steps.std() > STILL * values.abs().max())
-        parts.append((steps / spread).reindex(range(len(steps) + farthest)))  # no lag reaches the next series
-    changes = pd.concat(parts or [pd.DataFrame()])
-    for name, target in product(known, data.target_names):
-        lags = copied_lags(changes[name].to_numpy(), changes[target].to_numpy())
-        near = [lag for lag in sorted(lags, key=abs) if -farthest <= lag < data.pred_len]
-        if near:
-            copies.setdefault(name, f"'{name}' is the target '{target}' at lag {near[0]}, or a line of it")
-    return copies
-
-
-def copied_lags(known: FloatArray, target: FloatArray) -> list[int]:
-    """The lags at which changes (n,), NaN for an unknown one, are those of a target of so many rows before."""
-    there, target_there = 1.0 - np.isnan(known), 1.0 - np.isnan(target)
-    known, target = np.nan_to_num(known), np.nan_to_num(target)
-    squares = np.correlate(known**2, target_there, "full") * np.correlate(there, target**2, "full")
-    alike = np.correlate(known, target, "full") ** 2 > (1 - ROUNDING) * squares
-    many = np.correlate(there, target_there, "full") >= max(FEWEST_CHANGES, there.sum() / 2)
-    return (np.flatnonzero(alike & many) - len(known) + 1).tolist()

@@ -113,7 +113,7 @@ class Source(ABC):
     def floor_of(self, frame: PanelFrame) -> FloatArray | None:
         """`floor` for each column (C,), -inf where there is none; None: nowhere.
 
-        UserError for a column that is no target.
+        UserError for a column that is no target, and for a value below it.
         """
         if self.floor is None:
             return None
@@ -126,7 +126,14 @@ class Source(ABC):
                     f"data.floor: {frame.name} has no target '{name}'.{closest(name, targets)} Name one of "
                     f"{listed(targets)}, or say data.floor=0 for all."
                 )
-            every[frame.columns.index(name)] = floor
+            place = frame.columns.index(name)
+            every[place] = floor
+            least = np.fmin.reduce(frame.values[:, place])  # of a file that is mapped nothing is copied
+            if least < floor:
+                raise UserError(
+                    f"data.floor={floor:g}: {frame.name} has {least:g} in column '{name}'. Leave data.floor out, or "
+                    "choose a lower one."
+                )
         return every
 
 

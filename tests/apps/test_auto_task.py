@@ -254,7 +254,7 @@ def test_of_a_panel_too(tmp_path):
     parts = [pd.DataFrame({"shop": name, "day": times, "sales": np.arange(97.0) % 7, "promo": 1.0}) for name in "ab"]
     pd.concat(parts).to_csv(tmp_path / "long.csv", index=False)
     words = ("data.id_column=shop", "data.time_column=day", "data.target=sales", "data.known=[promo]")
-    with pytest.raises(UserError, match=r"promo at the 7 steps from 2022-04-08.*add future=FILE"):
+    with pytest.raises(UserError, match=r"promo at the 7 steps from 2022-04-08.*future=FILE"):
         check_known(find_task(asked(tmp_path / "long.csv", *words, horizon=7)))
     after = pd.date_range(times[-1], periods=8, freq="D")[1:]
     plan = pd.concat([pd.DataFrame({"shop": name, "day": after, "promo": 0.0}) for name in "ab"])

@@ -60,11 +60,12 @@ def test_a_model_trained_once_more_on_all_rows_is_not_looked_back_with(words, tm
 
 def test_a_fold_whose_training_fails_is_named_with_its_reason_and_the_others_are_kept(tmp_path, capsys):
     table = series().rename_axis("date").to_frame()
-    table.iloc[400] = 1e22  # after the train rows of the first fold, among those of the others
+    table.iloc[320:395:10] = np.nan  # no window of the first fold's validation is whole
     table.to_csv(tmp_path / "f.csv")
-    words = [*OF_A_FILE, *FOLDS, "backtest.step=150", "backtest.refit=every_fold", f"data.path={tmp_path}/f.csv"]
+    words = [*OF_A_FILE, *FOLDS, "backtest.step=150", "backtest.refit=every_fold", "data.gaps=mask"]
+    words.append(f"data.path={tmp_path}/f.csv")
     text = refusal(capsys, "backtest", *words, f"hydra.run.dir={tmp_path}/b")
-    assert "fold 1 of 3 has failed: " in text and "standard deviations from the mean of the train rows" in text
+    assert "fold 1 of 3 has failed: " in text and "no series has a window for val" in text
     assert "What has finished is kept, and the same command runs the rest" in text
     assert [read_run(tmp_path / f"b/folds/fold-{k}").state for k in range(3)] == ["failed", "finished", "finished"]
     assert len(list((tmp_path / "b/parts").glob("fold-*"))) == 2

@@ -129,7 +129,7 @@ ONE = {
     ),
     "no column": (
         lambda t: t.drop(columns="promo"),
-        r"there is no column 'promo' \(data.columns\) among temp, sold, wind",
+        r"there is no column 'promo' among temp, sold, wind",
     ),
     "between steps": (
         lambda t: t.assign(date=t["date"] + pd.Timedelta("30min")),

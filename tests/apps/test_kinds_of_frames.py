@@ -324,7 +324,7 @@ REFUSED = {
         r"'sent' and 'arrived' may both be the time\. .*Forecaster\(\.\.\., time_column='sent'\)",
     ),
     "two usual ids": (PANEL.assign(item_id=PANEL["unique_id"]), "'unique_id' and 'item_id' may both be the id"),
-    "ids without a usual name": (IN_ROWS, r"df\.iloc\[120\]: .* data\.id_column=.* or set data\.duplicates=mean"),
+    "ids without a usual name": (IN_ROWS, r"df\.iloc\[120\]: .* data\.id_column=.* set data\.duplicates=mean"),
     "a repeated index": (
         pd.concat([ALONE, 2 * ALONE.iloc[-3:]]),
         r"the DataFrame: df\.iloc\[120\]: .*data\.duplicates=mean",

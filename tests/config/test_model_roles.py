@@ -7,7 +7,7 @@ from forecast.config.check import ROLES, check_config
 from forecast.config.compose import options
 from forecast.errors import UserError
 
-CSV = ["data=csv", "data.path=README.md"]
+CSV = ["data=csv", "data.path=README.md", "data.id_column=id"]
 NAIVE = ("last_value", "seasonal_naive", "season_mean", "train_mean")
 ALONE = ("dlinear", "nlinear", *NAIVE, "smoothing", "theta", "ets", "arima")
 REFUSED = {

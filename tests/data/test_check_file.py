@@ -247,7 +247,7 @@ def test_a_target_is_alone_unless_features_are_typed(path):
     assert "data.features=S" in check_file(str(path), {"target": "temp"}).command
     assert "data.features=MS" in check_file(str(path), {"target": "temp", "features": "MS"}).command
     missing = check_file(str(path), {"target": "tmep"})
-    assert "There is no column 'tmep' (data.target) among load, temp. Did you mean 'temp'?" in only(missing, "error")
+    assert "There is no column 'tmep' among load, temp. Did you mean 'temp'?" in only(missing, "error")
 
 
 # how it is written

@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from laws.test_a_training_of_a_panel_of_one import BRIEF
 from laws.test_one_series_is_a_panel_of_one import POLICIES, TRAINED, some
@@ -86,7 +86,9 @@ def test_figures_without_gaps(make, file, far):
 @some(4)
 @given(file=files_with_gaps(), far=st.sampled_from(FAR))
 def test_figures_with_gaps(make, policy, file, far):
-    same_made(of_berlin(make), *alone_and_beside(file.with_keys(gaps=policy), far))
+    alone, other = alone_and_beside(file.with_keys(gaps=policy), far)
+    assume(not (isinstance(alone, str) and "no series has a window" in alone))  # beside it the other may have one
+    same_made(of_berlin(make), alone, other)
 
 
 @SUBJECTS

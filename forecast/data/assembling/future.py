@@ -59,7 +59,7 @@ def read_future(
         raise UserError(
             f"{source.path}: the column '{columns[column]}' has no value{history.of_series(first)} at {lacking}. The "
             f"forecast must be told {listed(columns)} {span}: write a row for each step below the history, without "
-            "targets, or into a file written as the history is, future=FILE."
+            "targets, or into a file written as the history is, future=FILE"
         )
     return values
 

@@ -144,8 +144,8 @@ def _grid_of(freq: str, times: IntArray) -> Grid:
     # in pandas 3 a Day is no Tick and has no nanos
     if isinstance(offset, (Tick, Day)):
         return Grid(freq, first, int((pd.Timestamp(0) + offset).value))
-    # one step more, so that there is a first one
-    stamps = pd.date_range(pd.Timestamp(first), pd.Timestamp(last) + offset, freq=freq)
+    start = offset.rollforward(pd.Timestamp(first))  # perhaps beyond the last, where none lies on the grid
+    stamps = pd.date_range(start, max(start, pd.Timestamp(last)), freq=freq)
     every = stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
     return Grid(freq, int(every[0]), None, every)
 

@@ -97,11 +97,12 @@ class TableSpec:
         """What a layout reads of a file with this header. UserError for a name that the header does not have."""
         others = [name for name in header if name not in layout.time_columns]
         chosen = layout.columns
-        for key, names in {"columns": chosen, "drop": layout.drop, "where": layout.where}.items():
+        # the columns to read may be a target alone, or those of a training
+        for key, names in {"": chosen, " (data.drop)": layout.drop, " (data.where)": layout.where}.items():
             for name in names or ():
                 if name not in header:
                     raise UserError(
-                        f"{path}: there is no column '{name}' (data.{key}) among {listed(others)}."
+                        f"{path}: there is no column '{name}'{key} among {listed(others)}."
                         f"{closest(name, header)} Name a column that the file has, or give it one of that name."
                     )
         numbers = None if chosen is None else [header.index(name) for name in chosen]

@@ -189,7 +189,7 @@ def test_a_value_behind_the_dates_of_line_1(tmp_path):
 def test_keys_that_do_not_go_with_a_form(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("a,1,2\nb,3,4\n")
-    assert "no column 'x' (data.columns) among unique_id, value" in refusal(path, panel="rows", columns=["x"])
+    assert "no column 'x' among unique_id, value" in refusal(path, panel="rows", columns=["x"])
     hourly("a", range(9)).to_csv(path, index=False)
     text = refusal(path, resample="D", aggregate="mean", **LONG)
     assert "data.resample=D leaves 1 row of 9, from 2021-03-01 00:00:00 to" in text
