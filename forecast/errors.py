@@ -38,9 +38,23 @@ class UsageError(UserError):
 
 
 def closest(name: str, valid: Iterable[str]) -> str:
-    """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`; empty when none is near."""
-    near = nearest(name, valid)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    """The hint " Did you mean 'optim.lr'?" for the valid name nearest to `name`, as a whole or in the last part of a
+    dotted name; empty when none is near.
+
+    None of over `LONGEST_NAME` characters: it would be compared for hours, and fill a message.
+    """
+    if len(name) > LONGEST_NAME:
+        return ""
+
+    def likeness(candidate: str) -> float:
+        whole = difflib.SequenceMatcher(None, candidate, name).ratio()
+        last = difflib.SequenceMatcher(None, candidate.rpartition(".")[2], name.rpartition(".")[2]).ratio()
+        # A last part alone says less, and of two equal ones the shorter path is meant.
+        return max(whole, 0.98 * last) - 0.001 * candidate.count(".")
+
+    scores = {candidate: likeness(candidate) for candidate in sorted(valid) if len(candidate) <= LONGEST_NAME}
+    near = max(scores, key=lambda candidate: scores[candidate], default="")
+    return f" Did you mean '{near}'?" if scores.get(near, 0.0) >= 0.6 else ""
 
 
 def closest_file(path: Path) -> str:
@@ -64,21 +78,3 @@ def readable(path: Path | str) -> Iterator[None]:
         raise UserError(f"{path} does not exist.{closest_file(Path(path))}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
-
-
-def nearest(name: str, valid: Iterable[str]) -> list[str]:
-    """The valid names that are near to `name` as a whole, or in the last part of a dotted name; the nearest first.
-
-    None of over `LONGEST_NAME` characters: it would be compared for hours, and fill a message.
-    """
-    if len(name) > LONGEST_NAME:
-        return []
-
-    def likeness(candidate: str) -> float:
-        whole = difflib.SequenceMatcher(None, candidate, name).ratio()
-        last = difflib.SequenceMatcher(None, candidate.rpartition(".")[2], name.rpartition(".")[2]).ratio()
-        # A last part alone says less, and of two equal ones the shorter path is meant.
-        return max(whole, 0.98 * last) - 0.001 * candidate.count(".")
-
-    scores = {candidate: likeness(candidate) for candidate in sorted(valid) if len(candidate) <= LONGEST_NAME}
-    return sorted((candidate for candidate in scores if scores[candidate] >= 0.6), key=lambda near: -scores[near])

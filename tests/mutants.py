@@ -648,7 +648,7 @@ READING = [
         "forecast/data/describe/check.py",
         'for key in ("id_column", "features", "target", *ROLES)',
         'for key in ("features", "target", *ROLES)',
-        ("tests/data/test_check_file.py::test_the_fewest_columns_that_tell_series_apart_are_named",),
+        ("tests/data/test_check_choices.py::test_the_fewest_columns_that_tell_series_apart_are_named",),
     ),
     Mutant(
         "check-data-unquoted",

@@ -19,7 +19,6 @@ from forecast.jobs import Ended
 from forecast.text.overrides import install
 from forecast.text.terminal import label
 
-REACHED = 5.0  # seconds for a cluster to answer
 RETRIES = 2  # of a task whose worker has died: the task may be what kills them
 
 
@@ -61,8 +60,8 @@ def run_tasks(
     host, _, port = address.rpartition(":")
     stop = signal.getsignal(signal.SIGTERM)
     try:
-        if port.isdecimal():  # Ray itself would try for minutes
-            socket.create_connection((host, int(port)), timeout=REACHED).close()
+        if port.isdecimal():  # Ray itself would try for minutes, and not for seconds
+            socket.create_connection((host, int(port)), timeout=5.0).close()
         ray.init(address=address, log_to_driver=False, configure_logging=False, **fewer)
         signal.signal(signal.SIGTERM, stop)  # Ray has set one of its own
     except (OSError, OverflowError, RuntimeError, ValueError) as error:

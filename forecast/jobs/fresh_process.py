@@ -27,5 +27,4 @@ def restart_command(folder: Path) -> NoReturn:
     os.environ[LOST] = os.pathsep.join([*lost_runs(), str(folder)])
     say("The GPU failed, and this process cannot use it any more: the others go on in a fresh one.", file=sys.stderr)
     sys.stdout.flush()
-    sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

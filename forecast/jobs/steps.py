@@ -57,10 +57,9 @@ class ProcessorClock(Clock):
 
 
 REAL_TIME = Clock()
-Context = multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext
 
 
-def context(module: str) -> Context:
+def context(module: str) -> multiprocessing.context.ForkServerContext | multiprocessing.context.SpawnContext:
     """Processes that begin with a module imported: once, by the first of them, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")

@@ -4,7 +4,6 @@ import logging
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import cast
 
 import lightning
@@ -120,7 +119,7 @@ def describe_data(source: Source, data: Prepared) -> DataRecord:
         DataRecord,
         {
             "name": source.name,
-            "path": str(Path(frame.name)) if isinstance(source, CsvSource) else None,
+            "path": frame.name if isinstance(source, CsvSource) else None,
             "checksum": frame.checksum,
             "columns": list(frame.columns),
             "targets": data.target_names,

@@ -223,10 +223,10 @@ def test_how_the_same_history_is_written_changes_nothing(tmp_path, best, written
 OTHER_FILES = {
     "other columns": (
         {"columns": ("load", "winds")},
-        ["no column 'wind'", "load, winds", "the column 'winds' so"],
+        ["no column 'wind'", "load, winds", "Did you mean 'winds'?"],
     ),
     "another frequency": ({"freq": "h"}, ["the frequency 'h'; the model was trained on '15min'", "Resample"]),
-    "a frequency of two rows": ({"freq": "h", "rows": 2}, ["'15min' has 5 rows, of which 3 are missing"]),
+    "a frequency of two rows": ({"freq": "h", "rows": 2}, ["no value in 3 of 5 rows at the frequency '15min'"]),
     "header only": ({"rows": 0}, ["a header and no rows"]),
     "fewer rows than seq_len": ({"rows": 18}, ["has 18 rows; the model reads the last 19"]),
 }

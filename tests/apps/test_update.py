@@ -241,7 +241,7 @@ def test_columns_known_in_advance_are_told_as_predict_is(tmp_path, capsys):
     table = TABLE.assign(open=(TABLE["date"].dt.day_of_week < 5).astype(int))
     run = trained(tmp_path, table, "data.target=load", "data.known=[open]")
     path = write(tmp_path / "h.csv", table, last=TRAINED)
-    assert "Name them, written as the history is: future=FILE" in refusal(
+    assert "or into a file written as the history is, future=FILE" in refusal(
         capsys, "update", *words(run, path, tmp_path / "u")
     )
     for day in (TRAINED, TRAINED + 1):

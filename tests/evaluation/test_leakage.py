@@ -298,9 +298,6 @@ def test_training_outputs_that_read_the_memory_behind_the_past_are_caught(data):
     assert "prediction of step 1" in leak(Behind(), data, check_training_outputs)
 
 
-# the data
-
-
 def fitted_on(rows):
     return lambda data: all_rows(data.frame.values[:rows], COLUMNS)
 

@@ -1,0 +1,204 @@
+"""What nobody but the writer of a file can choose is refused by a check, with the keys that choose."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from data.checked_files import ROWS, checked, layout_in, lines_of, of_table, only, rows_by, table, texts
+
+from forecast.apps.common.tables import typed_settings
+from forecast.data.describe.check import check_file, known_keys
+from forecast.data.describe.guess import NEW_FILE
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "my.csv"
+
+
+def series(count, **columns):
+    """Series below one another; columns: what each cell of a series is, by its number."""
+    parts = [
+        table(rows=97, seed=i).assign(**{name: cell(i) for name, cell in columns.items()})[["date", "load", *columns]]
+        for i in range(count)
+    ]
+    return pd.concat(parts)
+
+
+def exchanged(stamp):
+    """The day for the month from June on, where it can be one."""
+    return stamp.replace(month=stamp.day, day=stamp.month) if stamp.month > 5 and stamp.day <= 12 else stamp
+
+
+def ambiguous_comma(data):
+    return data.assign(load=[f"{1 + i % 9},{i:03}" for i in range(len(data))], temp=range(100, 100 + len(data)))
+
+
+COINS = np.random.default_rng(0).random(ROWS) < 0.5
+CHOICES = {  # a file, what is seen, and the keys that choose
+    "two times": (
+        lambda: table().assign(end=lambda data: data["date"] + pd.Timedelta("1h")),
+        "2 times stand in the columns, and differ.",
+        ["data.time_column=date", "data.time_column=end"],
+    ),
+    "month or day": (
+        lambda: (
+            table(rows=120, freq="MS").drop(index=57).assign(date=lambda data: data["date"].dt.strftime("%d/%m/%Y"))
+        ),
+        "is 2021-02-01 00:00:00 with",
+        ["data.time_format=\"'%d/%m/%Y'\""],
+    ),
+    "a comma": (
+        lambda: ambiguous_comma(table()),
+        "no cell of the file says which",
+        ["data.decimal=\"','\"", "data.thousands=\"','\""],
+    ),
+    "no time": (
+        lambda: table().drop(columns="date"),
+        "No column of 'load', 'temp' holds timestamps.",
+        ["data.time_column=null data.freq=steps", "data.time_column=null data.freq=h data.start=2016-07-01"],
+    ),
+    "series": (
+        lambda: series(3, place="abc".__getitem__),
+        "3 series stand below one another: 194 of 291 rows repeat a timestamp, and 'place' tells them apart.",
+        ["data.id_column=place", 'data.where="{place: a}"'],
+    ),
+    "series by numbers": (
+        lambda: series(3, store=lambda i: i + 3),
+        "and 'store' tells them apart.",
+        ["data.id_column=store", 'data.where="{store: 3}"'],
+    ),
+    "ids like numbers": (
+        lambda: series(4, sku=["1E05", "100000", "0010", "10"].__getitem__),
+        "4 series stand below one another",
+        ["data.id_column=sku", "data.where=\"{sku: '1E05'}\""],
+    ),
+    "one after another": (
+        lambda: table().assign(sensor=["old"] * 300 + ["new"] * 313),
+        "2 series stand below one another, it seems: 'sensor' tells them apart.",
+        ["data.id_column=sensor", 'data.where="{sensor: new}"', 'data.drop="[sensor]"'],
+    ),
+    "levels": (
+        lambda: table().assign(meter=np.where(COINS, "a", "b"), load=lambda data: data["load"] + 40 * COINS),
+        "'meter' tells them apart",
+        ['data.drop="[meter]"'],
+    ),
+    "steps of a panel": (
+        lambda: series(3, unique_id="abc".__getitem__).assign(t=np.tile(np.arange(97), 3)).drop(columns="date"),
+        "and 'unique_id' tells them apart.",
+        ["data.id_column=unique_id"],
+    ),
+    "nothing tells apart": (
+        lambda: series(3),
+        "194 of 291 rows repeat a timestamp with other values.",
+        ["data.duplicates=last", "data.duplicates=mean", "data.duplicates=sum"],
+    ),
+    "days exchanged": (
+        lambda: table(rows=365, freq="D", start="2023-01-01").assign(
+            date=lambda data: [exchanged(stamp) for stamp in data["date"]]
+        ),
+        "data.time_format where day and month may be exchanged",
+        [],
+    ),
+    "revised rows": (
+        lambda: pd.concat([table(), table(seed=1)[100:140]]),
+        "40 of 653 rows repeat a timestamp with other values.",
+        ["data.duplicates=last"],
+    ),
+    "six days a week": (
+        lambda: table(rows=365, freq="D")[lambda data: data["date"].dt.day_name() != "Sunday"],
+        "No row is of a Sunday.",
+        ["data.gaps=zero", "data.gaps=interpolate", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
+    "hours of business": (
+        lambda: table(rows=2500)[lambda data: data["date"].dt.hour.between(9, 17)],
+        "No row is of 0:00, 1:00, ",
+        ["data.gaps=zero", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
+    "a month of an office": (
+        lambda: table(rows=120, freq="MS").assign(date=lambda data: data["date"].dt.strftime("%YM%m")),
+        "Column 'date' looks like a calendar's, as '2021M02': set data.time_column=date",
+        ["data.time_column=date data.time_format=\"'%YM%m'\""],
+    ),
+    "a zone in brackets": (
+        lambda: table().assign(when=lambda data: data["date"].dt.strftime("%Y-%m-%dT%H:%M:%S+01:00[Europe/Paris]"))[
+            ["when", "load"]
+        ],
+        "Column 'when' looks like a calendar's",
+        ["data.time_column=when data.time_format=\"'%Y-%m-%dT%H:%M:%S%z[Europe/Paris]'\""],
+    ),
+    "uneven minutes": (
+        lambda: table(rows=1999, freq="30min").assign(
+            date=lambda data: data["date"] + pd.to_timedelta(np.random.default_rng(0).integers(0, 600, 1999), unit="s")
+        ),
+        "apart as a rule, at uneven times.",
+        ["data.resample=30min data.aggregate=mean"],
+    ),
+    "most rows gone": (
+        lambda: table(rows=600, freq="D")[lambda data: data["date"].dt.day.isin([1, 11, 21])],
+        "Rows with values are 10 days, 0:00:00 apart as a rule, at uneven times.",
+        ["data.resample=MS data.aggregate=mean"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+def test_several_readings_are_refused_with_the_keys_that_choose(path, kind):
+    make, seen, keys = CHOICES[kind]
+    path.write_text(make().to_csv(index=False, sep=";" if kind == "a comma" else ","))
+    refused = check_file(str(path))
+    assert refused.command is None and seen in only(refused, "error")
+    for words in keys:
+        assert words.removeprefix("data.") in only(refused, "error") or words.startswith("data.duplicates")
+        check = check_file(str(path), typed_settings(shlex.split(words), "data", known_keys()))
+        assert not texts(check, "error")
+        assert set(shlex.split(words)) <= {*check.command, "data.time_column=date"}
+        assert (len(rows_by(check)) > 1) == ("id_column" in words)
+
+
+def test_a_calendar_that_no_format_reads_is_named(path):
+    data = table(rows=96).assign(date=[f"{1 + quarter % 4}Q{quarter // 4 + 70}" for quarter in range(96)])
+    seen = "Column 'date' looks like a calendar's, as '1Q70', but no data.time_format reads it"
+    assert seen in only(of_table(path, data), "error")
+
+
+def printed_file(check, folder, monkeypatch):
+    """The file that the command in a refusal writes."""
+    monkeypatch.chdir(folder)
+    words = shlex.split(only(check, "error").partition(": python ")[2])
+    exec(words[1])  # python -c
+    return str(folder / NEW_FILE)
+
+
+def test_a_line_of_units_is_named_with_the_command_that_leaves_it_out(path, tmp_path, monkeypatch):
+    lines = lines_of(table())
+    check = checked(path, [lines[0], "(UTC),MW,degC", *lines[1:]])
+    assert "Line 2 holds no time and no number, but words, as '(UTC)'" in only(check, "error")
+    assert rows_by(check_file(printed_file(check, tmp_path, monkeypatch))).lengths.tolist() == [ROWS]
+
+
+def test_dates_in_the_header_are_named_with_the_command_that_turns_them(path, tmp_path, monkeypatch):
+    wide = series(3, place="abc".__getitem__).pivot(index="place", columns="date", values="load").reset_index()
+    check = of_table(path, wide)
+    assert "The names of 97 columns are times, the first '2021-01-05 00:00:00'" in only(check, "error")
+    told = check_file(printed_file(check, tmp_path, monkeypatch), {"id_column": "place"})
+    assert rows_by(told).lengths.tolist() == [97, 97, 97]
+
+
+def test_equal_rows_count_once(path):
+    lines = lines_of(table())
+    lines[20:20] = lines[20:21]
+    check = checked(path, lines)
+    assert rows_by(check).lengths.tolist() == [ROWS]
+
+
+def test_the_fewest_columns_that_tell_series_apart_are_named(path):
+    data = series(6, kind=lambda i: "ab"[i % 2], region=lambda i: "xyz"[i // 2], size=lambda i: i % 2)
+    check = of_table(path, data)
+    assert 'data.id_column="[kind, region]"' in only(check, "error") and check.ids == ("kind", "region")
+    panel = check_file(str(path), {"id_column": ["kind", "region"]})
+    assert "data.id_column=[kind, region]" in panel.command
+    assert len(rows_by(panel)) == 6 and layout_in(panel)["data.drop"] == "[size]"
+    some = check_file(str(path), {"where": {"region": "y"}})
+    assert 'data.id_column=kind, or choose one, as data.where="{region: y, kind: a}"' in only(some, "error")
