@@ -7,10 +7,12 @@ else remembers anything: the same command goes on. Where it runs: `trainings`, t
 
 from typing import Any, NamedTuple
 
+Value = Any  # what a job returns, in another process
+
 
 class Ended(NamedTuple):
     """What a job came to: its value, or why there is none, in a sentence. kind: the class of the error."""
 
-    value: Any = None
+    value: Value = None
     error: str = ""
     kind: str = ""

@@ -23,8 +23,6 @@ from forecast.text.terminal import say
 GRACE = 3.0  # seconds in which a step that is stopped may write what it has
 LOOK = 0.2  # seconds between two looks
 
-PROCESSOR_TIME = 2  # of clock_getcpuclockid, which Python has for threads alone
-
 
 class Clock:
     """Seconds that go by."""
@@ -50,7 +48,7 @@ class ProcessorClock(Clock):
     def watch(self, process: int) -> None:
         """Looks at the clock of a step's process, which is gone with it."""
         with contextlib.suppress(OSError):
-            seconds = time.clock_gettime(~process << 3 | PROCESSOR_TIME)
+            seconds = time.clock_gettime(~process << 3 | 2)  # as clock_getcpuclockid, which Python has for threads
             before = self._of_process.get(process, 0.0)
             self._ended += before if seconds < before else 0.0  # a number that another process had
             self._of_process[process] = seconds

@@ -12,17 +12,17 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 4516,
-    "checkpoint, run_folder": 557,
-    "config": 1000,
-    "data": 5466,
-    "evaluation": 2026,
+    "apps": 4447,
+    "checkpoint, run_folder": 554,
+    "config": 999,
+    "data": 3778,
+    "evaluation": 1976,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
     "training": 2005,
-    "tests": 29901,
-    "other Python": 4206,
+    "tests": 29610,
+    "other Python": 4205,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
