@@ -17,7 +17,7 @@ from scales import given_scales
 
 from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import prepare
-from forecast.data.seasonality import best_period
+from forecast.data.seasonality import rank_seasons
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit
 from forecast.evaluation.baselines import (
@@ -170,7 +170,7 @@ def test_the_season_is_that_of_the_train_rows():
     assert season_of(data) == 168
     after = weekly.copy()
     after[1409:, 0] = np.random.default_rng(0).normal(size=590).cumsum()  # which the day before tells more of
-    assert best_period(after, data.frame.freq, pred_len=data.pred_len) == 24
+    assert rank_seasons(after, data.frame.freq, pred_len=data.pred_len)[0].period == 24
     assert season_of(prepared(after, train=1409, targets=(0,))) == 168
 
 

@@ -119,7 +119,7 @@ def _frequency(rows: PanelRows) -> str:
     raise UserError(
         f"{rows.where(int(rows.offsets[voters[0]]) + row)}: the times{rows.of_series(voters[0])} are not regular: "
         f"{stamps[row]} follows {stamps[row - 1]}, where the usual step '{usual}' expects {expected}. Resample "
-        "the file to one frequency: data.resample=h data.aggregate=mean"
+        f"the file to one frequency: data.resample={usual} data.aggregate=mean"
     )
 
 
