@@ -80,7 +80,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     import torch
 
     from forecast.apps.common.continuation import continuation, forecast_table, whole_table
-    from forecast.apps.common.inputs import saved_source
+    from forecast.apps.common.inputs import trained_source
     from forecast.checkpoint.load import load_checkpoint
 
     memory = PeakMemory()
@@ -88,7 +88,7 @@ def ours_on(setting: Setting, *, panel: str, folder: str) -> Figures:
     stages = panel_training(setting, command=[*command, "trainer.max_epochs=-1", f"hydra.run.dir='{folder}'"])
     start = time.perf_counter()
     checkpoint = load_checkpoint(f"{folder}/checkpoints/last.ckpt")
-    source = saved_source(checkpoint.config.data, root=None)
+    source = trained_source(checkpoint.config.data, root=None)
     ends = continuation(checkpoint, source, device=torch.device("cpu"))
     whole = whole_table(forecast_table(checkpoint, source, ends.frame, ends.levels), ends.blocks(0, len(ends.series)))
     predict = time.perf_counter() - start

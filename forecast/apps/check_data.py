@@ -11,7 +11,7 @@ from forecast.apps.common.tables import typed_settings
 from forecast.data.describe.check import check_file, known_keys
 from forecast.data.describe.guess import FileCheck, settings_of
 from forecast.data.seasonality import CLEAR, Season
-from forecast.data.values.findings import Severity
+from forecast.data.values.cells import Severity
 from forecast.files import rounded
 from forecast.text.overrides import typed_word
 from forecast.text.terminal import label, say

@@ -178,15 +178,15 @@ RULES: tuple[Rule, ...] = (
         "out, or name the panel, data.id_column=NAME",
     ),
     Rule(
+        ("data.holidays", "data.freq"),
+        lambda country, freq: country is None or freq != "steps",
+        "rows that count steps have no holidays: leave one out, or name a column of dates, data.time_column=NAME",
+    ),
+    Rule(
         ("data.holidays",),
         lambda country: country is None or importlib.util.find_spec("holidays") is not None,
         "the package holidays is not installed. Install it: {install}, or leave data.holidays out",
         extra="holidays",
-    ),
-    Rule(
-        ("data.holidays", "data.freq"),
-        lambda country, freq: country is None or freq != "steps",
-        "rows that count steps have no holidays: leave one out, or name a column of dates, data.time_column=NAME",
     ),
     Rule(
         ("data.static_path", "data.static_on"),

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import Gaps
+from forecast.data.values.cells import FloatArray, Gaps, IntArray
 from forecast.data.values.frequency import future_timestamps
 from forecast.text.terminal import label
 

@@ -26,8 +26,7 @@ from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.time_formats import EXCEL_START, ISO, NUMBERS, possible_formats
 from forecast.data.reading.timestamps import row_texts
-from forecast.data.values.cells import JOINT, FloatArray, IntArray
-from forecast.data.values.findings import Findings
+from forecast.data.values.cells import JOINT, Findings, FloatArray, IntArray
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, together

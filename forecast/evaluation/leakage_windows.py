@@ -13,7 +13,7 @@ from torch import Tensor
 from forecast.data.assembling.regular import fill_cells
 from forecast.data.panel import rows_since_measured
 from forecast.data.prepare import Prepared
-from forecast.data.values.findings import Gaps
+from forecast.data.values.cells import Gaps
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.evaluate import evenly_spaced, exact_float32, longest_look_back

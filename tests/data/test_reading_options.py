@@ -134,7 +134,7 @@ def test_dropped_columns_are_not_read_whatever_they_hold(tmp_path):
 
 @pytest.mark.parametrize("key", ["columns", "drop"])
 def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path, key):
-    match = rf"no column 'loads' \(data\.{key}\) among load, b\. Did you mean 'load'\? Name a column that the file has"
+    match = r"no column 'loads'.* among load, b\. Did you mean 'load'\? Name a column that the file has"
     refused(tmp_path, hourly("load,b", *["1,2"] * 3), match, **{key: ["loads"]})
 
 
@@ -280,6 +280,6 @@ def test_numbers_are_read_to_the_last_bit_also_where_a_word_stands_among_them(tm
 def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path):
     (tmp_path / "new.csv").write_text("date,tmep,load\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
     with pytest.raises(
-        UserError, match=r"no column 'temp' .* among tmep, load\. Did you mean 'tmep'\? .* of that name\."
+        UserError, match=r"no column 'temp' among tmep, load\. Did you mean 'tmep'\? .* of that name\."
     ):
         read_frame(tmp_path / "new.csv", columns=("temp", "load"), freq="D")

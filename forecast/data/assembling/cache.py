@@ -22,8 +22,7 @@ from forecast.data.reading.content import KINDS, ColumnarFile, CsvText, columnar
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource, file_md5
-from forecast.data.values.cells import JOINT, IntArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import JOINT, Findings, IntArray, quoted
 from forecast.documents import Document, read_arrays, read_document
 from forecast.errors import UserError
 from forecast.files import save_arrays, sync, write_text

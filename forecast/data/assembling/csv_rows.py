@@ -24,8 +24,7 @@ from forecast.data.reading.layout import STEPS
 from forecast.data.reading.table import Codebook, TableSpec, read_columns, table_of
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps, whole_numbers
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import JOINT
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import JOINT, Findings, quoted
 from forecast.data.values.frequency import infer_frequency
 from forecast.errors import UserError
 

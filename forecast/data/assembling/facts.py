@@ -17,8 +17,7 @@ from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import STEPS
 from forecast.data.reading.table import Codebook
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import Findings, FloatArray, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 

@@ -10,8 +10,7 @@ from pandas.tseries.offsets import Day, Tick
 
 from forecast.data.assembling.rows import PanelRows, time_words
 from forecast.data.panel import STEP_FREQ
-from forecast.data.values.cells import IntArray
-from forecast.data.values.findings import counted
+from forecast.data.values.cells import IntArray, counted
 from forecast.data.values.frequency import first_deviation, grid_frequency, infer_frequency, rows_missing
 from forecast.errors import UserError
 

@@ -11,8 +11,7 @@ from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows
 from forecast.data.panel import PanelFrame, Repair
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import Flags, FloatArray, IntArray
-from forecast.data.values.findings import Gaps, counted, quoted
+from forecast.data.values.cells import Flags, FloatArray, Gaps, IntArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 from forecast.text.terminal import listed

@@ -15,8 +15,7 @@ import pandas as pd
 from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, Layout, known_frequency
 from forecast.data.reading.table import counted_stamps
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import Flags, FloatArray, IntArray, runs
-from forecast.data.values.findings import counted, quoted
+from forecast.data.values.cells import Flags, FloatArray, IntArray, counted, quoted, runs
 from forecast.data.values.frequency import on_grid
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed

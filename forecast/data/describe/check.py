@@ -20,8 +20,7 @@ from forecast.data.roles import Roles
 from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
 from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
-from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import Findings, counted, quoted
+from forecast.data.values.cells import Findings, FloatArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, train_words, typed_word
 from forecast.text.terminal import listed, quiet_output

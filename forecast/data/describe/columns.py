@@ -16,8 +16,7 @@ from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, RawColumn
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import read_cells
 from forecast.data.reading.timestamps import AmbiguousTime, part_of, read_timestamps
-from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import counted, quoted
+from forecast.data.values.cells import FloatArray, IntArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 

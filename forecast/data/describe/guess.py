@@ -30,7 +30,7 @@ from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_nam
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats
 from forecast.data.seasonality import Suggestion
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import Findings, quoted
 from forecast.data.values.frequency import grid_frequency, on_grid, rows_missing
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, typed

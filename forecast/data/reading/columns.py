@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from forecast.data.values.cells import FloatArray
-from forecast.data.values.findings import counted, quoted
+from forecast.data.values.cells import FloatArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
 

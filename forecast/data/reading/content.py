@@ -25,7 +25,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from forecast.data.reading.columns import RawColumn, TypedTable
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import Findings, quoted
 from forecast.errors import UserError, closest, readable
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import label, listed

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast.bounds import Text
-from forecast.data.values.findings import Gaps
+from forecast.data.values.cells import Gaps
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value
 

@@ -33,8 +33,7 @@ from forecast.data.reading.timestamps import (
     typed_timestamps,
     whole_numbers,
 )
-from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.findings import Findings, quoted
+from forecast.data.values.cells import Findings, FloatArray, IntArray, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import label, listed
 

@@ -9,8 +9,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import Tick
 
-from forecast.data.values.cells import IntArray
-from forecast.data.values.findings import counted
+from forecast.data.values.cells import IntArray, counted
 from forecast.errors import UserError
 
 _UNITS = (  # nanoseconds and alias, the coarsest first
