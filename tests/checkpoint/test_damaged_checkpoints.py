@@ -3,7 +3,9 @@
 import shutil
 import struct
 import zipfile
+from contextlib import suppress
 from functools import reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from permissions import heeded
 from wrong_checkpoints import PROGRAMS, legacy, refused, refused_by, saved
 
 import forecast
-from forecast.checkpoint.load import RESUMED, load_checkpoint
+from forecast.checkpoint.load import RESUMED, load_checkpoint, read_torch_file
 from forecast.checkpoint.record import FORMAT, RECORD
 from forecast.errors import UserError
 
@@ -51,7 +53,19 @@ def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
     name, extra = struct.unpack_from("<HH", content, part.header_offset + 26)  # lengths, before the weight
     content[part.header_offset + 30 + name + extra] ^= 1
     (tmp_path / "bad.ckpt").write_bytes(content)
-    assert f"the checksum of its part '{part.filename}' is wrong" in refused(tmp_path / "bad.ckpt")
+    assert f"its part '{part.filename}' is not as it was written" in refused(tmp_path / "bad.ckpt")
+
+
+def test_a_flipped_bit_of_the_directory_is_found_or_changes_nothing(tmp_path):
+    good, bad = tmp_path / "good.pt", tmp_path / "bad.pt"
+    torch.save({"weight": torch.arange(3.0)}, good)
+    content = good.read_bytes()
+    begin = content.index(b"PK\1\2")  # the central directory: attributes, sizes and places of the parts
+    for place, bit in product(range(begin, len(content)), range(8)):
+        bad.write_bytes(content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
+        with suppress(UserError):
+            weight = read_torch_file(bad, name="bad.pt")["weight"]
+            assert torch.equal(weight, torch.arange(3.0)), f"bit {bit} of byte {place - begin}"
 
 
 def other_zip(path):

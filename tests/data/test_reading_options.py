@@ -279,7 +279,5 @@ def test_numbers_are_read_to_the_last_bit_also_where_a_word_stands_among_them(tm
 
 def test_a_column_that_a_model_was_trained_on_is_to_be_in_the_file(tmp_path):
     (tmp_path / "new.csv").write_text("date,tmep,load\n" + "".join(f"2021-01-0{day},1,2\n" for day in range(1, 8)))
-    with pytest.raises(
-        UserError, match=r"no column 'temp' among tmep, load\. Did you mean 'tmep'\? .* of that name\."
-    ):
+    with pytest.raises(UserError, match=r"no column 'temp' among tmep, load\. Did you mean 'tmep'\? .* of that name\."):
         read_frame(tmp_path / "new.csv", columns=("temp", "load"), freq="D")

@@ -64,10 +64,7 @@ def test_a_file_with_a_damaged_weight_is_refused(prob, tmp_path):
     content[content.index(prob["params/projection.weight"].tobytes()) + 5] ^= 1
     (tmp_path / "checkpoint.pth").write_bytes(content)
     message = refused(tmp_path, None, *command(tmp_path, prob))
-    assert (
-        "checkpoint.pth is damaged or was written by another program: the checksum of its part 'checkpoint/data/"
-        in message
-    )
+    assert "checkpoint.pth is damaged or was written by another program: its part 'checkpoint/data/" in message
 
 
 def test_missing_extra_and_misshapen_names_are_listed_together_with_their_shapes(prob, tmp_path):
