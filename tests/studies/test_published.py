@@ -2,6 +2,9 @@
 
 import pytest
 
+from forecast.config.run_config import composed
+from forecast.text.overrides import hydra_value
+from studies.published.panels import panel_rows
 from studies.published.published import find, read_published
 
 PRINTED = read_published()
@@ -34,6 +37,15 @@ def at(*place):
 )
 def test_a_row_is_found_by_what_the_source_prints(place, errors):
     assert at(*place) == errors
+
+
+@pytest.mark.parametrize("row", panel_rows())
+def test_each_panel_trains_the_models_that_it_names(row):
+    every = panel_rows()[row]["every"]
+    for name, own in panel_rows()[row]["models"].items():
+        words = {**every, **own, "data.path": "panel.csv"}
+        composed([f"{key}={hydra_value(value)}" for key, value in words.items()])
+        assert own.get("model", "informer").replace("_", " ") in name.replace("_", " ")
 
 
 def test_offsets_are_read_from_the_note():
