@@ -109,8 +109,7 @@ def section(name: str, result: Mapping[str, Any], note: str | None) -> list[str]
     """The commands of a file, what they said and how long they took."""
     text = [f"### {name}", "", "```", result["check"], *([result["train"]] if result["train"] else []), "```", ""]
     said = (result.get("said") if "train_seconds" in result else result["verdict"]) or "nothing to choose"
-    first = f" The command is that of its first reading, {result['reading']}." if result.get("reading") else ""
-    text.append(f"- check-data, {result['check_seconds']} s: {as_markdown(said.rstrip('.'))}.{as_markdown(first)}")
+    text.append(f"- check-data, {result['check_seconds']} s: {as_markdown(said.rstrip('.'))}.")
     if "train_seconds" in result:
         text.append(f"- train, {result['train_seconds']} s: {as_markdown(result['verdict'])}")
     if informer := result.get("informer"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from forecast.errors import UserError
 from forecast.files import write_text
+from forecast.report.verdict import verdict
 from studies.documents.run import ROOT, made_by
 
 # What is typed where check-data names several readings.
@@ -103,8 +104,7 @@ def measure(file: Path) -> dict[str, Any]:
         done, result["train_seconds"] = run(shlex.split(result["train"])[1:], folder)
         if done.returncode:
             return result | {"verdict": last_line(done.stderr)}
-        verdict = [line for line in done.stdout.splitlines() if line.startswith("The model ")]
-        return result | figures(next(folder.rglob("metrics.json")).parent) | {"verdict": " ".join(verdict[-1:])}
+        return result | figures(next(folder.rglob("metrics.json")).parent)
 
 
 def measure_informer(file: Path) -> dict[str, Any]:
@@ -159,6 +159,7 @@ def figures(run_folder: Path) -> dict[str, Any]:
         "windows": metrics["test"]["windows"],
         "mase": metrics["test"]["mase"],
         "baselines": {name: one["mase"] for name, one in baselines.items()},
+        "verdict": " ".join(verdict(metrics, "test")),
     }
 
 

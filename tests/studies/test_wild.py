@@ -21,7 +21,6 @@ def result(mase, **baselines):
         "check_seconds": 2.5,
         "train": "forecast train data.path=a.csv",
         "train_seconds": 7.5,
-        "reading": None,
         "said": "time: column 'ts'",
         "verdict": "The model wins.",
         "rows": 1009,
