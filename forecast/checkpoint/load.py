@@ -38,7 +38,6 @@ TRAINING_SECTIONS = ("optim", "schedule", "loss", "trainer", "callbacks", "logge
 # Of these only the name is checked here; `build` looks at what it resolves to.
 CLASS_NAME = re.compile(r"lightning\.pytorch(\.[a-z_]+)*\.[A-Z]\w*|forecast\.training(\.[a-z_]+)*\.\w+")
 # What Lightning goes on from.
-FOLDER = 0x10  # an external attribute in a zip archive
 RESUMED = {"pytorch-lightning_version": str, "epoch": int, "optimizer_states": list, "lr_schedulers": list}
 
 
@@ -258,8 +257,7 @@ def read_torch_file(path: Path, *, name: str, old_format: bool = True) -> object
         if is_zip:
             with zipfile.ZipFile(path) as archive:
                 # torch looks at no checksum, and leaves the memory of a part that is marked as a folder as it is
-                folders = (part.filename for part in archive.infolist() if part.external_attr & FOLDER)
-                changed = archive.testzip() or next(folders, None)
+                changed = archive.testzip() or "".join(m.filename for m in archive.infolist() if m.external_attr & 16)
             if changed:
                 raise UserError(f"{damaged}: its part '{changed}' is not as it was written")
         elif not old_format:

@@ -1,9 +1,7 @@
 """A checkpoint file that is damaged, foreign or changed: refused in words that name what is wrong."""
 
 import shutil
-import struct
 import zipfile
-from contextlib import suppress
 from functools import reduce
 from itertools import product
 from operator import getitem
@@ -30,42 +28,19 @@ def test_a_truncated_checkpoint_is_called_damaged(best, tmp_path, share):
     assert "is damaged or was written by another program" in refused(cut)
 
 
-def test_a_flipped_bit_is_found_wherever_it_changes_anything(best, tmp_path):
-    content, original = best.read_bytes(), load_checkpoint(best)
-    bad, messages = tmp_path / "bad.ckpt", []
-    for place in range(0, len(content), len(content) // 150):
-        bad.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
-        try:
-            read = load_checkpoint(bad)
-        except UserError as error:
-            messages.append(str(error))
-        else:  # in the padding between the parts
-            assert read.weights.keys() == original.weights.keys()
-            assert all(torch.equal(value, original.weights[name]) for name, value in read.weights.items())
-            assert str(read.record) == str(original.record)
-    assert len(messages) > 100 and all(str(bad) in message for message in messages)
-
-
-def test_a_flipped_bit_of_a_weight_is_named(best, tmp_path):
-    content = bytearray(best.read_bytes())
-    with zipfile.ZipFile(best) as archive:
-        part = next(m for m in archive.infolist() if m.filename.endswith("/data/7"))
-    name, extra = struct.unpack_from("<HH", content, part.header_offset + 26)  # lengths, before the weight
-    content[part.header_offset + 30 + name + extra] ^= 1
-    (tmp_path / "bad.ckpt").write_bytes(content)
-    assert f"its part '{part.filename}' is not as it was written" in refused(tmp_path / "bad.ckpt")
-
-
-def test_a_flipped_bit_of_the_directory_is_found_or_changes_nothing(tmp_path):
-    good, bad = tmp_path / "good.pt", tmp_path / "bad.pt"
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path):
+    good, bad, messages = tmp_path / "good.pt", tmp_path / "bad.pt", []
     torch.save({"weight": torch.arange(3.0)}, good)
     content = good.read_bytes()
-    begin = content.index(b"PK\1\2")  # the central directory: attributes, sizes and places of the parts
-    for place, bit in product(range(begin, len(content)), range(8)):
+    for place, bit in product(range(len(content)), (0, 4)):
         bad.write_bytes(content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
-        with suppress(UserError):
-            weight = read_torch_file(bad, name="bad.pt")["weight"]
-            assert torch.equal(weight, torch.arange(3.0)), f"bit {bit} of byte {place - begin}"
+        try:
+            held = read_torch_file(bad, name="bad.pt")
+        except UserError as error:
+            messages.append(str(error))
+        else:  # as in the padding between the parts
+            assert torch.equal(held["weight"], torch.arange(3.0)), f"bit {bit} of byte {place}"
+    assert any("part 'good/data/0' is not as it was written" in message for message in messages)
 
 
 def other_zip(path):
