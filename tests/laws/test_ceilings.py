@@ -15,14 +15,14 @@ CEILINGS = {
     "apps": 4447,
     "checkpoint, run_folder": 554,
     "config": 999,
-    "data": 3778,
+    "data": 3765,
     "evaluation": 1976,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
     "training": 2005,
     "tests": 29610,
-    "other Python": 4205,
+    "other Python": 4204,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60
