@@ -118,7 +118,7 @@ class Checkpoint:
 
     def codebook(self, source: CsvSource) -> Codebook:
         """Which columns of a file are read as categories: those that were in the training."""
-        return Codebook(self.categories, source.static_on or {}, source.missing)
+        return Codebook(self.categories, missing=source.missing)
 
     def scales_of(self, frame: PanelFrame) -> Scales:
         """Of each series of a frame; of one that was not trained on that of its own rows."""

@@ -37,7 +37,7 @@ SUFFIX = "_attention"
 ROLES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "known": (("data.known", "data.holidays"), "columns that are known in advance"),
     "past": (("data.past",), "columns that are observed beside the targets"),
-    "static": (("data.static", "data.static_path"), "facts of a series"),
+    "static": (("data.static",), "facts of a series"),
 }
 
 
@@ -110,7 +110,7 @@ def _installed(target: object, name: str, package: str) -> bool:
 
 
 _SPREAD, _FITTED = "forecast.models.spread.Spread", "forecast.models.base.FittedModel"
-_ROLES = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
+_ROLES = ("known", "past", "static", "categorical", "holidays")
 _SPLIT = ("data.split._target_", "data.split.train", "data.split.val", "data.split.test")
 
 RULES: tuple[Rule, ...] = (
@@ -172,10 +172,10 @@ RULES: tuple[Rule, ...] = (
         "says what is what where no role is named, and the targets are data.target alone: leave data.features out",
     ),
     Rule(
-        ("data.static", "data.static_path", "data.panel", "data.id_column"),
-        lambda static, path, panel, ids: not (static or path) or panel == "long" or (panel is None and ids is not None),
-        "data.static and data.static_path are facts that tell the series of a long panel from each other: leave them "
-        "out, or name the panel, data.id_column=NAME",
+        ("data.static", "data.panel", "data.id_column"),
+        lambda static, panel, ids: not static or panel == "long" or (panel is None and ids is not None),
+        "data.static are facts that tell the series of a long panel from each other: leave them out, or name the "
+        "panel, data.id_column=NAME",
     ),
     Rule(
         ("data.holidays", "data.freq"),
@@ -187,12 +187,6 @@ RULES: tuple[Rule, ...] = (
         lambda country: country is None or importlib.util.find_spec("holidays") is not None,
         "the package holidays is not installed. Install it: {install}, or leave data.holidays out",
         extra="holidays",
-    ),
-    Rule(
-        ("data.static_path", "data.static_on"),
-        lambda path, on: bool(path) == bool(on),
-        "data.static_path, a file of facts, and data.static_on, a column of the panel with the one that it is in that "
-        "file, go together: say both, as 'data.static_on={{store: STORE}}', or none",
     ),
     Rule(
         ("loss.levels",),

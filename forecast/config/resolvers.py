@@ -145,14 +145,13 @@ def program(modules: Iterable[str]) -> str:
 
 
 def data_checksum(data: object) -> str | None:
-    """md5 of the data's file, and of that of facts; a catalogued series' own. None for made-up data and no file."""
+    """md5 of the data's file; a catalogued series' own. None for made-up data and no file."""
     if not isinstance(data, Mapping):
         return None
     from forecast.data.sources import CATALOG, file_md5  # here: it is not needed for --help
 
     if path := data.get("path"):
-        files = [Path(str(name)) for name in (path, data.get("static_path")) if name]
-        return "+".join(map(file_md5, files)) if all(file.is_file() for file in files) else None
+        return file_md5(Path(str(path))) if Path(str(path)).is_file() else None
     return CATALOG.get(str(data.get("name")))
 
 

@@ -26,7 +26,7 @@ Plain = Mapping[str, object]  # plain values by their keys, as a config or a doc
 Monitor = Literal["mse", "mae"]
 Choices = Mapping[str, str | None]  # the chosen option of each group
 PARTS = ("model", "loss", "optim", "schedule", "protocol", "trainer", "logger")
-PLACES = ("path", "root", "static_path")  # keys of data that say where files lie
+PLACES = ("path", "root")  # keys of data that say where files lie
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ class Roles:
 
     known: known in advance, such as a promotion or tomorrow's weather forecast; their values at the forecast steps are
     an input. past: observed, as the targets are, but not forecast. static: facts of a series of a panel, which do not
-    change within it: its columns, or those of the file static_path, whose rows are found by static_on, names in the
-    panel by names there. categorical: columns of any role but the target's whose numbers are names; text is so by
+    change within it. categorical: columns of any role but the target's whose numbers are names; text is so by
     itself. holidays: the country whose public holidays are known in advance.
     """
 
@@ -39,19 +38,12 @@ class Roles:
     past: Sequence[Text] = ()
     static: Sequence[Text] = ()
     categorical: Sequence[Text] = ()
-    static_path: Text | None = None
-    static_on: Mapping[Text, Text] | None = None
     holidays: Text | None = None
 
     @property
     def named(self) -> dict[str, object]:
         """What is said of roles, by its key."""
         return {field.name: value for field in fields(Roles) if (value := getattr(self, field.name))}
-
-    @property
-    def has_facts(self) -> bool:
-        """Whether the series have facts."""
-        return bool(self.static or self.static_path)
 
 
 def names_roles(keys: Mapping[str, object]) -> bool:
@@ -92,8 +84,7 @@ def columns_by_role(
                     "one role, once."
                 )
             role_of[name] = key
-    perhaps_facts = () if roles.static_path else roles.categorical
-    for name, key in {**dict.fromkeys(perhaps_facts, "categorical"), **role_of}.items():
+    for name, key in {**dict.fromkeys(roles.categorical, "categorical"), **role_of}.items():
         if name not in columns and key != "static":
             raise UserError(
                 f"{where}: there is no column '{name}' (data.{key}) among {listed(columns)}.{closest(name, columns)} "

@@ -170,7 +170,7 @@ class CsvSource(Roles, Layout, Source):
 
     def codebook(self) -> Codebook:
         """Which columns are read as categories: those that are named so, and with a role where they hold words."""
-        perhaps = [*self.known, *self.past, *self.static, *(self.static_on or ())]
+        perhaps = [*self.known, *self.past, *self.static]
         return Codebook(self.categorical, perhaps, self.missing)
 
     def located(self) -> "CsvSource":

@@ -56,7 +56,6 @@ NOT_IDENTITY = (
     "tags",
     "data.root",
     "data.path",
-    "data.static_path",
     "trainer.default_root_dir",
     "trainer.logger",
     "trainer.enable_progress_bar",

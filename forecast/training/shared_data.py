@@ -88,9 +88,9 @@ def share_data() -> None:
 
 def key_of(source: Source, config: RunConfig) -> str | None:
     """What the data of a training depend on, hashes of its files included; None where that is not known."""
-    files: list[Path | str] = []
+    files: list[Path] = []
     if isinstance(source, CsvSource):
-        files = [*panel_files(source.located()), *([source.static_path] if source.static_path else [])]
+        files = panel_files(source.located())
     elif not isinstance(source, MadeUpSource):
         return None
     settings = {key: value for key, value in config.data.node.items() if key != "batch_size"}

@@ -77,7 +77,6 @@ def panels(folder: Path, draw: Draw) -> None:
         parts.append(pd.DataFrame({"unique_id": f"s{number}", "date": days, "promo": promo, "value": value, **facts}))
     full = pd.concat(parts, ignore_index=True)
     plain = full[["unique_id", "date", "value"]]
-    save(folder / "facts.csv", full.groupby("unique_id", as_index=False)[["size", "brand"]].first())
     save(folder / "long_roles.csv", full)
     save(folder / "long.csv", plain)
     plain.to_parquet(folder / "long.parquet")

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from forecast.comparison.rows import SeedSpread
@@ -49,13 +50,15 @@ def panel_jobs(
         for name, row in known.items():
             if rows and name not in rows:
                 continue
-            path = joined([folder / file for file in row["files"]], runs / f"{name}.csv")
+            whole = joined([folder / file for file in row["files"]], runs / f"{name}.csv")
             for model, own in row["models"].items():
                 if models and model not in models:
                     continue
+                path = whole
+                if "data.static" in own:
+                    beside, left, right = row["facts"]
+                    path = with_facts(whole, folder / beside, left, right, runs / f"{name}_facts.parquet")
                 values = {**row["every"], **own, "data.path": str(path.absolute()), "seed": seed}
-                if beside := own.get("data.static_path"):
-                    values["data.static_path"] = str((folder / beside).absolute())
                 words = tuple(f"{key}={hydra_value(value)}" for key, value in values.items()) + tuple(extra)
                 # the path of a file is no part of an identity, and the same words are for several files
                 identity = f"{name}-{composed(words).identity}"
@@ -86,6 +89,14 @@ def joined(files: Sequence[Path], target: Path) -> Path:
     head = [*header, *(f"V{number}" for number in range(len(header) + 1, width + 1))]
     rows = [head, *([*line, *[""] * (width - len(line))] for line in lines)]
     write_text(target, "".join(",".join(row) + "\n" for row in rows))
+    return target
+
+
+def with_facts(panel: Path, facts: Path, left: str, right: str, target: Path) -> Path:
+    """A file of a panel with the columns of another, whose row is the one that has in `right` what is in `left`."""
+    table = pd.read_parquet(panel).merge(pd.read_parquet(facts), "left", left_on=left, right_on=right)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    table.drop(columns=[left, right]).to_parquet(target, index=False)
     return target
 
 

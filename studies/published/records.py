@@ -44,7 +44,7 @@ def place(job: Job) -> dict[str, Any]:
 def without_folder(override: str) -> str:
     """An override that names a file of the data by its name alone: where it lay here is of no use elsewhere."""
     key, _, value = override.partition("=")
-    return f"{key}={Path(value).name}" if key in ("data.path", "data.static_path") else override
+    return f"{key}={Path(value).name}" if key == "data.path" else override
 
 
 def record(job: Job, run: Run) -> dict[str, Any]:

@@ -111,7 +111,6 @@ REFUSED = {
             "data.features=S data.known=[promo]": "data.features=S: says what is what where no role is named",
             "data.holidays=DE data.time_column=null data.freq=steps": "rows that count steps have no holidays",
             "data.static=[size]": "facts that tell the series of a long panel from each other",
-            "data.static_path=a.csv data.id_column=shop": "go together: say both, as 'data.static_on={store: STORE}'",
         }.items()
     },
     "data=demo data.split.train=0.8": "train (0.8), val (0.1) and test (0.2) are shares",

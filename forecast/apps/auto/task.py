@@ -32,7 +32,7 @@ PANEL_KEYS = ("panel", "id_column")
 # Of the words that train takes, those that this command hands on beside data.KEY.
 OTHERS = ("data/split", "protocol", "protocol.", "seed", "future", "trainer", "checks.leakage", "budget")
 BUDGET = "budget="
-ROLE_KEYS = ("known", "past", "static", "categorical", "static_path", "static_on", "holidays")
+ROLE_KEYS = ("known", "past", "static", "categorical", "holidays")
 USUAL_PATCH, SHORT_SEASON, LONGEST_SEASON = 16, 12, 64  # steps of a patch, of seasons
 UNKNOWN = "unknown"
 NAMED = 10  # series that have no forecast

@@ -44,6 +44,8 @@ def trained_source(recipe: DataRecipe, *, root: str | None) -> Source:
 
     Its data.cache counts where panels of this program lie already: no checkpoint says where files are made.
     """
+    unused = {key for key in ("static_path", "static_on") if recipe.get(key) is None}  # of checkpoints of 1.0
+    recipe = replace(recipe, node={key: value for key, value in recipe.node.items() if key not in unused})
     changes: dict[str, object] = {"root": root} if root and "root" in recipe.node else {}
     cache = recipe.get("cache")
     if cache and not list(Path(str(cache)).glob("panel-*/meta.json")):

@@ -97,7 +97,7 @@ def _mapped(path: Path, kind: str, columns: int) -> np.ndarray:
 
 def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
     """Whether all files hold typed columns, and are read as a long panel, all rows of it."""
-    some = (source.where, source.since, source.until, source.resample, source.time_format, source.has_facts)
+    some = (source.where, source.since, source.until, source.resample, source.time_format, source.static)
     if source.panel_form == "long" and not any(some) and all(map(columnar_kind, files)):
         return True
     _log.info(

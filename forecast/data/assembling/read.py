@@ -12,12 +12,12 @@ from forecast.data.assembling.csv_rows import file_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
 from forecast.data.assembling.regular import frame_of, regular, times_are_counted
-from forecast.data.assembling.rows import PanelRows, checksum_of, joined, nanoseconds, prepare_rows
+from forecast.data.assembling.rows import PanelRows, joined, nanoseconds, prepare_rows
 from forecast.data.panel import Facts, PanelFrame, shown_times
 from forecast.data.reading.layout import known_frequency, within
 from forecast.data.reading.table import Codebook
 from forecast.data.roles import with_holidays
-from forecast.data.sources import CsvSource, MadeUpSource, Source, file_md5
+from forecast.data.sources import CsvSource, MadeUpSource, Source
 from forecast.data.values.frequency import is_below_a_day
 from forecast.errors import UserError, readable
 
@@ -42,10 +42,8 @@ def read_panel(
         frame = cached_panel(source, files, freq, book)
     else:
         rows, facts = prepare_rows(panel_rows(source, book), source), None
-        if source.has_facts:
+        if source.static:
             facts, rows = facts_of(source, rows, book)
-        if source.static_path is not None:  # a change of theirs is a change of the data
-            rows = replace(rows, checksum=checksum_of([rows.checksum, file_md5(Path(source.static_path))]))
         grid = panel_grid(rows, trained_on=freq)
         series = regular(rows, grid, source.gaps, known=source.known, leave_out=leave_out)
         frame = frame_of(series, rows, grid, counted=times_are_counted(source))

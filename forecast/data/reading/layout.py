@@ -95,7 +95,6 @@ _NAMING = (
     "known",
     "past",
     "static",
-    "static_on",
     "categorical",
 )
 

@@ -20,7 +20,7 @@ ZOOM = "Drag across a picture to zoom, double-click to see all of it."
 NAMED = 8  # columns or series that are named
 MOST_SCALED, MOST_KEYS = 50, 400  # rows of the table of scalers, of that of the config
 # Of these the last name alone: a page is shown to others.
-PATHS = ("path", "root", "static_path", "ckpt_path", "initial_weights", "default_root_dir")
+PATHS = ("path", "root", "ckpt_path", "initial_weights", "default_root_dir")
 GAPS = {
     "interpolate": "interpolated",
     "forward_fill": "filled with the value before",
