@@ -1090,7 +1090,7 @@ PANELS = [
     Mutant(
         "shard-header-doubled",
         "Joined parts have one header.",
-        "forecast/data/writing.py",
+        "forecast/apps/common/forecast_parts.py",
         "int(number > 0)",
         "0",
         ("tests/data/test_forecast_files.py::test_however_they_were_cut_the_joined_bytes_are_the_same",),
@@ -1098,7 +1098,7 @@ PANELS = [
     Mutant(
         "shard-of-another-forecast",
         "Parts of different forecasts are not joined.",
-        "forecast/data/writing.py",
+        "forecast/apps/common/forecast_parts.py",
         "if others:",
         "if False:",
         ("tests/data/test_forecast_files.py::test_parts_that_are_not_one_forecast_are_refused",),

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from forecast.apps.common.command import Answer
+from forecast.apps.common.forecast_parts import beside, check_parts, read_part, write_joined
 from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
-from forecast.data.writing import beside, check_parts, read_part, write_joined
 from forecast.errors import UserError
 from forecast.text.terminal import say
 

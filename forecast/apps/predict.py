@@ -21,6 +21,7 @@ from forecast.apps.common.continuation import (
     report_left_out,
     whole_table,
 )
+from forecast.apps.common.forecast_parts import ForecastPart, beside, read_part
 from forecast.apps.common.future import future_source
 from forecast.apps.common.inputs import check_horizon, find_device, trained_source
 from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
@@ -28,7 +29,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
 from forecast.data.sources import file_md5
-from forecast.data.writing import ENDINGS, ForecastPart, ForecastTable, SeriesForecasts, beside, read_part, write_rows
+from forecast.data.writing import ENDINGS, ForecastTable, SeriesForecasts, write_rows
 from forecast.errors import UserError
 from forecast.evaluation.predict import BATCH, FEW_ROWS, Continuation, split_ends
 from forecast.files import json_text, together

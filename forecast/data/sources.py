@@ -32,7 +32,7 @@ CATALOG = {  # the MD5 of FOLDER/NAME.csv
 }
 
 Features = Literal["M", "S", "MS"]
-PanelForm = Literal["long", "columns", "rows"]
+PanelForm = Literal["long", "columns"]
 
 
 # Level, daily, half-daily and weekly amplitude, trend from the first row to the last, all in the column's own units;
@@ -144,12 +144,12 @@ class CsvSource(Roles, Layout, Source):
     target: also several names. As soon as that is a list, or columns have roles, the targets are `target` alone, and
     the others are observed columns. `features` says what is what where no role is named.
     panel: how several series stand in it: long, a row for each series and time, with its `id_column`, one name or
-    several; columns, a column a series; rows, a line a series, its id first. None: one series, or long with an
-    id_column. path: of a panel also a pattern such as shops/*.parquet. short: what becomes of series too short for a
-    window. recent: so many of the last train rows of each series alone are trained on, None: all; scale and baselines
-    are those of all. windows_per_epoch: drawn anew for each epoch, None: all; sampling: each window alike, or each
-    series. cache: a folder into which Parquet is converted once, to be read from there as an array on disk; None: it is
-    held in memory. id_as_fact: whether its id is a fact of each series of a panel, a category, after all others.
+    several; columns, a column a series. None: one series, or long with an id_column. path: of a panel also a pattern
+    such as shops/*.parquet. short: what becomes of series too short for a window. recent: so many of the last train
+    rows of each series alone are trained on, None: all; scale and baselines are those of all. windows_per_epoch: drawn
+    anew for each epoch, None: all; sampling: each window alike, or each series. cache: a folder into which Parquet is
+    converted once, to be read from there as an array on disk; None: it is held in memory. id_as_fact: whether its id is
+    a fact of each series of a panel, a category, after all others.
     """
 
     name: str = "csv"

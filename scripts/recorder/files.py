@@ -85,10 +85,6 @@ def panels(folder: Path, draw: Draw) -> None:
     wide = plain.pivot(index="date", columns="unique_id", values="value")[["s0", "s2", "s4"]].reset_index()
     save(folder / "wide.csv", wide)
     save(folder / "wide_gaps.csv", wide.mask(draw.random(wide.shape) < [[0.0] + 3 * [0.04]]))
-    lines = plain.assign(step=plain.groupby("unique_id").cumcount()).pivot(
-        index="unique_id", columns="step", values="value"
-    )
-    save(folder / "lines.csv", lines.reset_index())
 
 
 def odd_files(folder: Path, draw: Draw) -> None:

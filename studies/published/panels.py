@@ -1,6 +1,5 @@
 """Panels with published figures, studies/published/panels.yaml: their trainings, and ours beside what others have."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,6 @@ from forecast.comparison.rows import SeedSpread
 from forecast.comparison.tables import markdown, plus_minus
 from forecast.config.run_config import composed
 from forecast.errors import UserError, closest
-from forecast.files import write_text
 from forecast.text.overrides import hydra_value
 from studies.published.tables import Job
 
@@ -66,29 +64,18 @@ def panel_jobs(
 
 
 def joined(files: Sequence[Path], target: Path) -> Path:
-    """The file itself, or one made of two: each line of the first, its empty cells cut off, then that of the second.
+    """The file itself, or one made of two: the cells of each line of the first and of the second, a row for each.
 
-    Raises UserError for a file that is not there, and where the lines are not of the same series.
+    Raises UserError for a file that is not there.
     """
     for file in files:
         if not file.is_file():
             raise UserError(f"{file}: there is no such file. Say where the panels lie: --root FOLDER")
     if len(files) == 1:
         return files[0]
-    (header, *first), (_, *second) = (list(csv.reader(file.open(encoding="utf-8", newline=""))) for file in files)
-    tails = {line[0]: line[1:] for line in second}
-    lines = []
-    for name, *cells in first:
-        if name not in tails:
-            raise UserError(f"{files[1]} has no line for '{name}', which {files[0]} has. Take both from one source.")
-        while cells and not cells[-1].strip():
-            cells.pop()
-        lines.append([name, *cells, *tails[name]])
-    width = max(map(len, lines))
     target.parent.mkdir(parents=True, exist_ok=True)
-    head = [*header, *(f"V{number}" for number in range(len(header) + 1, width + 1))]
-    rows = [head, *([*line, *[""] * (width - len(line))] for line in lines)]
-    write_text(target, "".join(",".join(row) + "\n" for row in rows))
+    lines = pd.concat([pd.read_csv(file, index_col=0) for file in files], axis=1, ignore_index=True)
+    lines.stack().dropna().droplevel(1).rename("value").to_csv(target, index_label="unique_id")
     return target
 
 

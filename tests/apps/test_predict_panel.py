@@ -12,10 +12,10 @@ from program import call, refusal
 from forecast import Forecaster
 from forecast.apps import predict as command
 from forecast.apps import predict as predict_command
+from forecast.apps.common.forecast_parts import beside
 from forecast.apps.common.training_data import read_data
 from forecast.checkpoint.load import load_checkpoint
 from forecast.data.sources import CsvSource
-from forecast.data.writing import beside
 from forecast.evaluation import predict as core
 from forecast.evaluation.predict import BATCH
 from forecast.training.calibrated import add_calibration

@@ -107,7 +107,7 @@ REFUSED = {
     **{
         f"data=csv data.path={__file__} {words}": text
         for words, text in {
-            "data.panel=rows data.id_column=shop": "data.panel=rows: data.id_column=shop is of a panel in long format",
+            "data.panel=columns data.id_column=shop": "data.id_column=shop is of a panel in long format",
             "data.features=S data.known=[promo]": "data.features=S: says what is what where no role is named",
             "data.holidays=DE data.time_column=null data.freq=steps": "rows that count steps have no holidays",
             "data.static=[size]": "facts that tell the series of a long panel from each other",

@@ -9,19 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from panels import made_panel
 
+from forecast.apps.common.forecast_parts import ForecastPart, beside, check_parts, read_part, write_joined
 from forecast.data import writing as parts
-from forecast.data.writing import (
-    ForecastPart,
-    ForecastTable,
-    SeriesForecasts,
-    TimeWriter,
-    Writing,
-    beside,
-    check_parts,
-    read_part,
-    write_joined,
-    write_rows,
-)
+from forecast.data.writing import ForecastTable, SeriesForecasts, TimeWriter, Writing, write_rows
 from forecast.errors import UserError
 
 PRED_LEN = 3

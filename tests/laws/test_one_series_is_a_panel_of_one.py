@@ -86,11 +86,6 @@ def columns_file(file, path):
     return {"panel": "columns"}
 
 
-def lines_file(file, path):
-    path.write_text(",".join(["c0", *map(str, file.table().c0)]) + "\n")
-    return {"panel": "rows", "freq": "D", "start": "2020-01-06"}
-
-
 def untimed(file, path):
     file.table().drop(columns="date").to_csv(path, index=False)
     return {"time_column": None, "freq": "steps"}
@@ -116,7 +111,6 @@ def parquet_file(file, path):
     ("series", "panel"),
     [
         (series_file, columns_file),
-        (series_file, lines_file),
         (series_file, reversed_file),
         (series_file, parquet_file),
         (untimed, untimed_long),

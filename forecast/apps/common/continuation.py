@@ -16,7 +16,6 @@ from forecast.apps.common.intervals import wanted
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain
 from forecast.data.assembling.read import panel_files
-from forecast.data.assembling.regular import times_are_counted
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
 from forecast.data.reading.content import PARQUET, columnar_kind
@@ -178,7 +177,7 @@ def _writing(source: Source, frame: PanelFrame) -> Writing:
     path, layout, time_format = files_of(source)[0], source, frame.time_format
     if frame.id_column is not None and columnar_kind(path) is not None:
         return PLAIN
-    if times_are_counted(source) or frame.without_calendar:
+    if not source.time_columns or frame.without_calendar:
         layout, time_format = replace(source, time_column=None), None
     elif frame.id_column is not None and len(source.time_columns) == 1:  # its usual name, where none was named
         layout = replace(source, time_column=frame.time_column)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from forecast.data.assembling.read import panel_rows
-from forecast.data.assembling.regular import times_are_counted
 from forecast.data.assembling.rows import PanelRows, prepare_rows, time_words
 from forecast.data.panel import PanelFrame
 from forecast.data.reading.table import Codebook
@@ -38,9 +37,9 @@ def read_future(
     owners = np.repeat(np.array([numbers.get(name, -1) for name in rows.ids], dtype=np.int64), rows.lengths)
     times, ends = history.times(steps), history.steps + history.lengths
     when, used = rows.times, owners >= 0
-    if times_are_counted(source) and own:
+    if not source.time_columns and own:
         when = when + int(history.without_calendar)  # the first step is called 1
-    elif times_are_counted(source):
+    elif not source.time_columns:
         places = np.arange(len(when)) - np.repeat(rows.offsets[:-1], rows.lengths)
         used &= places < steps
         when = times[np.where(used, ends[owners] + places, 0)]

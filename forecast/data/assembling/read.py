@@ -11,7 +11,7 @@ from forecast.data.assembling.cache import cached_panel, can_be_converted
 from forecast.data.assembling.csv_rows import file_rows
 from forecast.data.assembling.facts import facts_of
 from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.regular import frame_of, regular, times_are_counted
+from forecast.data.assembling.regular import frame_of, regular
 from forecast.data.assembling.rows import PanelRows, joined, nanoseconds, prepare_rows
 from forecast.data.panel import Facts, PanelFrame, shown_times
 from forecast.data.reading.layout import known_frequency, within
@@ -46,7 +46,7 @@ def read_panel(
             facts, rows = facts_of(source, rows, book)
         grid = panel_grid(rows, trained_on=freq)
         series = regular(rows, grid, source.gaps, known=source.known, leave_out=leave_out)
-        frame = frame_of(series, rows, grid, counted=times_are_counted(source))
+        frame = frame_of(series, rows, grid, counted=not source.time_columns)
         facts = None if facts is None else facts.of(series.kept)
         frame = replace(frame, categories=book.words(frame.columns), facts=facts)
     if not source.id_as_fact:

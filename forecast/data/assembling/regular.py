@@ -10,7 +10,6 @@ import pandas as pd
 from forecast.data.assembling.grid import Grid
 from forecast.data.assembling.rows import PanelRows
 from forecast.data.panel import PanelFrame, Repair
-from forecast.data.sources import CsvSource
 from forecast.data.values.cells import Flags, FloatArray, Gaps, IntArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
@@ -185,11 +184,6 @@ def _check_sparse(rows: PanelRows, grid: Grid, there: IntArray) -> None:
         "coarser frequency, count its rows, as hours of business, with data.time_column=null data.freq=steps "
         "data.drop=[TIME], or, if a row that is not there means 0, as of a day without a sale, set data.gaps=zero."
     )
-
-
-def times_are_counted(source: CsvSource) -> bool:
-    """Whether the first row of a series is its first step, as the file has no times."""
-    return source.panel_form == "rows" or not source.time_columns
 
 
 def frame_of(series: Regular, rows: PanelRows, grid: Grid, *, counted: bool) -> PanelFrame:

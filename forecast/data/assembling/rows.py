@@ -257,9 +257,9 @@ def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
     )
 
 
-def layout_of(source: CsvSource, header: Sequence[str], changes: Mapping[str, object]) -> Layout:
+def layout_of(source: CsvSource, header: Sequence[str]) -> Layout:
     """How the files of a source are written; where none was named, the time column is one of a usual name."""
-    layout = USUAL.changed({**{field.name: getattr(source, field.name) for field in fields(Layout)}, **changes})
+    layout = USUAL.changed({field.name: getattr(source, field.name) for field in fields(Layout)})
     usual = [name for name in (USUAL.time_column, *KNOWN_TIMES) if name in header]
     return replace(layout, time_column=usual[0]) if usual and layout.time_column == USUAL.time_column else layout
 

@@ -190,19 +190,6 @@ def test_whole_numbers_that_are_dates_are_read_as_such(tmp_path):
             assert (frame.first, len(frame)) == (pd.Timestamp(expected), 2)
 
 
-@pytest.mark.parametrize("header", [True, False])
-def test_a_line_a_series_is_read_with_and_without_a_header(tmp_path, header):
-    panel, _ = planted()
-    path = tmp_path / "my.csv"
-    write_lines(path, panel, header=header)
-    frame = read(path, panel="rows")
-    assert held(frame) == {series.name: (0, series.values) for series in panel}
-    assert (frame.freq, frame.first, frame.columns, frame.time_column) == ("ms", pd.Timestamp(0), ("value",), "step")
-    dated = read(path, panel="rows", freq="h", start="2016-01-01")
-    assert (dated.freq, dated.first) == ("h", pd.Timestamp("2016-01-01"))
-    assert held(dated) == held(frame)
-
-
 def test_a_stored_index_is_no_column_of_values(tmp_path):
     panel, stamps = planted()
     table = long_table(panel, stamps, shuffle=1)  # its index is a permutation, which pandas stores
@@ -239,28 +226,6 @@ def test_a_file_a_month_holds_some_rows_of_every_series(tmp_path):
     for number in range(3):
         table[table["ds"].dt.hour % 3 == number].to_csv(tmp_path / f"month{number}.csv", index=False)
     assert dict(sorted(held(read(tmp_path / "month*.csv", id_column="unique_id")).items())) == truth(panel)
-
-
-@pytest.mark.parametrize("freq", ["D", "MS", "YS-JAN"])
-def test_dates_above_the_values_of_a_line_are_its_times(tmp_path, freq):
-    panel, stamps = planted(freq, "1990-01-01")
-    path = tmp_path / "my.csv"
-    table = wide_table(panel, stamps).set_index("ds")
-    table.index = table.index.strftime("%Y" if freq == "YS-JAN" else "%Y-%m-%d")
-    table.T.to_csv(path, index_label="Page")
-    frame = read(path, panel="rows")
-    assert held(frame) == truth(panel)
-    assert (frame.freq, frame.time_column) == (freq, "date")
-
-
-@needs_panels
-def test_the_m4_file_holds_414_series_of_two_lengths():
-    frame = read(SHARED / "m4_hourly_train.csv", panel="rows")
-    assert (len(frame), sorted(set(frame.lengths.tolist()))) == (414, [700, 960])
-    assert frame.ids[[0, -1]].tolist() == ["H1", "H414"]
-    test = read(SHARED / "m4_hourly_test.csv", panel="rows")
-    assert set(test.lengths.tolist()) == {48}
-    assert test.ids.tolist() == frame.ids.tolist()
 
 
 @needs_panels

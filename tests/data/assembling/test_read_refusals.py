@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import long_table, planted, read, refusal
+from data.assembling.panel_files import read, refusal
 
 LONG = {"id_column": "unique_id"}
 
@@ -145,7 +145,6 @@ def test_an_empty_panel(written, tmp_path):
     path = tmp_path / "empty.csv"
     path.write_text("")
     assert "empty" in refusal(path, **LONG)
-    assert "holds no series" in refusal(path, panel="rows")
     assert "no file is called so" in refusal(tmp_path / "no*.csv", **LONG)
     assert "is a folder. Name the files in it by a pattern" in refusal(tmp_path, **LONG)
 
@@ -155,24 +154,6 @@ def test_series_too_short_for_a_frequency(written):
     assert "2 series of at most 2 rows are too short to infer a frequency" in text
 
 
-def test_a_form_that_does_not_fit(tmp_path):
-    panel, stamps = planted()
-    path = tmp_path / "my.csv"
-    long_table(panel, stamps).assign(kind="x").to_csv(path, index=False)
-    text = refusal(path, panel="rows")
-    assert re.search("line 3: the series 's0' stands already in line 2", text)
-    path.write_text("a,1,2,x\nb,3,4,5\n")
-    assert re.search("line 1, column 'value': 'x' is no number", refusal(path, panel="rows"))
-
-
-def test_a_line_without_an_id_and_one_that_stands_twice(tmp_path):
-    path = tmp_path / "my.csv"
-    path.write_text("a,1,2\n,3,4\n")
-    assert "line 2: the id (data.id_column) is missing" in refusal(path, panel="rows")
-    path.write_text("a,1,2\nb,3,4\na,5,6\n")
-    assert "line 3: the series 'a' stands already in line 1" in refusal(path, panel="rows")
-
-
 def test_a_long_panel_that_is_read_as_columns(tmp_path):
     path = tmp_path / "my.csv"
     stacked(hourly("a", range(5)), hourly("b", range(5)).assign(y=9.0)).to_csv(path, index=False)
@@ -180,16 +161,8 @@ def test_a_long_panel_that_is_read_as_columns(tmp_path):
     assert re.search("line 7: 2021-03-01 00:00:00 of the series 'y' stands already .*data.id_column=", text)
 
 
-def test_a_value_behind_the_dates_of_line_1(tmp_path):
-    path = tmp_path / "my.csv"
-    path.write_text("id,2021-03-01,2021-03-02,2021-03-03\na,1,2,3\nb,1,2,3,4\n")
-    assert "line 3, column 'date': the timestamp is missing" in refusal(path, panel="rows")
-
-
 def test_keys_that_do_not_go_with_a_form(tmp_path):
     path = tmp_path / "my.csv"
-    path.write_text("a,1,2\nb,3,4\n")
-    assert "no column 'x' among unique_id, value" in refusal(path, panel="rows", columns=["x"])
     hourly("a", range(9)).to_csv(path, index=False)
     text = refusal(path, resample="D", aggregate="mean", **LONG)
     assert "data.resample=D leaves 1 row of 9, from 2021-03-01 00:00:00 to" in text
