@@ -19,7 +19,7 @@ from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
 from forecast.config.run_config import RunConfig
 from forecast.data.assembling.read import source_rows
-from forecast.data.prepare import Prepared, known_targets, prepare
+from forecast.data.prepare import Prepared, prepare
 from forecast.data.roles import with_train_categories
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period
@@ -29,6 +29,7 @@ from forecast.errors import UserError
 from forecast.evaluation.blocks import check_offsets
 from forecast.evaluation.evaluate import counted_windows
 from forecast.evaluation.fitting import train_season
+from forecast.evaluation.known_targets import known_targets
 from forecast.run_folder import rank
 from forecast.training.combined import baselines_of, is_combined
 from forecast.training.fit import Plan

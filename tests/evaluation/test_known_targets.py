@@ -11,8 +11,9 @@ from evaluation.small_panels import panel, prepared
 
 from forecast.apps.common.training_data import warn_of_known_targets
 from forecast.data.panel import Repair
-from forecast.data.prepare import known_targets, prepare
+from forecast.data.prepare import prepare
 from forecast.data.split import LastSplit, ShareSplit, TargetRows
+from forecast.evaluation.known_targets import known_targets
 
 N, L, P = 401, 19, 5
 LENGTHS = (211, 307, 97)
