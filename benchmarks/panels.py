@@ -68,7 +68,7 @@ def predicted_sizes(setting: Setting) -> Sizes:
 
 def converted(setting: Setting, *, command: Sequence[str]) -> Figures:
     """The file read into the folder `data.cache`."""
-    from forecast.data.assembling.read import read_panel
+    from forecast.data.read import read_panel
     from forecast.data.sources import CsvSource
 
     source = ours.values(*command).data.build(CsvSource)

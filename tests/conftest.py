@@ -68,7 +68,7 @@ FULL = (
         "config/test_lock.py",
         "config/test_model_roles.py",
     ),
-    *("data/assembling/test_panel_cache.py", "data/test_damaged_csv.py", "models/test_decoding.py"),
+    *("data/test_panel_cache.py", "data/test_damaged_csv.py", "models/test_decoding.py"),
     *(
         "models/test_meta_device.py",
         "data/test_check_file.py",
@@ -76,7 +76,7 @@ FULL = (
         "data/test_calendars.py",
         "config/test_resume.py",
     ),
-    *("data/assembling/test_read.py", "config/test_best_experiment.py", "config/test_experiments.py"),
+    *("data/test_read.py", "config/test_best_experiment.py", "config/test_experiments.py"),
     *("checkpoint/test_hostile_checkpoints.py", "checkpoint/test_trusted_checkpoints.py"),
     *("test_cuda.py", "test_determinism.py", "test_requirements.py", "test_works_for.py"),
     *(

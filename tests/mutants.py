@@ -426,7 +426,7 @@ DATA = [
     Mutant(
         "data-zeros-of-one-kind",
         "With data.gaps=zero what is not there is a 0 that was measured, in a panel as in one series.",
-        "forecast/data/assembling/regular.py",
+        "forecast/data/grid.py",
         "values = np.nan_to_num(values)",
         "values, measured = np.nan_to_num(values), ~unknown",
         ("tests/laws/test_one_series_is_a_panel_of_one.py::test_what_is_not_there_may_be_a_zero_that_was_measured",),
@@ -466,7 +466,7 @@ DATA = [
     Mutant(
         "data-month-from-0",
         "Calendar features count months from 1, as the authors' do.",
-        "forecast/data/values/time_features.py",
+        "forecast/data/values/calendar.py",
         '"month", "first": 1, "last": 12',
         '"month", "first": 0, "last": 11',
         ("tests/data/test_time_features.py::test_vectors_worked_out_by_hand",),
@@ -474,7 +474,7 @@ DATA = [
     Mutant(
         "data-weekday-from-sunday",
         "Weekdays count from Monday.",
-        "forecast/data/values/time_features.py",
+        "forecast/data/values/calendar.py",
         '"weekday": {"attribute": "day_of_week"}',
         '"weekday": {"attribute": "day"}',
         ("tests/data/test_time_features.py::test_fixed_features_are_whole_numbers",),
@@ -492,10 +492,10 @@ DATA = [
     Mutant(
         "data-gap-by-rows",
         "Interpolation counts time and not rows.",
-        "forecast/data/assembling/regular.py",
+        "forecast/data/grid.py",
         "share = (times[cells] - times[before]) / np.maximum(times[after] - times[before], 1)",
         "share = (cells - before) / np.maximum(after - before, 1)",
-        ("tests/data/assembling/test_read.py::test_interpolation_counts_time_and_not_rows",),
+        ("tests/data/test_read.py::test_interpolation_counts_time_and_not_rows",),
     ),
     Mutant(
         "data-window-ends-in-a-gap",
@@ -520,7 +520,7 @@ DATA = [
     Mutant(
         "data-future-begins-late",
         "A forecast is of the steps right after the last row.",
-        "forecast/data/values/frequency.py",
+        "forecast/data/values/calendar.py",
         "return steps[1:]",
         "return steps[:-1]",
         ("tests/apps/test_predict.py::test_the_forecast_is_wide_has_the_next_timestamps_and_original_units",),
@@ -544,7 +544,7 @@ DATA = [
     Mutant(
         "frequency-of-a-rough-step",
         "A frequency is exact, or none.",
-        "forecast/data/values/frequency.py",
+        "forecast/data/values/calendar.py",
         "if rows_missing(timestamps, freq) == 0), None)",
         "if rows_missing(timestamps[:2], freq) == 0), None)",
         ("tests/data/test_frame.py::test_another_frequency_than_the_one_trained_on_is_refused_with_both",),
@@ -570,8 +570,8 @@ DATA = [
     Mutant(
         "data-future-in-the-order-of-the-file",
         "What is known in advance is told by its time.",
-        "forecast/data/assembling/future.py",
-        "    elif times_are_counted(source):",
+        "forecast/data/future.py",
+        "    elif not source.time_columns:",
         "    else:",
         ("tests/apps/test_future.py::test_a_future_of_one_series_that_lacks_something_is_refused[a hole]",),
     ),
@@ -629,7 +629,7 @@ READING = [
     Mutant(
         "reading-duplicates-in-a-sum",
         "Rows of one time are made one by the rule that was typed.",
-        "forecast/data/assembling/rows.py",
+        "forecast/data/rows.py",
         "else groups.agg(how)",
         'else groups.agg("mean")',
         ("tests/data/test_reading_options.py::test_repeated_rows_become_one_as_asked_and_that_is_said",),
@@ -770,7 +770,7 @@ EVALUATION = [
         "np.where(seen, self.naive.absolute[places], other.absolute)",
         "np.where(seen, self.naive.absolute[np.arange(len(ids))], other.absolute)",
         (
-            "tests/data/assembling/test_saved_scale.py::"
+            "tests/data/test_saved_scale.py::"
             "test_a_trained_series_has_the_naive_errors_of_its_train_rows_and_a_new_one_its_own",
         ),
     ),
@@ -1011,7 +1011,7 @@ PANELS = [
         "forecast/data/windows.py",
         "return table[torch.maximum(rows, begin[:, None])]",
         "return table[rows.clamp_min(0)]",
-        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-calendar-of-another-series",
@@ -1019,7 +1019,7 @@ PANELS = [
         "forecast/data/prepare.py",
         "known = calendar[torch.from_numpy(rows - frame.offsets[series] + frame.steps[series])]",
         "known = calendar[torch.from_numpy(rows - frame.offsets[series])]",
-        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-origin-one-too-many",
@@ -1027,7 +1027,7 @@ PANELS = [
         "forecast/data/split.py",
         "counts = np.maximum(0, rows.stop - pred_len + 1 - first)",
         "counts = np.maximum(0, rows.stop - pred_len + 2 - first)",
-        ("tests/data/assembling/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
+        ("tests/data/test_panel_windows.py::test_every_window_is_that_of_a_slow_reader",),
     ),
     Mutant(
         "panel-scale-of-made-up-cells",
@@ -1035,7 +1035,7 @@ PANELS = [
         "forecast/data/scaling.py",
         "values = np.where(known, cells.values[low:high], 0.0)",
         "values = np.array(cells.values[low:high])",
-        ("tests/data/assembling/test_panel_windows.py::test_windows_are_scaled_by_measured_train_rows_alone",),
+        ("tests/data/test_panel_windows.py::test_windows_are_scaled_by_measured_train_rows_alone",),
     ),
     Mutant(
         "panel-scale-of-the-next-series",
@@ -1043,7 +1043,7 @@ PANELS = [
         "forecast/data/saved_scale.py",
         "mean, std, own = self.mean[places], self.std[places], np.asarray(places < 0)",
         "mean, std, own = self.mean[np.sort(places)], self.std[np.sort(places)], np.asarray(places < 0)",
-        ("tests/data/assembling/test_saved_scale.py::test_series_are_found_by_their_ids_in_whatever_order_they_come",),
+        ("tests/data/test_saved_scale.py::test_series_are_found_by_their_ids_in_whatever_order_they_come",),
     ),
     Mutant(
         "panel-mase-over-a-border",
@@ -1074,10 +1074,10 @@ PANELS = [
     Mutant(
         "panel-fill-over-a-border",
         "Gaps are filled within their series, on the line in time.",
-        "forecast/data/assembling/regular.py",
+        "forecast/data/grid.py",
         "grid.times(np.repeat(steps - starts, lengths) + np.arange(len(values)))",
         "np.arange(len(values))",
-        ("tests/data/assembling/test_read.py::test_interpolation_counts_time_and_not_rows",),
+        ("tests/data/test_read.py::test_interpolation_counts_time_and_not_rows",),
     ),
     Mutant(
         "shard-series-left-out",
@@ -1106,10 +1106,10 @@ PANELS = [
     Mutant(
         "panel-cache-of-another-file",
         "A file that changed is converted anew.",
-        "forecast/data/assembling/cache.py",
+        "forecast/data/cache.py",
         "states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]",
         "states = [str(path.resolve()) for path in files]",
-        ("tests/data/assembling/test_panel_cache.py::test_a_file_that_changed_is_converted_anew",),
+        ("tests/data/test_panel_cache.py::test_a_file_that_changed_is_converted_anew",),
     ),
     Mutant(
         "panel-scale-of-an-unseen-series",
@@ -1117,9 +1117,7 @@ PANELS = [
         "forecast/data/saved_scale.py",
         "np.minimum(begin + rows, end)",
         "end",
-        (
-            "tests/data/assembling/test_saved_scale.py::test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows",
-        ),
+        ("tests/data/test_saved_scale.py::test_a_series_that_was_not_trained_on_has_the_scale_of_its_own_first_rows",),
     ),
 ]
 

@@ -23,8 +23,7 @@ from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.allow_list import target_nodes
 from forecast.config.build import as_annotated
 from forecast.data.reading.layout import USUAL, Layout
-from forecast.data.values.frequency import is_below_a_day
-from forecast.data.values.time_features import feature_rules, time_features
+from forecast.data.values.calendar import feature_rules, is_below_a_day, time_features
 from forecast.errors import UserError
 from forecast.files import together
 from forecast.models.base import FittedModel, ForecastModel

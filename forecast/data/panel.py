@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.values.calendar import future_timestamps
 from forecast.data.values.cells import FloatArray, Gaps, IntArray
-from forecast.data.values.frequency import future_timestamps
 from forecast.text.terminal import label
 
 

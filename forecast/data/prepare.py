@@ -12,8 +12,8 @@ from forecast.bounds import CalendarEncoding
 from forecast.data.panel import Facts, PanelFrame
 from forecast.data.scaling import How, Scales
 from forecast.data.split import TAIL, TargetRows, WindowOrigins, usable_windows
+from forecast.data.values.calendar import time_features
 from forecast.data.values.cells import FloatArray, IntArray
-from forecast.data.values.time_features import time_features
 from forecast.data.windows import Windows
 from forecast.errors import UserError
 

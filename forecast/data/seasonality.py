@@ -12,8 +12,8 @@ from pandas.tseries.frequencies import to_offset
 
 from forecast.data.panel import PanelFrame
 from forecast.data.split import ANYWHERE, LastSplit, ShareSplit, Split, WindowOrigins, panel_cuts
+from forecast.data.values.calendar import base_frequency
 from forecast.data.values.cells import FloatArray
-from forecast.data.values.time_features import base_frequency
 
 # Of each unit of a frequency: how many make the season that people expect of it, and the seasons that a file may show.
 SEASONS: dict[str, tuple[int, dict[int, str]]] = {

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from forecast.data.assembling.regular import MOST_MISSING
+from forecast.data.grid import MOST_MISSING
 from forecast.data.panel import PanelFrame
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError

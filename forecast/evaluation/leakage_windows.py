@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from forecast.data.assembling.regular import fill_cells
+from forecast.data.grid import fill_cells
 from forecast.data.panel import rows_since_measured
 from forecast.data.prepare import Prepared
 from forecast.data.values.cells import Gaps

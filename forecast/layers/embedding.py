@@ -125,7 +125,7 @@ class DataEmbedding(nn.Module):
     """Values, position in the window, calendar and covariates, each as a (B, L, D) sequence, summed.
 
     n_columns: C. n_known: F, 0 when the frequency has no calendar features. max_len: longest sequence.
-    encoding: what the calendar holds, see forecast.data.values.time_features. covariates (K,): what the last K of the F
+    encoding: what the calendar holds, see forecast.data.values.calendar. covariates (K,): what the last K of the F
     are, 0 for a number, else how many categories.
     """
 

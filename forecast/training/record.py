@@ -21,7 +21,7 @@ from forecast.data.prepare import Prepared
 from forecast.data.roles import PADDED
 from forecast.data.saved_scale import RecordedRows, SavedScale
 from forecast.data.sources import CsvSource, Source
-from forecast.data.values.time_features import feature_names
+from forecast.data.values.calendar import feature_names
 from forecast.evaluation.metrics import naive_errors
 from forecast.run_folder.commit import commit
 from forecast.run_folder.shapes import Block, DataRecord

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from forecast.config.run_config import RunConfig
-from forecast.data.assembling.read import panel_files
 from forecast.data.prepare import Prepared
+from forecast.data.read import panel_files
 from forecast.data.sources import CsvSource, MadeUpSource, Source, file_md5
 from forecast.evaluation.baselines import fit_baselines
 from forecast.evaluation.evaluate import Scored, chunk_of, look_back_of

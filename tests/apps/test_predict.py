@@ -16,7 +16,7 @@ from permissions import read_only
 from program import call, refusal
 
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.values.time_features import time_features
+from forecast.data.values.calendar import time_features
 from forecast.data.writing import ForecastTable
 from forecast.report.verdict import verdict
 from forecast.run_folder import read_run, run_of

@@ -19,7 +19,7 @@ from wrong_checkpoints import LOADING, PROGRAMS, legacy, refused, refused_by, sa
 from forecast.apps.common.inputs import trained_source
 from forecast.checkpoint.load import RESUMED, load_checkpoint
 from forecast.checkpoint.record import RECORD
-from forecast.data.assembling.read import source_rows
+from forecast.data.read import source_rows
 from forecast.errors import UserError
 
 

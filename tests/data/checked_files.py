@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from forecast.config.run_config import composed
-from forecast.data.assembling.read import source_rows
 from forecast.data.describe.check import check_file
+from forecast.data.read import source_rows
 from forecast.data.sources import Source
 
 ROWS = 613

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from forecast.data.assembling.read import read_panel
 from forecast.data.describe.check import check_file
 from forecast.data.panel import PanelFrame, Repair
+from forecast.data.read import read_panel
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError

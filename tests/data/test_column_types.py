@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from forecast.data.assembling.read import read_panel
+from forecast.data.read import read_panel
 from forecast.data.sources import CsvSource
 from forecast.data.split import ShareSplit
 

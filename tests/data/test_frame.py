@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from data.csv_files import FREQUENCIES, assert_says, hours, read_frame, refusal, table, write
 
-from forecast.data.values.frequency import future_timestamps
+from forecast.data.values.calendar import future_timestamps
 
 CANONICAL = ["h", "15min", "7min", "D", "B", "W-SUN", "ME", "MS", "QE-DEC", "YE-DEC", "100ms"]
 

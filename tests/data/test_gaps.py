@@ -6,7 +6,7 @@ import pytest
 from data.csv_files import FREQUENCIES, read_frame
 
 from forecast.data.panel import Repair
-from forecast.data.values.frequency import infer_frequency
+from forecast.data.values.calendar import infer_frequency
 from forecast.errors import UserError
 
 POLICIES = ("interpolate", "forward_fill", "mask")

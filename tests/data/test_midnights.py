@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import read
 from data.csv_files import read_frame, refusal
+from data.panel_files import read
 
 from forecast.data.describe.check import check_file
 from forecast.data.reading.timestamps import read_timestamps
-from forecast.data.values.frequency import on_grid
+from forecast.data.values.calendar import on_grid
 
 ROWS = 24 * 30
 ENDS = pd.date_range("2023-01-01 01:00", periods=ROWS, freq="h")

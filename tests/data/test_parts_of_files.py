@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import read
 from data.csv_files import read_frame, refusal
+from data.panel_files import read
 
 from forecast.data.describe.check import check_file
 

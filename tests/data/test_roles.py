@@ -9,7 +9,7 @@ import torch
 from config.composed import run_config
 
 from forecast.apps.common.training_data import read_data
-from forecast.data.assembling.read import read_panel, source_rows
+from forecast.data.read import read_panel, source_rows
 from forecast.data.roles import with_categories
 from forecast.data.sources import CsvSource
 from forecast.data.split import LastSplit, ShareSplit

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from forecast.data.assembling.read import source_rows
+from forecast.data.read import source_rows
 from forecast.data.sources import CATALOG, CatalogSource, CsvSource, DemoSource, file_md5
 from forecast.data.split import ShareSplit
 from forecast.errors import UserError

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast.data.values.time_features import base_frequency, feature_names, time_features
+from forecast.data.values.calendar import base_frequency, feature_names, time_features
 from forecast.errors import UserError
 
 ALIASES = {

@@ -16,7 +16,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 from forecast.data.reading.columns import MISSING_SPELLINGS
 from forecast.data.reading.timestamps import AmbiguousTime, read_timestamps
-from forecast.data.values.frequency import infer_frequency
+from forecast.data.values.calendar import infer_frequency
 from forecast.errors import UserError
 
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "forecast-hypothesis")

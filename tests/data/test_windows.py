@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from forecast.data.panel import Repair
 from forecast.data.split import RowSplit, WindowOrigins
-from forecast.data.values.time_features import time_features
+from forecast.data.values.calendar import time_features
 from forecast.data.windows import (
     Batch,
     Windows,

@@ -9,7 +9,7 @@ import pytest
 from data.csv_files import read_frame
 
 from forecast.data.reading.layout import Layout
-from forecast.data.values.frequency import future_timestamps
+from forecast.data.values.calendar import future_timestamps
 from forecast.data.writing import ForecastTable, Writing
 
 N, P = 47, 7

@@ -15,8 +15,8 @@ from data.splits import split_rows
 from evaluation import small_panels
 from scales import given_scales
 
-from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import prepare
+from forecast.data.read import source_rows
 from forecast.data.seasonality import rank_seasons
 from forecast.data.sources import CatalogSource
 from forecast.data.split import RowSplit

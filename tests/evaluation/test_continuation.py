@@ -12,7 +12,7 @@ from panels import made_panel
 from scales import scales_of
 
 from forecast.data.split import TargetRows
-from forecast.data.values.time_features import time_features
+from forecast.data.values.calendar import time_features
 from forecast.errors import UserError
 from forecast.evaluation import predict
 from forecast.evaluation.predict import Continuation

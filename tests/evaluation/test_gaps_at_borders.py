@@ -11,7 +11,7 @@ from data.csv_files import series_frame
 from data.splits import split_rows
 from evaluation.small_panels import panel, prepared
 
-from forecast.data.assembling.regular import fill_cells
+from forecast.data.grid import fill_cells
 from forecast.data.panel import Repair
 from forecast.data.prepare import prepare
 from forecast.data.split import ShareSplit

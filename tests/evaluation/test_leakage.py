@@ -17,7 +17,7 @@ from scales import all_rows
 from torch import nn
 
 from forecast.data import prepare as preparing
-from forecast.data.assembling.regular import fill_cells
+from forecast.data.grid import fill_cells
 from forecast.data.panel import Repair
 from forecast.data.prepare import prepare
 from forecast.data.scaling import Scales

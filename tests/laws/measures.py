@@ -23,7 +23,7 @@ KINDS = set().union(*PAIRS) | {"Scaler", "Scales"}
 # What says, of a source or a checkpoint, whether it is of a panel (law 1).
 KIND_FLAGS = {"panel", "panel_form"}
 # The reader, which alone must know in which of the two layouts a file is: what a source says of it, and who reads it.
-READER = {"data/sources.py", "data/assembling/read.py", "data/assembling/csv_rows.py"}
+READER = {"data/sources.py", "data/read.py", "data/rows.py"}
 # Law 2. Where windows are stepped through: to be forecast, to be trained on, to be fitted at once; and what gives
 # batches of a pass to whoever forecasts them, gathered in whole chunks.
 PASSES = ("data/", "evaluation/evaluate.py", "training/datamodule.py", "evaluation/fitting.py")

@@ -12,17 +12,17 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 4447,
+    "apps": 4495,
     "checkpoint, run_folder": 554,
-    "config": 999,
-    "data": 3765,
-    "evaluation": 1976,
+    "config": 998,
+    "data": 3561,
+    "evaluation": 2013,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
     "training": 2005,
-    "tests": 29610,
-    "other Python": 4204,
+    "tests": 29553,
+    "other Python": 4196,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.
 SLACK = 60

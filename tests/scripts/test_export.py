@@ -20,7 +20,7 @@ from script import call_script
 
 from forecast.apps.export import as_called, export, largest_difference, noise_windows
 from forecast.checkpoint.load import load_checkpoint
-from forecast.data.values.time_features import feature_rules, time_features
+from forecast.data.values.calendar import feature_rules, time_features
 from forecast.errors import UserError
 
 SNIPPET = Path(__file__).with_name("exported_forecast.py")

@@ -13,10 +13,10 @@ import pandas as pd
 from forecast.apps.common.tables import typed_settings
 from forecast.config.compose import options
 from forecast.config.run_config import composed
-from forecast.data.assembling.future import read_future
-from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.describe.check import PROPOSAL, check_file, known_keys
+from forecast.data.future import read_future
 from forecast.data.panel import PanelFrame
+from forecast.data.read import read_panel, source_rows
 from forecast.data.seasonality import mostly_zero, suggest, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import LastSplit, ShareSplit, Split, panel_cuts

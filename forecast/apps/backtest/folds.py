@@ -14,10 +14,10 @@ from forecast.apps.common.results import LoadedModel, naive_of
 from forecast.apps.common.seen_rows import WHOLE_FILE, train_again
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain, RunConfig
-from forecast.data.assembling.read import source_rows
-from forecast.data.assembling.rows import nanoseconds
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared
+from forecast.data.read import source_rows
+from forecast.data.rows import nanoseconds
 from forecast.data.sources import Source
 from forecast.data.split import FoldSplit, TargetRows
 from forecast.data.values.cells import IntArray

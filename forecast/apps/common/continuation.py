@@ -15,9 +15,9 @@ from forecast.apps.common.inputs import read_source, rows_of
 from forecast.apps.common.intervals import wanted
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import Plain
-from forecast.data.assembling.read import panel_files
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import scaled_facts
+from forecast.data.read import panel_files
 from forecast.data.reading.content import PARQUET, columnar_kind
 from forecast.data.saved_scale import EACH
 from forecast.data.sources import CsvSource, Source

@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forecast.data.assembling.rows import KNOWN_IDS, KNOWN_TIMES
 from forecast.data.describe.columns import Names, find_times
 from forecast.data.describe.guess import Given
 from forecast.data.reading.layout import USUAL
+from forecast.data.rows import KNOWN_IDS, KNOWN_TIMES
 from forecast.data.writing import SAMPLE as WRITTEN
 from forecast.data.writing import TimeWriter
 from forecast.errors import UserError

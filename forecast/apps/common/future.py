@@ -8,7 +8,7 @@ import numpy as np
 
 from forecast.apps.common.inputs import read_source
 from forecast.checkpoint.load import Checkpoint
-from forecast.data.assembling.future import read_future
+from forecast.data.future import read_future
 from forecast.data.panel import PanelFrame
 from forecast.data.roles import HOLIDAY, holiday_flags, recode
 from forecast.data.sources import CsvSource, Source

@@ -13,9 +13,9 @@ import torch
 from forecast.apps.common.seen_rows import NEW_ROWS, WHOLE_FILE, check_later, grown_splits, train_again, trained_splits
 from forecast.checkpoint.load import Checkpoint
 from forecast.config.run_config import DataRecipe, Plain
-from forecast.data.assembling.read import read_panel, source_rows
 from forecast.data.panel import STEP_FREQ, PanelFrame
 from forecast.data.prepare import Prepared, prepare
+from forecast.data.read import read_panel, source_rows
 from forecast.data.reading.timestamps import AmbiguousTime
 from forecast.data.roles import with_categories, with_holidays
 from forecast.data.sources import CatalogSource, CsvSource, MadeUpSource, Source

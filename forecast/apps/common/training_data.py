@@ -18,8 +18,8 @@ from forecast.checkpoint.record import Record
 from forecast.config.check import check_config
 from forecast.config.compose import choices, in_sweep, run_folder
 from forecast.config.run_config import RunConfig
-from forecast.data.assembling.read import source_rows
 from forecast.data.prepare import Prepared, prepare
+from forecast.data.read import source_rows
 from forecast.data.roles import with_train_categories
 from forecast.data.scaling import fitted_facts
 from forecast.data.seasonality import seasonal_period

@@ -23,8 +23,8 @@ from forecast.config.compose import compose_config, without_hydra
 from forecast.config.run_config import RunConfig
 from forecast.data.reading.content import CsvText
 from forecast.data.sources import CsvSource
+from forecast.data.values.calendar import feature_names
 from forecast.data.values.cells import Findings
-from forecast.data.values.time_features import feature_names
 from forecast.errors import UserError
 from forecast.evaluation.baselines import fit_baselines
 from forecast.layers.blocks import EncoderLayer

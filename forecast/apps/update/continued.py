@@ -9,8 +9,8 @@ import pandas as pd
 from forecast.apps.common.seen_rows import changed_series
 from forecast.checkpoint.load import Checkpoint
 from forecast.data.panel import STEP_FREQ, PanelFrame
+from forecast.data.values.calendar import rows_missing
 from forecast.data.values.cells import Flags, FloatArray, IntArray
-from forecast.data.values.frequency import rows_missing
 from forecast.errors import UserError
 from forecast.text.terminal import label
 

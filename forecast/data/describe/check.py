@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.data.assembling.read import source_rows
-from forecast.data.assembling.regular import MissingRows
 from forecast.data.describe.guess import FileCheck, Given, open_file, read_guessed, settings_of
+from forecast.data.grid import MissingRows
 from forecast.data.panel import PanelFrame
+from forecast.data.read import source_rows
 from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import Layout, columns_named
 from forecast.data.reading.table import Table

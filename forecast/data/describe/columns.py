@@ -11,7 +11,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.regular import MOST_MISSING
+from forecast.data.grid import MOST_MISSING
 from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, RawColumn
 from forecast.data.reading.table import Table
 from forecast.data.reading.time_formats import read_cells

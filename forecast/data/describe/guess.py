@@ -11,7 +11,6 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.regular import MOST_MISSING
 from forecast.data.describe.columns import (
     FEW_WORDS,
     USUAL_NAMES,
@@ -24,14 +23,15 @@ from forecast.data.describe.columns import (
     planned_columns,
     useless_columns,
 )
+from forecast.data.grid import MOST_MISSING
 from forecast.data.reading.columns import NumberStyle, RawColumn, as_typed, guess_missing, guess_style, without_units
 from forecast.data.reading.content import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats
 from forecast.data.seasonality import Suggestion
+from forecast.data.values.calendar import grid_frequency, on_grid, rows_missing
 from forecast.data.values.cells import Findings, quoted
-from forecast.data.values.frequency import grid_frequency, on_grid, rows_missing
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import listed, shell_word

@@ -12,8 +12,8 @@ import pandas as pd
 
 from forecast.data.reading.columns import BLANKS
 from forecast.data.reading.time_formats import CLOCK, ISO, NUMBERS, YEARS, possible_formats, read_cells
+from forecast.data.values.calendar import are_below_a_day, infer_frequency
 from forecast.data.values.cells import quoted
-from forecast.data.values.frequency import are_below_a_day, infer_frequency
 from forecast.errors import UserError, closest
 from forecast.text.overrides import typed
 

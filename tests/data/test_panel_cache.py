@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from data.assembling.panel_files import long_table, planted, read, refusal
+from data.panel_files import long_table, planted, read, refusal
 
-from forecast.data.assembling import cache
+from forecast.data import cache
 
 KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
 LENGTH = 40_000  # rows of most series of the large table, of which some nine are read at a time

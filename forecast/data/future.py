@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.read import panel_rows
-from forecast.data.assembling.rows import PanelRows, prepare_rows, time_words
 from forecast.data.panel import PanelFrame
+from forecast.data.read import panel_rows
 from forecast.data.reading.table import Codebook
 from forecast.data.reading.timestamps import AmbiguousTime
+from forecast.data.rows import PanelRows, prepare_rows, time_words
 from forecast.data.sources import CsvSource
 from forecast.data.values.cells import FloatArray, IntArray
 from forecast.errors import UserError

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import held, long_table, planted, read, refusal, truth
+from data.panel_files import held, long_table, planted, read, refusal, truth
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

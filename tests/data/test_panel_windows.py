@@ -7,7 +7,7 @@ from panels import LENGTHS, made_panel
 
 from forecast.data.prepare import prepare
 from forecast.data.split import DateSplit, LastSplit, RowSplit, ShareSplit, panel_cuts
-from forecast.data.values.time_features import time_features
+from forecast.data.values.calendar import time_features
 from forecast.errors import UserError
 
 SEQ_LEN, PRED_LEN = 5, 3

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import Series, held, long_table, planted, read, truth, wide_table
+from data.panel_files import Series, held, long_table, planted, read, truth, wide_table
 
 from forecast.data.panel import Repair
 
-SHARED = Path(__file__).parents[4] / "shared/data/panels"
+SHARED = Path(__file__).parents[3] / "shared/data/panels"
 needs_panels = pytest.mark.skipif(not SHARED.is_dir(), reason="the panels with published figures are not here")
 
 

@@ -1,4 +1,4 @@
-"""The rows of several series as files hold them, their ids, and in the order of series and time, each time once."""
+"""The rows of the series in a file, long or a column each, in the order of series and time, each time once."""
 
 import hashlib
 import logging
@@ -7,23 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, Layout, known_frequency
-from forecast.data.reading.table import counted_stamps
+from forecast.data.reading.table import Codebook, TableSpec, counted_stamps, read_columns, table_of
 from forecast.data.sources import CsvSource
-from forecast.data.values.cells import Flags, FloatArray, IntArray, counted, quoted, runs
-from forecast.data.values.frequency import on_grid
+from forecast.data.values.calendar import on_grid
+from forecast.data.values.cells import JOINT, Findings, Flags, FloatArray, IntArray, counted, quoted, runs
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
 KNOWN_TIMES = ("ds", "timestamp", "date")
 _log = logging.getLogger(__name__)
-LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
+_LARGEST = float(np.finfo(np.float32).max)  # a model computes with float32
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,15 +91,15 @@ def time_words(time: int, *, stepped: bool) -> str:
     return f"step {time}" if stepped else str(pd.Timestamp(time))
 
 
-def finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> FloatArray:
+def _finite_values(values: npt.NDArray[np.float64], where: Callable[[int], str], columns: Sequence[str]) -> FloatArray:
     """The values (N, C) themselves, NaN where one is missing; UserError for one that is too large or infinite."""
     # false for NaN, which stands for a missing value
-    bad = (values > LARGEST) | (values < -LARGEST)
+    bad = (values > _LARGEST) | (values < -_LARGEST)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise UserError(
             f"{where(int(row))}, column {quoted(columns[column])}: {float(values[row, column])!r} is larger than "
-            f"{LARGEST:.3g}, the most that a model computes with. Correct it, or write the column in larger units."
+            f"{_LARGEST:.3g}, the most that a model computes with. Correct it, or write the column in larger units."
         )
     return values
 
@@ -278,7 +280,7 @@ def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str
     return names
 
 
-def joint_ids(
+def _joint_ids(
     parts: Sequence[tuple[IntArray, Sequence[str]]], where: Callable[[int], str]
 ) -> tuple[IntArray, list[list[str]]]:
     """(series (N,), of each id column the cells (S,)) of rows, numbered by their first appearance.
@@ -299,9 +301,92 @@ def joint_ids(
     return series, [[words[code] for code in codes[firsts].tolist()] for codes, words in parts]
 
 
-def counted_times(layout: Layout, series: IntArray) -> IntArray:
+def _counted_times(layout: Layout, series: IntArray) -> IntArray:
     """The times (N,) of rows without a time column: of each series its first, second, third row."""
     numbers: IntArray = pd.Series(series).groupby(series).cumcount().to_numpy()
     if layout.freq == STEPS:
         return numbers
     return nanoseconds(counted_stamps(layout, int(numbers.max()) + 1))[numbers]
+
+
+# Of a file
+
+
+VALUE = "value"  # what the column is called of a panel whose columns are series
+
+
+def file_rows(path: Path, source: CsvSource, book: Codebook) -> PanelRows:
+    """The rows of one file, in whatever form; UserError for what is wrong in it."""
+    findings = Findings(str(path))
+    text = CsvText(path, source.separator).verified(findings, source.sheet)
+    names = next((cells for _, cells in text.records()), [])
+    rows = rows_of(text, names, source, book, findings)
+    return _melted(rows) if source.panel_form == "columns" else rows
+
+
+def rows_of(
+    text: CsvText,
+    names: Sequence[str],
+    source: CsvSource,
+    book: Codebook,
+    findings: Findings,
+) -> PanelRows:
+    """The rows of one series, or of a long panel, in a verified text.
+
+    names: in its header, as they stand there.
+    """
+    path = str(text.path)
+    ids = id_columns(source, names, path) if names and source.panel_form == "long" else ()
+    layout = layout_of(source, names)
+    layout.check()
+    header = text.header(layout.time_columns, findings)
+    layout = replace(layout, drop=[*layout.drop, *(name for name in ids if name not in layout.drop)])
+    spec = TableSpec.of(header, layout, path, codebook=book)
+    places = [header.index(name) for name in ids]
+    cells = read_columns(text, spec, words=places)
+    table = table_of(text, cells, spec, findings)
+    rows = slice(None) if table.origin is None else table.origin
+
+    def where(row: int) -> str:
+        return f"{path}: line {table.line(row)}"
+
+    series, id_cells = np.zeros(len(table.values), dtype=np.int64), [[""]]
+    if ids:
+        series, id_cells = _joint_ids([(cells[p].codes[rows] - np.int64(1), cells[p].words) for p in places], where)
+    times = table.steps
+    if times is None:
+        times = nanoseconds(table.timestamps) if layout.time_columns else _counted_times(layout, series)
+    is_counted = layout.freq == STEPS
+    usual = "step" if is_counted else "date"
+    return PanelRows(
+        series=series,
+        times=times,
+        values=_finite_values(table.values, where, table.columns),
+        ids=[JOINT.join(parts) for parts in zip(*id_cells, strict=True)],
+        columns=table.columns,
+        stepped=table.steps is not None or is_counted,
+        where=where,
+        id_column=JOINT.join(ids) if ids else None,
+        time_column=layout.time_column if isinstance(layout.time_column, str) else usual,
+        checksum=text.checksum,
+        time_format=table.read.settings.get("data.time_format"),
+        time_zone=table.read.settings.get("data.time_zone"),
+        clock=table.read.clock,
+        typed_times=text.table is not None and bool(text.table.kind),
+        id_cells=dict(zip(ids, id_cells, strict=False)),
+    )
+
+
+def _melted(rows: PanelRows) -> PanelRows:
+    """The rows of a file of a column a series, one column below the other."""
+    series, places = np.nonzero(~np.isnan(rows.values.T))
+    return replace(
+        rows,
+        series=series,
+        times=rows.times[places],
+        values=rows.values[places, series][:, None],
+        ids=list(rows.columns),
+        columns=(VALUE,),
+        where=lambda row: rows.where(int(places[row])),
+        id_column=KNOWN_IDS[0],
+    )

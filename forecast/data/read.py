@@ -1,4 +1,4 @@
-"""A panel as people have it, as one array: long, wide or a line a series, in one file or several."""
+"""A panel as people have it, as one array: long or wide, in one file or several, with the facts of its series."""
 
 import glob
 from dataclasses import replace
@@ -7,19 +7,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast.data.assembling.cache import cached_panel, can_be_converted
-from forecast.data.assembling.csv_rows import file_rows
-from forecast.data.assembling.facts import facts_of
-from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.regular import frame_of, regular
-from forecast.data.assembling.rows import PanelRows, joined, nanoseconds, prepare_rows
+from forecast.data.cache import cached_panel, can_be_converted
+from forecast.data.grid import frame_of, panel_grid, regular
 from forecast.data.panel import Facts, PanelFrame, shown_times
 from forecast.data.reading.layout import known_frequency, within
 from forecast.data.reading.table import Codebook
 from forecast.data.roles import with_holidays
+from forecast.data.rows import PanelRows, file_rows, joined, nanoseconds, prepare_rows
 from forecast.data.sources import CsvSource, MadeUpSource, Source
-from forecast.data.values.frequency import is_below_a_day
-from forecast.errors import UserError, readable
+from forecast.data.values.calendar import is_below_a_day
+from forecast.data.values.cells import FloatArray, quoted
+from forecast.errors import UserError, closest, readable
+from forecast.text.terminal import listed
 
 
 def read_panel(
@@ -104,3 +103,49 @@ def source_rows(source: Source) -> PanelFrame:
     if source.has_roles:
         return frame.of(columns.targets + columns.past + columns.known + columns.hidden)
     return frame.of(columns.targets) if source.features == "S" else frame
+
+
+def facts_of(source: CsvSource, rows: PanelRows, book: Codebook) -> tuple[Facts, PanelRows]:
+    """The facts of all series of a panel, and its rows without the columns that they come from.
+
+    rows: of all files, sorted. UserError for a column that changes within a series, for a series without a fact, and
+    for a name that is in neither file.
+    """
+    own = [name for name in source.static if name in rows.columns]
+    facts = {name: _constant(rows, name) for name in own}
+    for name in {*source.static} & rows.id_cells.keys():
+        numbers = pd.to_numeric(pd.Series(rows.id_cells[name]), errors="coerce").to_numpy(dtype=np.float64)
+        are_words = name in book.named or np.isnan(numbers).any()
+        facts[name] = book.codes(name, rows.id_cells[name]) if are_words else numbers
+    for name in source.static:
+        if name not in facts:
+            raise UserError(
+                f"{rows.name}: there is no column '{name}' (data.static) among {listed([*facts, *rows.columns])}."
+                f"{closest(name, [*facts, *rows.columns])} Name columns as line 1 does."
+            )
+        if (missing := np.isnan(facts[name])).any():
+            raise UserError(
+                f"{rows.name}: the series {quoted(rows.ids[int(missing.argmax())])} has no value of the fact '{name}' "
+                f"(data.static), as have {int(missing.sum()) - 1} more. Fill it in, or leave the fact out."
+            )
+    values = np.array([facts[name] for name in source.static]).T
+    if own:
+        kept = [place for place, name in enumerate(rows.columns) if name not in own]
+        columns = tuple(rows.columns[place] for place in kept)
+        rows = replace(rows, values=np.ascontiguousarray(rows.values[:, kept]), columns=columns)
+    return Facts(tuple(source.static), values, book.words(source.static), tuple(own)), rows
+
+
+def _constant(rows: PanelRows, name: str) -> FloatArray:
+    """The value (S,) of a column in each series, NaN where it has none; UserError where it changes."""
+    column = pd.Series(rows.values[:, rows.columns.index(name)])
+    owners = np.repeat(np.arange(len(rows.ids)), rows.lengths)
+    values = column.groupby(owners).first().reindex(range(len(rows.ids))).to_numpy()
+    changed = column.notna().to_numpy() & (column.to_numpy() != values[owners])
+    if changed.any():
+        row = int(changed.argmax())
+        raise UserError(
+            f"{rows.where(row)}: the fact '{name}' (data.static) of the series {quoted(rows.ids[owners[row]])} is not "
+            "what it was before. Mend the row, or name the column in data.known or data.past."
+        )
+    return values

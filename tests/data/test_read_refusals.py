@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from data.assembling.panel_files import read, refusal
+from data.panel_files import read, refusal
 
 LONG = {"id_column": "unique_id"}
 

@@ -13,14 +13,12 @@ import pandas as pd
 import pyarrow as pa
 from filelock import FileLock
 
-from forecast.data.assembling.csv_rows import rows_of
-from forecast.data.assembling.grid import panel_grid
-from forecast.data.assembling.regular import Regular, frame_of, regular
-from forecast.data.assembling.rows import PanelRows, checksum_of, joined, sort_rows
+from forecast.data.grid import Regular, frame_of, panel_grid, regular
 from forecast.data.panel import PanelFrame, Repair
 from forecast.data.reading.content import KINDS, ColumnarFile, CsvText, columnar_kind, damaged
 from forecast.data.reading.layout import Layout
 from forecast.data.reading.table import Codebook
+from forecast.data.rows import PanelRows, checksum_of, joined, rows_of, sort_rows
 from forecast.data.sources import CsvSource, file_md5
 from forecast.data.values.cells import JOINT, Findings, IntArray, quoted
 from forecast.documents import Document, read_arrays, read_document
