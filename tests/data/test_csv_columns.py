@@ -6,13 +6,11 @@ import pandas as pd
 import pytest
 from data.csv_files import assert_listed, hours, read_frame, refusal, table, write
 
+from forecast.data.read import read_panel
+from forecast.data.sources import CsvSource
+from forecast.data.split import ShareSplit
+
 TEXT = table(hours(11))
-
-
-# read some rows at a time
-
-
-# ways to write a file
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
@@ -35,6 +33,13 @@ def test_a_column_of_flags_is_one_and_zero(tmp_path):
     assert "line 3, column 'a': 'oops'" in refusal(write(tmp_path, "\n".join(lines)))
     lines[2:] = [line.replace("oops", "1").replace("False", "2").replace("True", "3") for line in lines[2:]]
     assert "line 2, column 'c': 'True' is no number" in refusal(write(tmp_path, "\n".join(lines)))
+
+
+@pytest.mark.parametrize("ids", [["H1", "007"], ["007", "H1"], ["7.0", "1e5"], ["TRUE", "True"], ["1-2", "1.10"]])
+def test_an_id_stays_as_it_is_written_whatever_the_first_one_looks_like(tmp_path, ids):
+    lines = ["date,id,y", *(f"{t},{name},1.5" for name in ids for t in hours())]
+    panel = read_panel(CsvSource(path=str(write(tmp_path, "\n".join(lines))), id_column="id", split=ShareSplit()))
+    assert panel.ids.tolist() == ids
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t", " \t "])

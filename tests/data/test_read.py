@@ -14,13 +14,6 @@ SHARED = Path(__file__).parents[3] / "shared/data/panels"
 needs_panels = pytest.mark.skipif(not SHARED.is_dir(), reason="the panels with published figures are not here")
 
 
-def write_lines(path, panel, *, header):
-    width = max(len(series.values) for series in panel)
-    lines = [",".join([s.name, *map(str, s.values), *[""] * (width - len(s.values))]) for s in panel]
-    head = [",".join(["V1", *(f"V{n + 2}" for n in range(width))])] if header else []
-    path.write_text("\n".join([*head, *lines]) + "\n")
-
-
 FORMS = ["long csv", "long parquet", "long feather", "wide csv", "wide parquet"]
 
 
