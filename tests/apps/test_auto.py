@@ -68,7 +68,10 @@ def board(folder):
 
 def in_this_process(_, step, arguments, **__):
     """As run_step, whose processes are tested in test_auto_parts.py and in what is slow here."""
-    return Ended(pickle.loads(pickle.dumps(getattr(steps, step)(**pickle.loads(pickle.dumps(arguments))))))
+    try:
+        return Ended(pickle.loads(pickle.dumps(getattr(steps, step)(**pickle.loads(pickle.dumps(arguments))))))
+    except UserError as error:
+        return Ended(error=str(error))
 
 
 @pytest.fixture(scope="module")
