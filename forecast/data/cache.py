@@ -115,9 +115,9 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
     with (folder / _VALUES).open("wb") as values_file, (folder / _MEASURED).open("wb") as measured_file:
         for rows in _whole_series(source, files, book):
             ordered = sort_rows(rows, source.duplicates, name)
-            grid = panel_grid(ordered, trained_on=freq)
+            grid, positions = panel_grid(ordered, trained_on=freq)
             freq = grid.freq
-            part = regular(ordered, grid, source.gaps, known=source.known)
+            part = regular(ordered, grid, positions, source.gaps, known=source.known)
             part.values.astype("<f8", copy=False).tofile(values_file)
             (np.ones(part.values.shape, bool) if part.measured is None else part.measured).tofile(measured_file)
             starts.append(grid.times(part.steps))
@@ -138,13 +138,13 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
         ids=[ids[number] for number in kept.tolist()],
         name=name,
     )
-    grid = panel_grid(firsts, trained_on=freq)
+    grid, positions = panel_grid(firsts, trained_on=freq)
     series = Regular(
         values=_mapped(folder / _VALUES, "<f8", len(rows.columns)),
         measured=None,
         kept=kept,
         lengths=np.concatenate([part.lengths for part in parts]),
-        steps=grid.positions(times),
+        steps=positions,
         repair=Repair(
             source.gaps,
             rows_added=sum(part.repair.rows_added for part in parts),

@@ -12,7 +12,7 @@ from pandas.tseries.offsets import Day, Tick
 
 from forecast.data.panel import STEP_FREQ, PanelFrame, Repair
 from forecast.data.rows import PanelRows, time_words
-from forecast.data.values.calendar import first_deviation, grid_frequency, infer_frequency, rows_missing
+from forecast.data.values.calendar import first_deviation, grid_frequency, infer_frequency
 from forecast.data.values.cells import Flags, FloatArray, Gaps, IntArray, counted, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import typed
@@ -62,8 +62,8 @@ class Grid:
         return time_words(time, stepped=self.stepped)
 
 
-def panel_grid(rows: PanelRows, *, trained_on: str | None) -> Grid:
-    """The grid on which all rows lie.
+def panel_grid(rows: PanelRows, *, trained_on: str | None) -> tuple[Grid, IntArray]:
+    """The grid on which all rows lie, and their positions (N,) on it.
 
     trained_on: the frequency of a training, which the rows must have; None infers one. UserError, naming a series, for
     rows off the grid, series of different frequencies, and rows of which too few are inside one series.
@@ -79,10 +79,11 @@ def panel_grid(rows: PanelRows, *, trained_on: str | None) -> Grid:
         )
     if rows.stepped:
         first = int(rows.times.min())
-        return Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
-    grid = _grid_of(trained_on or _frequency(rows), rows.times)
+        grid = Grid(STEP_FREQ, first, int(np.gcd.reduce(rows.times - first)) or 1, stepped=True)
+    else:
+        grid = _grid_of(trained_on or _frequency(rows), rows.times)
     positions = grid.positions(rows.times)
-    for series in _voters(rows):
+    for series in [] if rows.stepped else _voters(rows):
         _check_own(rows, series, positions[slice(*rows.offsets[series : series + 2])], grid.freq, trained_on)
     if (positions < 0).any():
         row = int((positions < 0).argmax())
@@ -92,7 +93,7 @@ def panel_grid(rows: PanelRows, *, trained_on: str | None) -> Grid:
             f"'{grid.freq}' that the other rows have, counted from {grid.words(grid.first)}. Round the times, or "
             "resample the file to one frequency."
         )
-    return grid
+    return grid, positions
 
 
 def _check_own(rows: PanelRows, series: int, positions: IntArray, freq: str, trained_on: str | None) -> None:
@@ -102,7 +103,7 @@ def _check_own(rows: PanelRows, series: int, positions: IntArray, freq: str, tra
     training knows better.
     """
     stamps = _stamps(rows, series)
-    own = None if rows_missing(stamps, freq) == 0 else infer_frequency(stamps)
+    own = None if (np.diff(positions) == 1).all() else infer_frequency(stamps)
     is_coarser = len(stamps) >= _FEW and np.diff(positions).min() > 1
     if own not in (None, freq) and (trained_on is not None or is_coarser or positions.min() < 0):
         raise _different(rows, series, f"the frequency '{own}'", freq, trained_on)
@@ -187,9 +188,15 @@ class Regular:
 
 
 def regular(
-    rows: PanelRows, grid: Grid, policy: Gaps, *, known: Collection[str] = (), leave_out: bool = False
+    rows: PanelRows,
+    grid: Grid,
+    positions: IntArray,
+    policy: Gaps,
+    *,
+    known: Collection[str] = (),
+    leave_out: bool = False,
 ) -> Regular:
-    """Every series from its first to its last whole row, without gaps.
+    """Every series from its first to its last whole row, without gaps. positions (N,): of the rows on the grid.
 
     mask and forward_fill fill with the value before, interpolate on the line in time between neighbours; with zero a
     row or a cell that is not there is a 0 that was measured, and the first and the last row need not be whole; the
@@ -205,20 +212,20 @@ def regular(
     begin, end = np.searchsorted(there, rows.offsets[:-1]), np.searchsorted(there, rows.offsets[1:])
     held = np.flatnonzero(begin < end)
     first, last = rows.offsets[held] if policy == "zero" else there[begin[held]], there[end[held] - 1]
-    positions, width = grid.positions(rows.times), len(rows.columns)
     lengths, counts = positions[last] - positions[first] + 1, last - first + 1
     empty = np.zeros_like(counts)
     if missing.any():
         empty_before = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
         empty = empty_before[last + 1] - empty_before[first]
-    gaps = (lengths - counts) * width + empty
-    sparse = (gaps > MOST_MISSING * lengths * width) & (policy != "zero")
+    gaps = (lengths - counts) * len(rows.columns) + empty
+    sparse = (gaps > MOST_MISSING * lengths * len(rows.columns)) & (policy != "zero")
     holed = (gaps > 0) & (policy == "refuse")
     if rows.ids[0] == "" and held.size and policy != "zero":
-        _check_sparse(rows, grid, there)
+        _check_sparse(rows, grid, there, positions[there])
     if holed.any() and not (leave_out and len(rows.ids) > 1):
         series = int(held[holed][0])
-        raise _gap(rows, grid, there[begin[series] : end[series]], series, int(holed.sum()))
+        there = there[begin[series] : end[series]]
+        raise _gap(rows, grid, there, positions[there], series=series, count=int(holed.sum()))
     reasons = {
         "no row with a value in each column": np.flatnonzero(begin == end),
         "most of its rows missing": held[sparse & ~holed],
@@ -295,9 +302,8 @@ class MissingRows(UserError):
     """Rows, or cells of them, are missing, and data.gaps=refuse."""
 
 
-def _gap(rows: PanelRows, grid: Grid, there: IntArray, series: int, count: int) -> MissingRows:
-    """What to say of the first gap of a series. there: its whole rows. count: of series with gaps."""
-    positions = grid.positions(rows.times[there])
+def _gap(rows: PanelRows, grid: Grid, there: IntArray, positions: IntArray, *, series: int, count: int) -> MissingRows:
+    """What to say of the first gap of a series. there, positions: its whole rows. count: of series with gaps."""
     place = int((np.diff(positions) > 1).argmax())
     lacking = int(positions[place + 1] - positions[place]) - 1
     since = grid.words(int(grid.times(positions[place : place + 1] + 1)[0]))
@@ -311,9 +317,8 @@ def _gap(rows: PanelRows, grid: Grid, there: IntArray, series: int, count: int) 
     )
 
 
-def _check_sparse(rows: PanelRows, grid: Grid, there: IntArray) -> None:
-    """UserError for one series of which most is missing. there: its whole rows."""
-    positions = grid.positions(rows.times[there])
+def _check_sparse(rows: PanelRows, grid: Grid, there: IntArray, positions: IntArray) -> None:
+    """UserError for one series of which most is missing. there, positions: its whole rows."""
     length = int(positions[-1] - positions[0]) + 1
     gone = length - np.count_nonzero(~np.isnan(rows.values[there[0] : there[-1] + 1]), axis=0)
     if gone.max() <= MOST_MISSING * length:

@@ -43,8 +43,8 @@ def read_panel(
         rows, facts = prepare_rows(panel_rows(source, book), source), None
         if source.static:
             facts, rows = facts_of(source, rows, book)
-        grid = panel_grid(rows, trained_on=freq)
-        series = regular(rows, grid, source.gaps, known=source.known, leave_out=leave_out)
+        grid, positions = panel_grid(rows, trained_on=freq)
+        series = regular(rows, grid, positions, source.gaps, known=source.known, leave_out=leave_out)
         frame = frame_of(series, rows, grid, counted=not source.time_columns)
         facts = None if facts is None else facts.of(series.kept)
         frame = replace(frame, categories=book.words(frame.columns), facts=facts)

@@ -355,7 +355,7 @@ def raw_column(name: str, column: pa.Array | pa.ChunkedArray) -> RawColumn:
     if cells.dtype != "category":
         cells = cells.map(str, na_action="ignore").astype("category")
     words, codes = [*map(str, cells.cat.categories.to_numpy()), ""], cells.cat.codes.to_numpy()
-    return RawColumn.of_words(name, np.where(codes < 0, len(words) - 1, codes), words)
+    return RawColumn.of_words(name, np.where(codes < 0, len(words) - 1, codes) if column.null_count else codes, words)
 
 
 @dataclass(frozen=True, eq=False)
