@@ -67,12 +67,15 @@ def calibrate(
     stride = -(-cells // MOST_CELLS)
     if any(isinstance(part.model, FittedModel) and part.model.fits_each_window for part in parts):
         stride = max(stride, -(-len(windows) // MOST_FITS))
-    scored_levels = possible if distinct else possible[:1]
-    scoring = ValidationScores(
-        windows, data, scored_levels, rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts))
+    unrest = Unrest(
+        rows=min(data.seq_len, *(look_back_of(part.model, data) for part in parts)),
+        period=season(data) or 1,
+        targets=tuple(data.targets),
+        typical=torch.zeros(len(data.targets)),
     )
-    scores, sizes = scoring.collected(parts, stride, batch_size)
-    unrest = replace(scoring.unrest, typical=sizes.mean(0))
+    levels = possible if distinct else possible[:1]
+    scores, sizes = validation_scores(parts, windows, data, unrest, levels=levels, stride=stride, batch_size=batch_size)
+    unrest = replace(unrest, typical=sizes.mean(0))
     weighted = [score / unrest.factors_of(sizes) for score in scores]
     if together:
         weighted = [score.flatten(0, 1).unsqueeze(1).expand(-1, data.pred_len, -1) for score in weighted]
@@ -87,48 +90,44 @@ def calibrate(
     )
 
 
-class ValidationScores:
-    """The scores of validation windows.
+def validation_scores(
+    parts: Sequence[ValPart],
+    windows: Windows,
+    data: Prepared,
+    unrest: Unrest,
+    *,
+    levels: Sequence[float],
+    stride: int,
+    batch_size: int,
+) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
+    """The scores of validation windows at each level, and the unrest of each window; of every `stride`-th window.
 
-    levels: at which, one where the score is the same at all. rows: of the past, by which a window's unrest is measured.
+    levels: one where the score is the same at all.
     """
+    scores: list[list[Tensor]] = [[] for _ in levels]
+    sizes, chunk, done = [], chunk_on(windows.device), 0
+    meter = Meter(sum(len(part.windows[::stride]) for part in parts), "windows calibrated")
+    with exact_float32():
+        for part in parts:
+            rows = look_back_of(part.model, data)
+            for batch in in_chunks(windows, np.array(part.windows[::stride]), batch_size, chunk):
+                for of_level, score in zip(scores, outside_scores(part.model, batch, rows, levels), strict=True):
+                    of_level.append(score.cpu())
+                sizes.append(unrest.sizes(batch.past).cpu())
+                done += len(batch.target)
+                meter.show(done)
+    meter.end()
+    return [torch.cat(of_level) for of_level in scores], torch.cat(sizes)
 
-    def __init__(
-        self,
-        windows: Windows,
-        data: Prepared,
-        levels: Sequence[float],
-        *,
-        rows: int,
-    ) -> None:
-        self.windows, self.data, self.levels = windows, data, levels
-        nothing = torch.zeros(len(data.targets))
-        self.unrest = Unrest(rows=rows, period=season(data) or 1, targets=tuple(data.targets), typical=nothing)
 
-    def collected(
-        self, parts: Sequence[ValPart], stride: int, batch_size: int
-    ) -> tuple[list[Float[Tensor, "N P T"]], Float[Tensor, "N T"]]:
-        """The scores at each level, and the unrest of each window; of every `stride`-th window."""
-        scores: list[list[Tensor]] = [[] for _ in self.levels]
-        sizes, chunk, done = [], chunk_on(self.windows.device), 0
-        meter = Meter(sum(len(part.windows[::stride]) for part in parts), "windows calibrated")
-        with exact_float32():
-            for part in parts:
-                for batch in in_chunks(self.windows, np.array(part.windows[::stride]), batch_size, chunk):
-                    for of_level, score in zip(scores, self._scores(part.model, batch), strict=True):
-                        of_level.append(score.cpu())
-                    sizes.append(self.unrest.sizes(batch.past).cpu())
-                    done += len(batch.target)
-                    meter.show(done)
-        meter.end()
-        return [torch.cat(of_level) for of_level in scores], torch.cat(sizes)
-
-    def _scores(self, model: nn.Module, batch: Batch) -> Sequence[Tensor]:
-        """(B, P, T) at each level; NaN where no file held the truth."""
-        point, lower, upper = own_interval(model, batch, look_back_of(model, self.data), self.levels)
-        check_finite(point, batch.past)
-        target = batch.target.unsqueeze(-1)
-        outside = torch.maximum(lower - target, target - upper)
-        if batch.measured is not None:
-            outside = torch.where(batch.measured.unsqueeze(-1), outside, math.nan)
-        return outside.unbind(-1)
+def outside_scores(
+    model: nn.Module, batch: Batch, rows: int, levels: Sequence[float]
+) -> Sequence[Float[Tensor, "B P T"]]:
+    """The scores of a batch at each level; NaN where no file held the truth. rows: of the past that the model reads."""
+    point, lower, upper = own_interval(model, batch, rows, levels)
+    check_finite(point, batch.past)
+    target = batch.target.unsqueeze(-1)
+    outside = torch.maximum(lower - target, target - upper)
+    if batch.measured is not None:
+        outside = torch.where(batch.measured.unsqueeze(-1), outside, math.nan)
+    return outside.unbind(-1)

@@ -17,6 +17,7 @@ from forecast.data.values.cells import FloatArray, IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
+from forecast.evaluation.conformal import calibrated_interval
 from forecast.evaluation.metrics import BeforeEachWindow, ErrorSums, MaseScale, naive_errors, row_means
 from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals
 from forecast.models.base import FittedModel, ForecastModel
@@ -177,8 +178,13 @@ class WindowErrors:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The content of errors_by_window.npz."""
-        errors = {"squared_scaled": self.squared, "absolute_scaled": self.absolute}
-        return {"start": self.start, "series": self.series, **errors, "measured": self.measured}
+        return {
+            "start": self.start,
+            "series": self.series,
+            "squared_scaled": self.squared,
+            "absolute_scaled": self.absolute,
+            "measured": self.measured,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +337,9 @@ def shown_forecasts(
     with exact_float32():
         batch = one_pass.windows.__getitems__(numbers)
         if intervals is not None:
-            intervals.last = intervals.of(one_pass.forecasters[MODEL], batch, look_backs[MODEL])[1:]
+            intervals.last = calibrated_interval(
+                intervals.calibration, one_pass.forecasters[MODEL], batch, look_backs[MODEL]
+            )[1:]
             intervals.keep(list(range(len(numbers))))
         return {
             name: forecast_of(forecaster, batch, look_backs[name]).cpu().numpy()

@@ -35,8 +35,7 @@ def known_targets(data: Prepared) -> dict[str, str]:
     changes = pd.concat(parts or [pd.DataFrame()])
     for name, target in product(known, data.target_names):
         lags = copied_lags(changes[name].to_numpy(), changes[target].to_numpy())
-        near = [lag for lag in sorted(lags, key=abs) if -farthest <= lag < data.pred_len]
-        if near:
+        if near := [lag for lag in sorted(lags, key=abs) if -farthest <= lag < data.pred_len]:
             copies.setdefault(name, f"'{name}' is the target '{target}' at lag {near[0]}, or a line of it")
     return copies
 

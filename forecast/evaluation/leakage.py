@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from forecast.data.grid import fill_cells
 from forecast.data.panel import PanelFrame
 from forecast.data.prepare import Prepared, prepare, private, scaled_rows
 from forecast.data.scaling import EPSILON, Scales
@@ -392,15 +393,7 @@ def refilled(frame: PanelFrame) -> PanelFrame:
     """A frame whose made-up cells are filled from its values, by a reader that knows no splits."""
     if frame.measured is None:
         return frame
-    values = frame.values.copy()
-    for s, begin in enumerate(frame.offsets[:-1]):
-        rows = slice(int(begin), int(frame.offsets[s + 1]))
-        for column in range(values.shape[1]):
-            cells, known = values[rows, column], np.flatnonzero(frame.measured[rows, column])
-            gaps = np.flatnonzero(~frame.measured[rows, column])
-            gaps = gaps[gaps > known[0]] if known.size else gaps[:0]
-            if frame.repair.policy == "interpolate":
-                cells[gaps] = np.interp(gaps, known, cells[known])
-            else:
-                cells[gaps] = cells[known[np.searchsorted(known, gaps) - 1]]
+    values = np.where(frame.measured, frame.values, np.nan)
+    for begin, end in itertools.pairwise(frame.offsets.tolist()):
+        fill_cells(values[begin:end], np.arange(begin, end), frame.repair.policy)
     return replace(frame, values=values)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from forecast.data.prepare import Prepared
 from forecast.data.scaling import ROUNDING, SeasonalDifferences, pieces, seasonal_differences
-from forecast.data.seasonality import seasonal_period
 from forecast.data.values.cells import Flags, FloatArray, IntArray
+from forecast.evaluation.baselines import season
 
 CPU = torch.device("cpu")
 # Forecasts that vary less than this share of the truth's variation are called flat.
@@ -206,9 +206,9 @@ class ErrorSums:
         """
         rows = list(self.columns([str(i) for i in range(self.sums.shape[2])], naive).values())
         mse, mae = map(_known_mean, self.by_column())
-        scaled = _errors(mse, mae, _mean(row["scaled"]["bias"] for row in rows))
+        scaled = _errors(mse, mae, mean_known(row["scaled"]["bias"] for row in rows))
         original = {"original": rows[0]["original"]} if len(rows) == 1 else {}
-        return {"scaled": scaled, **original, **{key: _mean(row[key] for row in rows) for key in UNIT_FREE}}
+        return {"scaled": scaled, **original, **{key: mean_known(row[key] for row in rows) for key in UNIT_FREE}}
 
     def mse(self) -> float | None:
         """The mean squared error of all columns that have one, scaled units."""
@@ -227,15 +227,15 @@ class ErrorSums:
         for i, name in enumerate(names):
             squared, absolute, signed = (self.total(key)[:, i] for key in SUMMED[:3])
             scale, count = std[:, i], cells[i]
-            original = [_over(v.sum(), count) for v in (squared * scale**2, absolute * scale, signed * scale)]
+            original = [over(v.sum(), count) for v in (squared * scale**2, absolute * scale, signed * scale)]
             none = np.isnan(by_series["mase"][:, i]) & (self.total("cells")[:, i] > 0)
             blocks[name] = {
-                "scaled": _errors(_number(mse[i]), _number(mae[i]), _over(signed.sum(), count)),
+                "scaled": _errors(_number(mse[i]), _number(mae[i]), over(signed.sum(), count)),
                 "original": _errors(*original),
                 "mase": _known_mean(by_series["mase"][:, i]),
                 "rmsse": _known_mean(by_series["rmsse"][:, i]),
                 "smape": _known_mean(by_series["smape"][:, i]),
-                "wape": _over((absolute * scale).sum(), self.total("truth")[:, i].sum()),
+                "wape": over((absolute * scale).sum(), self.total("truth")[:, i].sum()),
                 "series_without_mase": int(none.sum()),
             }
         return blocks
@@ -273,7 +273,7 @@ def _known_mean(values: FloatArray) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def mean_known(values: Iterable[float | None]) -> float | None:
     """Of those that are known; None without one."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
@@ -283,7 +283,8 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _over(value: float, by: float) -> float | None:
+def over(value: float | Tensor, by: float | Tensor) -> float | None:
+    """A quotient; None of a divisor that is 0."""
     return float(value / by) if by > 0 else None
 
 
@@ -299,11 +300,6 @@ def mean_squared_error(forecast: Float[Tensor, "B P T"], target: Float[Tensor, "
 MaseScale = Literal["train", "split", "window"]
 
 
-def naive_period(data: Prepared) -> int:
-    """The season that the seasonal naive baseline repeats, 1 step where that repeats the last value."""
-    return data.season or seasonal_period(data.frame.freq) or 1
-
-
 def naive_errors(data: Prepared, split: str, rule: MaseScale = "train") -> SeasonalDifferences:
     """The seasonal differences (S, T), scaled units, by which MASE and RMSSE on a split are scaled.
 
@@ -311,7 +307,7 @@ def naive_errors(data: Prepared, split: str, rule: MaseScale = "train") -> Seaso
     no longer than a season; split, over these in any case, which are M4's train rows;
     window, by which `BeforeEachWindow` divides: as split.
     """
-    first, stop, period = data.frame.offsets[:-1], data.origins(split).first, naive_period(data)
+    first, stop, period = data.frame.offsets[:-1], data.origins(split).first, season(data) or 1
     if rule == "train" and (train := data.splits.get("train")) is not None:
         trained = train.stop - train.first > period
         first, stop = np.where(trained, train.first, first), np.where(trained, train.stop, stop)
@@ -326,7 +322,7 @@ class BeforeEachWindow:
     """
 
     def __init__(self, data: Prepared) -> None:
-        self.data, self.period = data, naive_period(data)
+        self.data, self.period = data, season(data) or 1
         self._pieces = list(pieces(data.frame))
         self._first, self._sums = 0, np.zeros((3, 0, len(data.targets)))  # of the rows from there on
 

@@ -14,6 +14,7 @@ from forecast.data.values.cells import IntArray
 from forecast.data.windows import Batch, Windows
 from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines
+from forecast.evaluation.conformal import calibrated_interval
 from forecast.evaluation.evaluate import (
     MODEL,
     check_finite,
@@ -24,7 +25,7 @@ from forecast.evaluation.evaluate import (
     longest_look_back,
     look_back_of,
 )
-from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, name_of
+from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.models.base import ForecastModel
 
 ID, TARGET, FORECAST = "id", "target", "forecast"  # columns of the table
@@ -87,15 +88,11 @@ def rolled(
             f"{data.frame.name}: the gaps leave no origin of a backtest with a whole window. Choose another "
             "backtest.step, or data.gaps=forward_fill."
         )
-    scored = None
-    if intervals is not None:
-        unit_scale = np.ones((1, len(data.targets)))
-        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * unit_scale, std=unit_scale)
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
     by_column: dict[str, list[Tensor]] = {}
     with exact_float32():
         for batch in in_chunks(windows, origins.numbers, batch_size, chunk_of(model, data, windows.device)):
-            for name, part in forecasts_of(forecasters, look_backs, batch, scored).items():
+            for name, part in forecasts_of(forecasters, look_backs, batch, intervals).items():
                 by_column.setdefault(name, []).append(part.cpu())
     arrays = {name: torch.cat(parts).double().numpy() for name, parts in by_column.items()}
     levels = () if intervals is None else intervals.wanted_levels
@@ -108,7 +105,7 @@ def forecasts_of(
     forecasters: Mapping[str, ForecastModel],
     look_backs: Mapping[str, int],
     batch: Batch,
-    scored: ScoredIntervals | None,
+    intervals: Intervals | None,
 ) -> dict[str, Tensor]:
     """What each forecasts of a batch (B, P, T), scaled, by column of the table; of the model the ends of intervals too.
 
@@ -116,9 +113,9 @@ def forecasts_of(
     """
     forecasts: dict[str, Tensor] = {}
     for name, forecaster in forecasters.items():
-        if name == MODEL and scored is not None:
-            forecast, lower, upper = scored.of(forecaster, batch, look_backs[name])
-            for k, level in enumerate(map(name_of, scored.levels)):
+        if name == MODEL and intervals is not None:
+            forecast, lower, upper = calibrated_interval(intervals.calibration, forecaster, batch, look_backs[name])
+            for k, level in enumerate(map(name_of, intervals.calibration.levels)):
                 forecasts |= {f"lo-{level}": lower[..., k], f"hi-{level}": upper[..., k]}
         else:
             forecast = forecast_of(forecaster, batch, look_backs[name])

@@ -3,8 +3,7 @@
 `WidthTracker` lets them follow a drift: wider after misses, narrower after hits, with no look at what comes.
 """
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from forecast.data.values.cells import FloatArray
 from forecast.data.windows import Batch
 from forecast.evaluation.conformal import Calibration, blocks_needed, calibrated_interval, outside_of
+from forecast.evaluation.metrics import mean_known, over
 
 # How far one outcome moves the logarithm of a width. Misses move it by RATE times the level, hits by RATE times what is
 # left: so over N windows the share of misses lies within (range of the logarithm) / (RATE N) of what it should be.
@@ -75,12 +75,8 @@ class IntervalErrors:
         self.ratios: Tensor | None = None
         self._wanted_places = [self.levels.index(level) for level in self.wanted_levels]
         self._tenths = [self.levels.index(level) for level in TENTHS if level in self.levels]
+        self.has_tenths = len(self._tenths) == len(TENTHS)  # which quantile losses need
         self._alpha = 1.0 - torch.tensor(self.levels, dtype=torch.float64) / 100.0
-
-    @property
-    def has_tenths(self) -> bool:
-        """Whether quantile losses are known, which need all of TENTHS."""
-        return len(self._tenths) == len(TENTHS)
 
     def update(
         self,
@@ -151,19 +147,21 @@ class IntervalErrors:
         for k, level in zip(self._wanted_places, self.wanted_levels, strict=True):
             of_level = [block["levels"][name_of(level)] for block in blocks.values()]
             levels[name_of(level)] = {
-                "coverage": _over(self.held[k].sum(), self.cells.sum()),
-                "width": _mean(_over(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
-                "score": (score := _mean(_over(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)),
+                "coverage": over(self.held[k].sum(), self.cells.sum()),
+                "width": mean_known(over(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
+                "score": (
+                    score := mean_known(over(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)
+                ),
                 "pinball": None if score is None else score * float(self._alpha[k]) / 4.0,
-                "msis": _mean(entry["msis"] for entry in of_level),
+                "msis": mean_known(entry["msis"] for entry in of_level),
                 "narrow_from": self._narrow_from(k, level),
             }
         return {
             "levels": levels,
-            "wql": _mean(block["wql"] for block in blocks.values()),
-            "sql": _mean(block["sql"] for block in blocks.values()),
+            "wql": mean_known(block["wql"] for block in blocks.values()),
+            "sql": mean_known(block["sql"] for block in blocks.values()),
             "reliability": {
-                name_of(level): _over(self.held[k].sum(), self.cells.sum()) for k, level in enumerate(self.levels)
+                name_of(level): over(self.held[k].sum(), self.cells.sum()) for k, level in enumerate(self.levels)
             },
             "columns": blocks,
         }
@@ -183,14 +181,14 @@ class IntervalErrors:
         levels: dict[str, dict[str, float | None]] = {}
         for a, level in enumerate(self.wanted_levels):
             levels[name_of(level)] = {
-                "coverage": _over(self.series_held[a, :, i].sum(), cells.sum()),
-                "width": _over((self.series_width[a, :, i] * std).sum(), cells.sum()),
+                "coverage": over(self.series_held[a, :, i].sum(), cells.sum()),
+                "width": over((self.series_width[a, :, i] * std).sum(), cells.sum()),
                 "msis": self._scaled(a, i, self.series_score[a, :, i], naive),
             }
         crps = self.series_crps[:, i]
         return {
             "levels": levels,
-            "wql": _over((crps * std).sum(), self.series_truth[:, i].sum()) if self.has_tenths else None,
+            "wql": over((crps * std).sum(), self.series_truth[:, i].sum()) if self.has_tenths else None,
             "sql": self._scaled(-2, i, crps, naive) if self.has_tenths else None,
         }
 
@@ -215,24 +213,6 @@ class IntervalErrors:
         enough = torch.nonzero(share >= level / 100.0 - NARROW)
         first = int(enough[-1]) + 1 if len(enough) else 0
         return first + 1 if first < len(share) else None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ExampleIntervals:
-    """Intervals that are kept for pictures: levels (A,), lower and upper (W, P, T, A), scaled units."""
-
-    levels: tuple[float, ...]
-    lower: npt.NDArray[np.float32]
-    upper: npt.NDArray[np.float32]
-
-
-def _over(value: Tensor, by: Tensor) -> float | None:
-    return float(value / by) if by > 0 else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 class WidthTracker:
@@ -301,8 +281,8 @@ class ScoredIntervals:
         intervals: Intervals,
         *,
         pred_len: int,
-        mean: npt.NDArray[np.float64],
-        std: npt.NDArray[np.float64],
+        mean: FloatArray,
+        std: FloatArray,
         stride: int = 1,
     ) -> None:
         self.calibration = intervals.calibration
@@ -322,7 +302,7 @@ class ScoredIntervals:
         rows: of the past that the model reads. scale: the mean absolute and squared seasonal
         differences (B, T) of each window, scaled units, where its scores are over the first of them.
         """
-        point, lower, upper = self.of(model, batch, rows)
+        point, lower, upper = calibrated_interval(self.calibration, model, batch, rows)
         if self.tracker is not None:
             lower, upper = self._tracked(self.tracker, batch, point, lower, upper)
         self.last = lower, upper
@@ -330,21 +310,20 @@ class ScoredIntervals:
         self.errors.update(point, lower, upper, batch.target, series=batch.series, measured=batch.measured, scale=by)
         return point
 
-    def of(
-        self, model: nn.Module, batch: Batch, rows: int
-    ) -> tuple[Float[Tensor, "B P T"], Float[Tensor, "B P T K"], Float[Tensor, "B P T K"]]:
-        """The point forecasts and the calibrated intervals of a batch, not adapted to anything."""
-        return calibrated_interval(self.calibration, model, batch, rows)
-
     def keep(self, windows: list[int]) -> None:
         """Keeps the intervals of some windows of the last batch for pictures."""
         columns = [self.levels.index(level) for level in self.errors.wanted_levels]
         self._kept.append(tuple(part[windows][..., columns].float().cpu() for part in self.last))  # type: ignore[arg-type]
 
-    def examples(self) -> ExampleIntervals:
-        """Those that were kept."""
-        lower, upper = (torch.cat(parts).numpy() for parts in zip(*self._kept, strict=True))
-        return ExampleIntervals(levels=self.errors.wanted_levels, lower=lower, upper=upper)
+    def examples(self, original: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> dict[str, np.ndarray]:
+        """Of the windows that were kept levels (A,), lower and upper (W, P, T, A), original units; nothing of no level.
+
+        original: brings (W, P, T) to these units.
+        """
+        levels = self.errors.wanted_levels
+        ends = zip(("lower", "upper"), map(torch.cat, zip(*self._kept, strict=True)), strict=True)
+        arrays = {name: [original(end) for end in part.double().numpy().transpose(3, 0, 1, 2)] for name, part in ends}
+        return {"levels": np.array(levels), **{k: np.stack(v, axis=-1) for k, v in arrays.items()}} if levels else {}
 
     def _tracked(
         self, tracker: WidthTracker, batch: Batch, point: Tensor, lower: Tensor, upper: Tensor
@@ -361,21 +340,6 @@ class ScoredIntervals:
             missed = outside_of(lows[i : i + 1], highs[i : i + 1], batch.target[i : i + 1])[0]
             tracker.add(missed.cpu(), None if batch.measured is None else batch.measured[i].cpu())
         return lows, highs
-
-
-def example_ends(
-    scored: ScoredIntervals | None, original: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-) -> dict[str, np.ndarray]:
-    """Of the windows that were kept levels (A,), lower and upper (W, P, T, A), original units; nothing of none.
-
-    original: brings (W, P, T) to these units.
-    """
-    if scored is None or not scored.errors.wanted_levels:
-        return {}
-    kept = scored.examples()
-    ends = {name: np.moveaxis(getattr(kept, name).astype(np.float64), -1, 0) for name in ("lower", "upper")}
-    arrays = {name: np.stack([original(end) for end in parts], axis=-1) for name, parts in ends.items()}
-    return {"levels": np.array(kept.levels), **arrays}
 
 
 def interval_metrics(scored: ScoredIntervals, names: Sequence[str], naive: npt.NDArray[np.float64] | None) -> Figures:

@@ -25,7 +25,7 @@ from forecast.errors import UserError
 from forecast.evaluation.baselines import make_baselines, season
 from forecast.evaluation.evaluate import MODEL, exact_float32, in_chunks, longest_look_back, look_back_of
 from forecast.evaluation.rolling import FORECAST, forecasts_of
-from forecast.evaluation.scored_intervals import Intervals, ScoredIntervals, name_of
+from forecast.evaluation.scored_intervals import Intervals, name_of
 from forecast.models.base import ForecastModel
 
 # Deviations of days are at least these: less is no break, however calm the validation windows were.
@@ -253,10 +253,6 @@ def reference(
             "the first update the series that the model was trained on, with those rows."
         )
     look_backs = {name: look_back_of(forecaster, data) for name, forecaster in forecasters.items()}
-    scored = None
-    if intervals is not None:
-        unit_scale = np.ones((1, len(data.targets)))
-        scored = ScoredIntervals(intervals, pred_len=data.pred_len, mean=0 * unit_scale, std=unit_scale)
     series, rows = windows.places(range(len(windows)))
     begins, times = np.unique(rows + (data.frame.steps - data.frame.offsets[:-1])[series], return_inverse=True)
     together = len(windows) / max(1, len(begins))
@@ -266,17 +262,17 @@ def reference(
     inside: list[torch.Tensor] = []
     with exact_float32():
         for batch in in_chunks(windows, chosen, BATCH, BATCH):
-            forecasts = forecasts_of(forecasters, look_backs, batch, scored)
+            forecasts = forecasts_of(forecasters, look_backs, batch, intervals)
             for name in forecasters:
                 column = FORECAST if name == MODEL else name
                 errors[name].append((forecasts[column] - batch.target).abs().mean(2).cpu())
-            if scored is not None:
-                inside.append(shares_inside(forecasts, batch.target, scored.levels))
+            if intervals is not None:
+                inside.append(shares_inside(forecasts, batch.target, intervals.calibration.levels))
     of = {name: torch.cat(parts).double().numpy() for name, parts in errors.items()}
     best = min(naive, key=lambda name: float(of[name].mean()))
     n_windows, pred_len = of[MODEL].shape
     shares = torch.cat(inside, dim=1).double().numpy() if inside else np.zeros((0, n_windows, pred_len))
-    levels = np.array([] if scored is None else scored.levels, dtype=np.float64)
+    levels = np.array([] if intervals is None else intervals.calibration.levels, dtype=np.float64)
     series, times = series[chosen], times[chosen] // every
     expected = Expected.of(of[MODEL], of[best], levels, shares, every=every, series=series, times=times)
     return Reference(

@@ -23,7 +23,7 @@ from forecast.data.prepare import Prepared, series_windows
 from forecast.data.roles import names_roles
 from forecast.data.scaling import SeasonalDifferences
 from forecast.data.sources import MadeUpSource, Source
-from forecast.evaluation.baselines import baseline_look_backs
+from forecast.evaluation.baselines import baseline_look_backs, season
 from forecast.evaluation.blocks import baseline_metrics, check_offsets, offset_metrics, split_metrics
 from forecast.evaluation.column_use import column_use, roles_of
 from forecast.evaluation.evaluate import (
@@ -33,8 +33,8 @@ from forecast.evaluation.evaluate import (
     evaluate,
     evenly_spaced,
 )
-from forecast.evaluation.metrics import MaseScale, naive_errors, naive_period
-from forecast.evaluation.scored_intervals import Intervals, example_ends
+from forecast.evaluation.metrics import MaseScale, naive_errors
+from forecast.evaluation.scored_intervals import Intervals
 from forecast.files import DECIMALS, json_text, rounded, save_arrays, together
 from forecast.report.forecasters import best_baseline
 from forecast.run_folder import (
@@ -118,7 +118,7 @@ def evaluate_checkpoint(
         split: {**of_split, **use_of_columns(checkpoint, data, split=split, protocol=protocol, device=device)},
         "baselines": baselines,
         "mase_scale": {
-            "period": naive_period(data),
+            "period": season(data) or 1,
             "rows": protocol.mase_scale,
             "columns_without": [name for name in names if columns[name]["mase"] is None],
         },
@@ -247,14 +247,14 @@ def example_windows(evaluation: Evaluation, data: Prepared) -> dict[str, np.ndar
     of intervals levels (A,), lower and upper (W, P, T, A); timestamps (W, L + P); columns (T,); of several series
     series (W,): their ids.
     """
-    shown = evaluation.shown
+    shown, intervals = evaluation.shown, evaluation.intervals
     values, timestamps = series_windows(data, shown, evaluation.origins)
     return {
         "past": values[:, : data.seq_len],
         "truth": values[:, data.seq_len :],
         "forecast": data.original(evaluation.forecasts[MODEL], shown),
         **{name: data.original(evaluation.forecasts[name], shown) for name in evaluation.baselines},
-        **example_ends(evaluation.intervals, lambda ends: data.original(ends, shown)),
+        **({} if intervals is None else intervals.examples(lambda ends: data.original(ends, shown))),
         "timestamps": timestamps,
         "columns": np.array(data.target_names),
         **({"series": data.frame.ids[shown]} if len(data.frame) > 1 else {}),
