@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from forecast.apps.common.inputs import evaluated_data, find_device, trained_source
-from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.outputs import keep_others, writable
 from forecast.apps.common.page import remake
 from forecast.attention.maps import Maps, attention_weights
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
@@ -22,7 +22,7 @@ from forecast.files import replacing, save_arrays
 from forecast.models.base import ForecastModel
 from forecast.models.time_spans import time_spans
 from forecast.report.drawn import time_names
-from forecast.run_folder import ATTENTION, PAGE, read_run, run_of
+from forecast.run_folder import ATTENTION, read_run, run_of
 from forecast.text.terminal import label, listed, say
 from forecast.training.record import known_names
 
@@ -48,9 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
         windows = data.windows(arguments.split, look_back=longest_look_back([model], data))
         number = window_number(data, windows, arguments.window, split=arguments.split)
-        series = None
-        if data.frame.id_column is not None:
-            series = str(data.frame.ids[windows.places([number])[0][0]])
+        series = None if data.frame.id_column is None else str(data.frame.ids[windows.places([number])[0][0]])
         batch, reads = windows.__getitems__([number]).to(device), model.look_back
         with torch.no_grad(), exact_float32():
             model(batch.past[:, -reads:], batch.past_known[:, -reads:], batch.future_known)
@@ -63,18 +61,11 @@ def main(arguments: argparse.Namespace) -> None:
         arrays["series"] = np.array([series])
     of = "" if series is None else f" of series '{label(series)}'"
     window = f"{arguments.split} window {number}{of}, known until {time_names(arrays[ORIGIN])[0]}"
-    try:
-        with replacing(folder / ATTENTION) as path:
-            save_arrays(path, arrays)
-    except OSError as error:
-        where = f"{error.filename}: {error.strerror}."
-        raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
+    with writable("--to DIR"), replacing(folder / ATTENTION) as path:
+        save_arrays(path, arrays)
     say(f"{folder / ATTENTION}: {window}; {listed(f'{slot}/{layer}' for slot, layer in maps)}")
     if read_run(folder).metrics:
-        try:
-            remake(folder)
-        except UserError as error:
-            say(f"{folder / PAGE} is as it was: {error}")
+        remake(folder)
 
 
 def folder_of(checkpoint: Checkpoint, to: Path | None, *, overwrite: bool) -> Path:
@@ -105,8 +96,6 @@ def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split
         if int(wanted) >= len(numbers):
             raise UserError(f"--window={wanted}: {data.frame.name} has {len(numbers)} {split} windows. Choose {some}.")
         return int(wanted)
-    if data.frame.without_calendar:
-        raise UserError(f"--window={wanted}: these rows have no times. Choose {some}.")
     series, origins = windows.places(numbers)
     times = data.times_of(origins - 1, series).tz_localize(None)
     span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"

@@ -18,6 +18,7 @@ from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
 import forecast
+from forecast.apps.common.outputs import writable
 from forecast.attention.base import SeededDraws
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.allow_list import target_nodes
@@ -76,7 +77,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
             "with data.time_zone=UTC."
         )
     name, write = FORMATS[format]
-    try:
+    with writable("another DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         with together(folder) as beside:
             weights = {key: part.detach().contiguous().clone() for key, part in checkpoint.model().state_dict().items()}
@@ -88,10 +89,6 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
             description = {**description_of(checkpoint, batch), **entries}
             text = json.dumps(description, indent=2, ensure_ascii=False)
             beside(DESCRIPTION).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written: {error.strerror or error}. Make room, or choose another place."
-        ) from error
     return description
 
 
@@ -337,11 +334,8 @@ def write_onnx(checkpoint: Checkpoint, path: Path, *, batch: int | None) -> File
                 verbose=False,
             )
     except Exception as error:  # of many kinds, by what the model does
-        cause: BaseException = error
-        while cause.__cause__ is not None:  # the outer ones say no more than that it failed
-            cause = cause.__cause__
         raise UserError(
-            f"torch.onnx cannot write this model. It says: {reason_of(cause)}. Export it with --format program."
+            f"torch.onnx cannot write this model. It says: {reason_of(error)}. Export it with --format program."
         ) from error
     finally:
         logging.disable(before)

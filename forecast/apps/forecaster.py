@@ -125,8 +125,6 @@ class Forecaster:
         from forecast.checkpoint.load import load_checkpoint
 
         find_device(device)
-        if not isinstance(ckpt_path, str | Path):
-            raise UserError(f"ckpt_path={ckpt_path!r} is no path. Name the file: 'RUN/checkpoints/best.ckpt'")
         if Path(ckpt_path).is_dir():
             ckpt_path = final_checkpoint(ckpt_path)
         forecaster = cls(trust=trust, verbose=verbose)
@@ -216,9 +214,8 @@ class Forecaster:
 
         checkpoint, source = self.checkpoint, self._loaded.source()
         check_horizon(checkpoint, pred_len)
-        columns = checkpoint.read_columns
         with (
-            as_file(table, source, columns) as (path, layout, kind),
+            as_file(table, source, checkpoint.read_columns) as (path, layout, kind),
             as_file(future, source, name="future") as (future_path, future_layout, _),
         ):
             ends = steps.continuation(
@@ -311,8 +308,6 @@ class Forecaster:
         name = str(table) if of_file else f"{datetime.now():%Y-%m-%d-%H-%M-%S}"
         folder = Path(output) if output else default_folder(name)
         begun, file, placed = time.monotonic(), str(table), False
-        if minutes < 0:
-            raise UserError(f"minutes={minutes}: must be 0 or more")
         words = [*setting_words(own), *override_words(settings)]
         if not of_file:
             # the ids are for the check of the file to find, which also chooses how gaps are filled

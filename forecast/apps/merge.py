@@ -5,7 +5,7 @@ from pathlib import Path
 
 from forecast.apps.common.command import Answer
 from forecast.apps.common.forecast_parts import beside, check_parts, read_part, write_joined
-from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
+from forecast.apps.common.outputs import checked_output, keep_others, writable
 from forecast.errors import UserError
 from forecast.text.terminal import say
 
@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> Answer:
         like="a whole forecast",
         fix="choose another name, or remove it",
     )
-    with written_or_refused(output):
+    with writable("--output FILE"):
         whole = write_joined(output, parts)
     say(f"{len(parts)} parts, {whole.run['series']} series in {whole.rows} rows, are joined in {output}.")
     paths = [str(path) for path, _ in parts]

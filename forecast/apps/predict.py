@@ -24,7 +24,7 @@ from forecast.apps.common.continuation import (
 from forecast.apps.common.forecast_parts import ForecastPart, beside, read_part
 from forecast.apps.common.future import future_source
 from forecast.apps.common.inputs import check_horizon, find_device, trained_source
-from forecast.apps.common.outputs import checked_output, keep_others, written_or_refused
+from forecast.apps.common.outputs import checked_output, keep_others, writable
 from forecast.checkpoint.load import Checkpoint, load_checkpoint
 from forecast.config.check import read_settings
 from forecast.config.settings import PredictSettings
@@ -114,7 +114,7 @@ class Scoring:
     def write(self, output: Path, picture: Path | None) -> ForecastPart:
         """Writes its rows and the JSON beside them, and the picture: all, or nothing."""
         first, stop = series_of(self.shard, len(self.ends.series))
-        with written_or_refused(output), together(output.parent) as place:
+        with writable("output=FILE"), together(output.parent) as place:
             sheet, rows = place(beside(output).name), place(output.name)
             far: list[int] = []
             write_rows(rows, output.suffix, self.table, self._blocks(first, stop, far))

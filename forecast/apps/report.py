@@ -11,11 +11,10 @@ import re
 from pathlib import Path
 
 from forecast.apps.common.command import Answer
-from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.outputs import keep_others, writable
 from forecast.comparison.page import comparison_page
 from forecast.comparison.rows import comparisons, read_folder
 from forecast.comparison.tables import csv_rows, csv_text, report
-from forecast.errors import UserError
 from forecast.files import rounded, together
 from forecast.run_folder import PAGE, result_line
 from forecast.text.terminal import say
@@ -47,14 +46,11 @@ def main(arguments: argparse.Namespace) -> Answer:
         like="a file of a report",
         fix="choose another folder, or say --overwrite",
     )
-    try:
+    with writable("--to DIR"):
         to.mkdir(parents=True, exist_ok=True)
         with together(to) as beside:
             for name in reversed(texts):
                 beside(name).write_text(texts[name], encoding="utf-8")
-    except OSError as error:
-        where = f"{error.filename}: {error.strerror}."
-        raise UserError(f"{where} Choose a folder that you can write to: --to DIR") from error
     say(text)
     say(f"In {to}: {', '.join(texts)}")
     lost = [{"run": str(run.path), "state": run.state, "reason": run.reason} for run in runs if run.state != "finished"]

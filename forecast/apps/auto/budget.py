@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from forecast.apps.common.outputs import keep_others
+from forecast.apps.common.outputs import keep_others, writable
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import write_json
@@ -35,13 +35,11 @@ class AutoState(BaseModel):
 def check_folder(folder: Path, *, make: bool = False) -> None:
     """Raises UserError for a folder that holds what is not ours. make: makes it; UserError where none can be made."""
     ours = (folder / RUN_INFO).exists() or (folder / FOLDER / STATE).exists()
-    files = [folder / name for name in (BOARD, FORECAST, METRICS, PAGE)]
+    files = map(folder.joinpath, (BOARD, FORECAST, METRICS, PAGE))
     keep_others(files, ours=ours, key=f"--output {folder}", like="a file of forecast auto", fix="choose another folder")
-    try:
+    with writable("--output DIR"):
         if make:
             (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--output {folder} cannot be made: {error.strerror}. Choose another folder") from error
 
 
 def default_folder(file: str) -> Path:

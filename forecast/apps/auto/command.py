@@ -28,7 +28,6 @@ from forecast.apps.auto.task import (
     AutoTask,
     by_processor,
     check_known,
-    checksum,
     find_task,
     members_of,
 )
@@ -42,7 +41,7 @@ from forecast.jobs import Ended
 from forecast.jobs.steps import REAL_TIME, ProcessorClock, begin_server, end_workers, run_step
 from forecast.report.tables import board_table, table_lines
 from forecast.report.verdict import verdict
-from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run
+from forecast.run_folder import PAGE, checkpoint_path, final_checkpoint, read_run, sha256
 from forecast.run_folder.lock import hold, release
 from forecast.run_folder.shapes import Block, Metrics
 from forecast.text.overrides import hydra_value
@@ -100,7 +99,7 @@ class Auto:
         self.level = [float(value) for value in arguments.level]
         request = {
             "FILE": arguments.file,
-            "file": checksum(arguments.file),
+            "file": sha256(Path(arguments.file)) if Path(arguments.file).is_file() else None,
             **{key: getattr(arguments, key) for key in ("horizon", "minutes", "target", "preset", "metric")},
             "level": self.level,
             "settings": list(arguments.settings),

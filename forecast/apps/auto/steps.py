@@ -184,16 +184,11 @@ def page_with(folder: Path, *, board: Block, forecast: Block | None) -> None:
 def forecast_file(overrides: Sequence[str], checkpoint: Path) -> dict[str, object]:
     """Writes the forecast; returns what `forecast predict --json` prints, and the last row learned from."""
     answers: list[Answer | None] = []
-
-    def forecast(cfg: DictConfig) -> None:
-        answers.append(command("predict")(cfg))
-
-    call(forecast, config_name="predict", overrides=list(overrides))
-    answer = answers[0]
-    assert answer is not None, "predict answers"
+    call(lambda cfg: answers.append(command("predict")(cfg)), config_name="predict", overrides=list(overrides))
+    assert answers[0] is not None, "predict answers"
     trained = load_checkpoint(checkpoint)
     until = "" if trained.data["freq"] == STEP_FREQ else trained.trained_until
-    return {**json.loads(json.dumps(answer.document, default=str)), "trained_until": until}
+    return {**json.loads(json.dumps(answers[0].document, default=str)), "trained_until": until}
 
 
 def ahead(checkpoint: Path, *, future: str | None, level: Sequence[float] | None) -> dict[str, np.ndarray]:

@@ -21,7 +21,6 @@ from forecast.data.seasonality import mostly_zero, suggest, usual_pred_len
 from forecast.data.sources import CsvSource, Source
 from forecast.data.split import LastSplit, ShareSplit, Split, panel_cuts
 from forecast.errors import UserError, closest
-from forecast.run_folder import sha256
 from forecast.text.overrides import hydra_value
 from forecast.text.terminal import listed
 
@@ -310,8 +309,3 @@ def of_source(words: Sequence[str], horizon: int | None) -> tuple[dict[str, obje
     suggestion = suggest(frame, split, targets=columns, pred_len=chosen_len, is_free=is_free)
     settings = suggestion.lengths._asdict() | suggestion.settings()
     return settings, suggestion.seasons[0].period if suggestion.seasons else None
-
-
-def checksum(path: str) -> str | None:
-    """SHA-256 of a file's bytes; None for the name of a published data set."""
-    return sha256(Path(path)) if Path(path).is_file() else None

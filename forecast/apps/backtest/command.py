@@ -101,7 +101,7 @@ def backtest(cfg: DictConfig) -> Answer:
     }
     document = cast(Backtest, rounded(whole))
     paths = [part_path(folder, number) for number in parts]
-    page = backtest_page(document, sums, partial(map, read_part, paths), origin_of(checkpoint))
+    page = backtest_page(document, sums, partial(map, pd.read_parquet, paths), origin_of(checkpoint))
     write_text(folder / PAGE, page)
     document[FILES] = {name: sha256(folder / name) for name in (TABLE, PAGE)}
     timed = {**document, "seconds": rounded(time.perf_counter() - started)}
@@ -138,8 +138,13 @@ def check_folder(folder: Path, cfg: DictConfig) -> None:
             "another folder, or leave hydra.run.dir out."
         )
     if not before:
-        outputs = [folder / name for name in (TABLE, DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)]
-        keep_others(outputs, ours=False, key=key, like="of a backtest", fix="choose another folder")
+        keep_others(
+            map(folder.joinpath, (TABLE, DOCUMENT, PAGE, RUN_INFO, RUNS, PARTS)),
+            ours=False,
+            key=key,
+            like="of a backtest",
+            fix="choose another folder",
+        )
 
 
 def what_of(cfg: DictConfig) -> dict[str, str | None]:
@@ -151,6 +156,7 @@ def what_of(cfg: DictConfig) -> dict[str, str | None]:
 def begin(folder: Path, cfg: DictConfig) -> None:
     """Marks a folder as that of this backtest, which nothing refuses any more."""
     write_json(folder / OF, what_of(cfg))
+    (folder / PARTS).mkdir(exist_ok=True)
     (folder / DOCUMENT).unlink(missing_ok=True)
 
 
@@ -273,14 +279,8 @@ def part_path(folder: Path, number: int) -> Path:
 
 def write_part(folder: Path, number: int, table: pd.DataFrame) -> None:
     """Writes a part, whole or not at all."""
-    (folder / PARTS).mkdir(exist_ok=True)
     with replacing(part_path(folder, number)) as path:
         table.to_parquet(path, index=False, engine="pyarrow")
-
-
-def read_part(path: Path) -> pd.DataFrame:
-    """A part as it was written."""
-    return pd.read_parquet(path, engine="pyarrow")
 
 
 def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
@@ -290,17 +290,16 @@ def join_parts(folder: Path, numbers: list[int]) -> Iterator[pd.DataFrame]:
     """
     with replacing(folder / TABLE) as path:
         widest = max((part_path(folder, number) for number in numbers), key=lambda part: len(pq.read_schema(part)))
-        whole = pa.Table.from_pandas(read_part(widest), preserve_index=False)
+        whole = pa.Table.from_pandas(pd.read_parquet(widest), preserve_index=False)
         with pq.ParquetWriter(path, whole.schema) as writer:
             for number in numbers:
-                part = read_part(part_path(folder, number)).reindex(columns=whole.column_names)
+                part = pd.read_parquet(part_path(folder, number)).reindex(columns=whole.column_names)
                 writer.write_table(pa.Table.from_pandas(part, schema=whole.schema, preserve_index=False))
                 yield part
 
 
 def save_scales(folder: Path, scales: Mapping[str, np.ndarray]) -> None:
     """Keeps by what errors are scaled."""
-    (folder / PARTS).mkdir(exist_ok=True)
     with replacing(folder / PARTS / SCALES) as path:
         save_arrays(path, dict(scales))
 

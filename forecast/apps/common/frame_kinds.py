@@ -182,8 +182,6 @@ def frame_of(
     """
     rows, kind = _columns_of(table, alone, [*KNOWN_IDS, *names_of(given.get("id_column"))])
     time = _time(rows, kind, given, say)
-    for name in time:
-        _check_types(name, rows[name])
     time_type = rows[time[0]].dtype if len(time) == 1 else None
     for name in rows.columns:
         if isinstance(rows[name].dtype, pd.PeriodDtype):
@@ -362,16 +360,6 @@ def _time(rows: pd.DataFrame, kind: Kind, given: Given, say: str | None) -> Name
     if len(rivals) > 1:
         raise _rivals([" + ".join(names) for names in rivals], "time", given, say)
     return rivals[0]
-
-
-def _check_types(name: str, cells: Cells) -> None:
-    """UserError for times some of which are text, say, and some numbers."""
-    types = list(dict.fromkeys(map(type, cells.dropna()))) if cells.dtype == object else []
-    if len(types) > 1:
-        some = " and ".join(kind.__name__ for kind in types[:2])
-        raise UserError(
-            f"{NAME} has times of several kinds in '{name}': {some}. Make them one: pd.to_datetime(..., format='mixed')"
-        )
 
 
 def _ids(rows: pd.DataFrame, time: Names, kind: Kind, given: Given, say: str | None) -> Names:

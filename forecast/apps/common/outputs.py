@@ -26,10 +26,8 @@ def check_evaluation_folder(folder: Path, *, overwrite: bool) -> None:
     key = f"hydra.run.dir={folder}"
     if (folder / RUN_INFO).is_file():
         raise UserError(f"{key} is the run of a training, whose results would be replaced; choose another folder.")
-    outputs = [folder / name for name in RESULTS]
-    metrics = read_run(folder).metrics
-    ours = {"model", "protocol", "baselines"} <= metrics.keys()
-    keep_others(outputs, ours=ours or overwrite, key=key, like="a file of an evaluation")
+    ours = {"model", "protocol", "baselines"} <= read_run(folder).metrics.keys()
+    keep_others(map(folder.joinpath, RESULTS), ours=ours or overwrite, key=key, like="a file of an evaluation")
 
 
 def checked_output(name: str, *, key: str = "output=") -> Path:
@@ -48,12 +46,11 @@ def checked_output(name: str, *, key: str = "output=") -> Path:
 
 
 @contextmanager
-def written_or_refused(output: Path) -> Iterator[None]:
-    """UserError where a forecast cannot be written."""
+def writable(key: str) -> Iterator[None]:
+    """UserError where the system lets nothing be written. key: what names another place."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"output={output}: {error.filename} cannot be written: {error.strerror}. Make room, or choose another "
-            "place: output=FOLDER/forecast.csv"
+            f"{error.filename}: {error.strerror}. Make room, or choose a place that you can write to: {key}"
         ) from error

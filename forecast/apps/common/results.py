@@ -153,10 +153,8 @@ def use_of_columns(
     """The entry `covariates`, what each column is worth; nothing where the training named no roles."""
     if not names_roles(checkpoint.config.data.node):
         return {}
-    roles = roles_of(data)
     model = checkpoint.model().to(device)
-    uses = column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)
-    return {"covariates": uses}
+    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles_of(data))}
 
 
 def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:

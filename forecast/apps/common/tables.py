@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
@@ -104,10 +104,8 @@ def place_table(folder: Path, frame: Frame) -> bool:
 @contextmanager
 def spoken(*, verbose: bool) -> Iterator[None]:
     """verbose: False shows warnings alone."""
-    with ExitStack() as quiet:
-        if not verbose:
-            quiet.enter_context(quiet_output())
-            quiet.enter_context(redirect_stdout(StringIO()))
+    silent = nullcontext() if verbose else redirect_stdout(StringIO())
+    with silent, nullcontext() if verbose else quiet_output():
         yield
 
 

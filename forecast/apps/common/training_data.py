@@ -72,10 +72,7 @@ def warn_of_known_targets(data: Prepared) -> None:
 
 def baselines(plan: Plan, shared: SharedData, *, ridge: bool) -> Mapping[str, Tensor]:
     """The weights of the fitted baselines; for an ensemble those of a member with its windows, if there is one."""
-    known: Mapping[str, Tensor] = {}
-    if is_combined(plan.config.model):
-        data = shared.data
-        known = baselines_of(plan.config, data)
+    known = baselines_of(plan.config, shared.data) if is_combined(plan.config.model) else {}
     return known or shared.baselines(ridge=ridge)
 
 

@@ -197,6 +197,5 @@ def begin(search: Search, cfg: DictConfig) -> None:
                     f"{key} holds a study of another {other[0]}. Choose another folder, or leave hydra.run.dir out"
                 )
             return
-        outputs = [folder / name for name in OUTPUTS]
-        keep_others(outputs, ours=False, key=key, like="of a study", fix="choose another folder")
+        keep_others(map(folder.joinpath, OUTPUTS), ours=False, key=key, like="of a study", fix="choose another folder")
         write_json(folder / OF, now)

@@ -108,10 +108,15 @@ def read(settings: UpdateSettings, folder: Path) -> Given:
     loaded = LoadedModel.load(settings.ckpt_path, device=settings.device, root=settings.data.root)
     checkpoint = loaded.checkpoint
     source, key = loaded.source(), f"hydra.run.dir={folder}"
-    outputs = [folder / name for name in (LATEST, LOG, STATE)]
     state = read_state(folder)
     if state is None:
-        keep_others(outputs, ours=False, key=key, like="of an update", fix="choose another folder")
+        keep_others(
+            map(folder.joinpath, (LATEST, LOG, STATE)),
+            ours=False,
+            key=key,
+            like="of an update",
+            fix="choose another folder",
+        )
     elif state.checkpoint != sha256(checkpoint.path):
         raise UserError(
             f"{key} holds the updates of another checkpoint than {checkpoint.path}. Begin anew in another folder: "
