@@ -195,7 +195,6 @@ def test_rows_without_a_calendar_have_the_numbers_of_their_steps(capsys, tmp_pat
     assert "known until step 827; " in attend(capsys, path)
     arrays = arrays_of(tmp_path)
     assert arrays["cross/0/queries"].tolist() == [[step, step] for step in range(831, 851, 4)]
-    assert "these rows have no times. Choose a number from 0 to " in refused(capsys, path, "--window", "noon")
 
 
 def test_nothing_of_somebody_else_is_overwritten(informer, capsys, tmp_path):

@@ -380,12 +380,6 @@ def test_a_folder_with_other_files_is_not_touched(csv, tmp_path, capsys):
     assert (tmp_path / "forecast.csv").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_folder_that_cannot_be_made_is_said(csv, tmp_path, capsys):
-    (tmp_path / "out").write_text("mine")
-    message = refusal(capsys, "auto", str(csv), *FAST, "--output", str(tmp_path / "out"))
-    assert f"--output {tmp_path / 'out'} cannot be made: " in message and "Choose another folder" in message
-
-
 def test_from_python_a_strangers_table_is_kept_and_a_refused_one_leaves_nothing_in_the_way(tmp_path):
     with pytest.raises(UserError, match=r"There is no column 'lod'"):
         Forecaster.auto(table(), target="lod", output=tmp_path / "out")

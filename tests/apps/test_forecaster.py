@@ -198,8 +198,6 @@ def test_what_is_no_table_and_no_path_is_refused_in_our_words(table, fitted):
         fitted.predict(pd.concat({"x": table}, axis=1))
     with pytest.raises(UserError, match=r"a list was given in place of a DataFrame or the path of a CSV file"):
         fitted.evaluate([1, 2])
-    with pytest.raises(UserError, match=r"ckpt_path=5 is no path\. Name the file: 'RUN/checkpoints/best\.ckpt'"):
-        Forecaster.load(5)
 
 
 def test_another_horizon_is_answered_with_the_training_for_it(fitted):

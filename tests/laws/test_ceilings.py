@@ -12,16 +12,16 @@ from laws import measures
 # models hold 236, the data 96, and evaluation, training and the page 90; of the 250 of a GPU's speed training holds 170
 # and the rest 20; the 100 of the terminal and what many trainings in one process need lie in jobs and text.
 CEILINGS = {
-    "apps": 4495,
+    "apps": 4447,
     "checkpoint, run_folder": 554,
     "config": 998,
     "data": 3561,
-    "evaluation": 2013,
+    "evaluation": 1976,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
     "training": 2005,
-    "tests": 29553,
+    "tests": 29546,
     "other Python": 4196,
 }
 # How far a room may lie below its ceiling before the ceiling has to follow.

@@ -222,7 +222,7 @@ NOT_EMPTY = "exists and is no empty folder: nothing is overwritten"
 REFUSED = {
     "a folder with a file": (["notes"], 1, f"notes {NOT_EMPTY}"),
     "a file": (["notes/mine"], 1, f"notes/mine {NOT_EMPTY}"),
-    "a folder in a file": (["notes/mine/out"], 1, "mine/out cannot be written: Not a directory"),
+    "a folder in a file": (["notes/mine/out"], 1, "mine/out: Not a directory. Make room, or choose a place"),
     "no window": (["out", "--batch", "0"], 2, "0 is no whole number from 1 on"),
     "fewer windows": (["out", "--batch", "-3"], 2, "-3 is no whole number from 1 on"),
     "no number of windows": (["out", "--batch", "some"], 2, "some is no whole number from 1 on"),

@@ -186,6 +186,8 @@ def frame_of(
     for name in rows.columns:
         if isinstance(rows[name].dtype, pd.PeriodDtype):
             rows[name] = rows[name].dt.to_timestamp()
+        elif name in time and pd.api.types.infer_dtype(rows[name]) in ("mixed", "mixed-integer"):
+            rows[name] = _texts(rows[name])  # pyarrow takes a number among timestamps for nanoseconds
     ids = _ids(rows, time, kind, given, say) if panel else ()
     if len(time) == 1:
         cells, midnights = rows[time[0]], False

@@ -153,8 +153,8 @@ def use_of_columns(
     """The entry `covariates`, what each column is worth; nothing where the training named no roles."""
     if not names_roles(checkpoint.config.data.node):
         return {}
-    model = checkpoint.model().to(device)
-    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles_of(data))}
+    model, roles = checkpoint.model().to(device), roles_of(data)
+    return {"covariates": column_use(model, data.on(device), split=split, protocol=protocol, roles=roles)}
 
 
 def naive_of(checkpoint: Checkpoint, data: Prepared, split: str, rule: MaseScale) -> SeasonalDifferences:

@@ -67,8 +67,7 @@ def tune(cfg: DictConfig) -> Answer:
 def run_trials(search: Search, study: SharedStudy) -> str:
     """Runs trials until time is up, there are enough or no point is left; says which."""
     trials = Trials(read_data)
-    minutes = search.settings.minutes or math.inf
-    deadline = math.inf
+    minutes, deadline = search.settings.minutes or math.inf, math.inf
     if minutes < math.inf:
         seconds = 60 * minutes - min(RESERVE, RESERVE_SHARE * 60 * minutes)
         end = Begun.at + seconds - study.before
