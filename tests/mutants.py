@@ -547,7 +547,7 @@ DATA = [
         "forecast/data/values/calendar.py",
         "if rows_missing(timestamps, freq) == 0), None)",
         "if rows_missing(timestamps[:2], freq) == 0), None)",
-        ("tests/data/test_frame.py::test_another_frequency_than_the_one_trained_on_is_refused_with_both",),
+        ("tests/data/test_gaps.py::test_the_frequency_is_found_in_spite_of_gaps",),
     ),
     Mutant(
         "grown-file-of-other-rows",
@@ -664,7 +664,7 @@ READING = [
         "forecast/data/describe/guess.py",
         '    bad.pop(f"{target}", None)\n',
         "",
-        ("tests/data/test_check_file.py::test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows",),
+        ("tests/data/test_check_file.py::test_columns_that_say_nothing_are_no_targets",),
     ),
 ]
 
@@ -1473,11 +1473,11 @@ FILES = [
     ),
     Mutant(
         "export-draws",
-        "A program draws no random numbers.",
+        "A program holds the draws of each layer.",
         "forecast/apps/export.py",
         "if isinstance(child, SeededDraws):",
         "if False:",
-        ("tests/scripts/test_export.py::test_the_program_draws_no_random_numbers_and_gives_one_answer",),
+        ("tests/scripts/test_export.py::test_the_draws_of_each_layer_are_its_own",),
     ),
     Mutant(
         "predict-over-its-future",
