@@ -191,8 +191,8 @@ def test_a_stored_index_is_no_column_of_values(tmp_path):
     table.set_index(pd.Index(range(7, 7 + len(table)), name="number")).to_parquet(tmp_path / "named.parquet")
     assert read(tmp_path / "named.parquet", id_column="unique_id").columns == ("y",)
     texts = table.set_index(pd.Index([f"{n}" for n in range(len(table))]))  # what R writes
-    texts.to_parquet(tmp_path / "texts.parquet")
-    assert held(read(tmp_path / "texts.parquet", id_column="unique_id")) == truth(panel)
+    texts.rename(columns={"ds": "when"}).to_parquet(tmp_path / "texts.parquet")
+    assert read(tmp_path / "texts.parquet", id_column="unique_id", time_column="when").columns == ("y",)
     table.set_index(["unique_id", "ds"]).to_parquet(tmp_path / "both.parquet")
     assert held(read(tmp_path / "both.parquet", id_column="unique_id")) == held(
         read(tmp_path / "index.parquet", id_column="unique_id")

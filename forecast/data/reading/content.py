@@ -294,8 +294,8 @@ class ColumnarFile:
     """A file of typed columns.
 
     kinds: what its columns hold, number, time or text, by the names under which they are read; the index of a DataFrame
-    without a name is called `date`, or left out where it numbers the rows. Whatever pyarrow raises for a damaged file,
-    here and in `tables`.
+    without a name is called `date`, or left out where it numbers the rows; of text that shows in `tables`. Whatever
+    pyarrow raises for a damaged file, here and in `tables`.
     """
 
     def __init__(self, file: pa.NativeFile, first_bytes: bytes) -> None:
@@ -325,9 +325,13 @@ class ColumnarFile:
             parts = [table] if rows is None else table.to_batches(max_chunksize=rows)
         first = 2
         for part in parts:
+            self._fields = {
+                name: field
+                for name, field in self._fields.items()
+                if field.name == name or part[field.name][:1].to_pylist() not in (["0"], ["1"])  # as R's row names
+            }
             columns = [raw_column(name, part[field.name]) for name, field in self._fields.items()]
-            lines = range(first, first + part.num_rows)
-            yield TypedTable(KINDS[self._kind], columns, lines)
+            yield TypedTable(KINDS[self._kind], columns, range(first, first + part.num_rows))
             first += part.num_rows
 
 
