@@ -52,13 +52,12 @@ def main(arguments: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(arguments.checkpoint)
     description = export(checkpoint, out, batch=arguments.batch, format=arguments.format)
     weights, entry = description["weights"], description[arguments.format]
-    sizes = ", ".join(map(str, entry["compared_on_windows"]))
-    number = "any number of" if entry["windows"] is None else entry["windows"]
     say(
         f"{out}/{DESCRIPTION}\n{out}/{weights['file']}: {weights['tensors']} tensors, {weights['bytes'] / 1e6:.1f} MB\n"
-        f"{out}/{entry['file']}: takes {number} windows at once, {entry['bytes'] / 1e6:.1f} MB\n"
-        f"Read back, its forecasts of {sizes} windows differ from the model's by "
-        f"{entry['largest_difference_scaled']:.1e} at most, scaled units."
+        f"{out}/{entry['file']}: takes {entry['windows'] or 'any number of'} windows at once, "
+        f"{entry['bytes'] / 1e6:.1f} MB\n"
+        f"Read back, its forecasts of {', '.join(map(str, entry['compared_on_windows']))} windows differ from the "
+        f"model's by {entry['largest_difference_scaled']:.1e} at most, scaled units."
     )
 
 
@@ -251,7 +250,9 @@ def trace(model: nn.Module, inputs: Sequence[Tensor], *, batch: int | None) -> E
 
 
 def reason_of(error: BaseException) -> str:
-    """The first lines of what torch says."""
+    """The first lines of what torch says; errors about that one say no more than that it failed."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2])[:300] or type(error).__name__
 
