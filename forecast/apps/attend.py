@@ -98,7 +98,11 @@ def window_number(data: Prepared, windows: Windows, wanted: str | None, *, split
         return int(wanted)
     series, origins = windows.places(numbers)
     times = data.times_of(origins - 1, series).tz_localize(None)
-    span = f"the {split} windows are known until times from {times.min()} to {times.max()}, one every {data.frame.freq}"
+    span = (
+        "these rows have no times"
+        if data.frame.without_calendar
+        else f"the {split} windows are known until times from {times.min()} to {times.max()} by {data.frame.freq}"
+    )
     try:
         hits = numbers[times == pd.Timestamp(wanted).tz_localize(None)]
     except (ValueError, TypeError) as error:

@@ -76,7 +76,7 @@ def export(checkpoint: Checkpoint, folder: Path, *, batch: int | None, format: s
             "with data.time_zone=UTC."
         )
     name, write = FORMATS[format]
-    with writable("another DIR"):
+    with writable("another OUT"):
         folder.mkdir(parents=True, exist_ok=True)
         with together(folder) as beside:
             weights = {key: part.detach().contiguous().clone() for key, part in checkpoint.model().state_dict().items()}

@@ -73,8 +73,15 @@ def calibrate(
         targets=tuple(data.targets),
         typical=torch.zeros(len(data.targets)),
     )
-    levels = possible if distinct else possible[:1]
-    scores, sizes = validation_scores(parts, windows, data, unrest, levels=levels, stride=stride, batch_size=batch_size)
+    scores, sizes = validation_scores(
+        parts,
+        windows,
+        data,
+        unrest,
+        levels=possible if distinct else possible[:1],
+        stride=stride,
+        batch_size=batch_size,
+    )
     unrest = replace(unrest, typical=sizes.mean(0))
     weighted = [score / unrest.factors_of(sizes) for score in scores]
     if together:

@@ -206,9 +206,9 @@ class ErrorSums:
         """
         rows = list(self.columns([str(i) for i in range(self.sums.shape[2])], naive).values())
         mse, mae = map(_known_mean, self.by_column())
-        scaled = _errors(mse, mae, mean_known(row["scaled"]["bias"] for row in rows))
+        scaled = _errors(mse, mae, optional_mean(row["scaled"]["bias"] for row in rows))
         original = {"original": rows[0]["original"]} if len(rows) == 1 else {}
-        return {"scaled": scaled, **original, **{key: mean_known(row[key] for row in rows) for key in UNIT_FREE}}
+        return {"scaled": scaled, **original, **{key: optional_mean(row[key] for row in rows) for key in UNIT_FREE}}
 
     def mse(self) -> float | None:
         """The mean squared error of all columns that have one, scaled units."""
@@ -227,15 +227,15 @@ class ErrorSums:
         for i, name in enumerate(names):
             squared, absolute, signed = (self.total(key)[:, i] for key in SUMMED[:3])
             scale, count = std[:, i], cells[i]
-            original = [over(v.sum(), count) for v in (squared * scale**2, absolute * scale, signed * scale)]
+            original = [ratio(v.sum(), count) for v in (squared * scale**2, absolute * scale, signed * scale)]
             none = np.isnan(by_series["mase"][:, i]) & (self.total("cells")[:, i] > 0)
             blocks[name] = {
-                "scaled": _errors(_number(mse[i]), _number(mae[i]), over(signed.sum(), count)),
+                "scaled": _errors(_number(mse[i]), _number(mae[i]), ratio(signed.sum(), count)),
                 "original": _errors(*original),
                 "mase": _known_mean(by_series["mase"][:, i]),
                 "rmsse": _known_mean(by_series["rmsse"][:, i]),
                 "smape": _known_mean(by_series["smape"][:, i]),
-                "wape": over((absolute * scale).sum(), self.total("truth")[:, i].sum()),
+                "wape": ratio((absolute * scale).sum(), self.total("truth")[:, i].sum()),
                 "series_without_mase": int(none.sum()),
             }
         return blocks
@@ -273,7 +273,7 @@ def _known_mean(values: FloatArray) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def mean_known(values: Iterable[float | None]) -> float | None:
+def optional_mean(values: Iterable[float | None]) -> float | None:
     """Of those that are known; None without one."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
@@ -283,7 +283,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def over(value: float | Tensor, by: float | Tensor) -> float | None:
+def ratio(value: float | Tensor, by: float | Tensor) -> float | None:
     """A quotient; None of a divisor that is 0."""
     return float(value / by) if by > 0 else None
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from forecast.data.values.cells import FloatArray
 from forecast.data.windows import Batch
 from forecast.evaluation.conformal import Calibration, blocks_needed, calibrated_interval, outside_of
-from forecast.evaluation.metrics import mean_known, over
+from forecast.evaluation.metrics import optional_mean, ratio
 
 # How far one outcome moves the logarithm of a width. Misses move it by RATE times the level, hits by RATE times what is
 # left: so over N windows the share of misses lies within (range of the logarithm) / (RATE N) of what it should be.
@@ -147,21 +147,21 @@ class IntervalErrors:
         for k, level in zip(self._wanted_places, self.wanted_levels, strict=True):
             of_level = [block["levels"][name_of(level)] for block in blocks.values()]
             levels[name_of(level)] = {
-                "coverage": over(self.held[k].sum(), self.cells.sum()),
-                "width": mean_known(over(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
+                "coverage": ratio(self.held[k].sum(), self.cells.sum()),
+                "width": optional_mean(ratio(self.width[k, :, i].sum(), self.cells[:, i].sum()) for i in columns),
                 "score": (
-                    score := mean_known(over(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)
+                    score := optional_mean(ratio(self.score[k, :, i].sum(), self.cells[:, i].sum()) for i in columns)
                 ),
                 "pinball": None if score is None else score * float(self._alpha[k]) / 4.0,
-                "msis": mean_known(entry["msis"] for entry in of_level),
+                "msis": optional_mean(entry["msis"] for entry in of_level),
                 "narrow_from": self._narrow_from(k, level),
             }
         return {
             "levels": levels,
-            "wql": mean_known(block["wql"] for block in blocks.values()),
-            "sql": mean_known(block["sql"] for block in blocks.values()),
+            "wql": optional_mean(block["wql"] for block in blocks.values()),
+            "sql": optional_mean(block["sql"] for block in blocks.values()),
             "reliability": {
-                name_of(level): over(self.held[k].sum(), self.cells.sum()) for k, level in enumerate(self.levels)
+                name_of(level): ratio(self.held[k].sum(), self.cells.sum()) for k, level in enumerate(self.levels)
             },
             "columns": blocks,
         }
@@ -181,14 +181,14 @@ class IntervalErrors:
         levels: dict[str, dict[str, float | None]] = {}
         for a, level in enumerate(self.wanted_levels):
             levels[name_of(level)] = {
-                "coverage": over(self.series_held[a, :, i].sum(), cells.sum()),
-                "width": over((self.series_width[a, :, i] * std).sum(), cells.sum()),
+                "coverage": ratio(self.series_held[a, :, i].sum(), cells.sum()),
+                "width": ratio((self.series_width[a, :, i] * std).sum(), cells.sum()),
                 "msis": self._scaled(a, i, self.series_score[a, :, i], naive),
             }
         crps = self.series_crps[:, i]
         return {
             "levels": levels,
-            "wql": over((crps * std).sum(), self.series_truth[:, i].sum()) if self.has_tenths else None,
+            "wql": ratio((crps * std).sum(), self.series_truth[:, i].sum()) if self.has_tenths else None,
             "sql": self._scaled(-2, i, crps, naive) if self.has_tenths else None,
         }
 

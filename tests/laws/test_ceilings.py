@@ -16,7 +16,7 @@ CEILINGS = {
     "checkpoint, run_folder": 554,
     "config": 998,
     "data": 3561,
-    "evaluation": 1976,
+    "evaluation": 1975,
     "jobs, text, forecast/*.py": 878,
     "models, attention, layers, ops": 4015,
     "report, comparison": 2028,
