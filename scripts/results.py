@@ -35,8 +35,9 @@ alone, so that DE, BE and FR [chose nothing](experiments.md#three-markets-that-c
 [up to its origin](experiments.md#what-the-forecast-of-auto-errs-learned-up-to-its-origin); for ETT, BE and FR of what
 it judges, held out from the validation rows on. NN5 is not yet scaled as in others' tables."""
 COMMANDS = """Their commands. FOLDER has the files, X_before.csv is the file of X without the rows to be forecast (20
-days of prices, 56 of NN5, 48 hours of M4, a row an hour), DAY.csv has the forecasts that are known of the day after the file; the files of BE and FR
-are not in our data. ETT: the mean of the four lengths. Commands are typed as of today."""
+days of prices, 56 of NN5, 48 hours of M4, a row an hour), DAY.csv has the forecasts that are known of the day after
+the file; the files of BE and FR are not in our data. ETT: the mean of the four lengths. Commands are typed as of
+today."""
 ON_FIRST_SCREEN = 5  # rows of wins.yaml that README.md shows
 
 
