@@ -18,7 +18,7 @@ from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, La
 from forecast.data.reading.table import Codebook, TableSpec, counted_stamps, read_columns, table_of
 from forecast.data.sources import CsvSource
 from forecast.data.values.calendar import on_grid
-from forecast.data.values.cells import JOINT, Findings, Flags, FloatArray, IntArray, counted, quoted, runs
+from forecast.data.values.cells import JOINT, Findings, Flags, FloatArray, IntArray, counted, quoted
 from forecast.errors import UserError, closest
 from forecast.text.terminal import listed
 
@@ -83,7 +83,7 @@ class PanelRows:
 
 def nanoseconds(stamps: pd.DatetimeIndex) -> IntArray:
     """Timestamps (N,) as nanoseconds since 1970."""
-    return stamps.to_numpy().astype("datetime64[ns]").astype(np.int64)
+    return stamps.as_unit("ns").asi8
 
 
 def time_words(time: int, *, stepped: bool) -> str:
@@ -281,23 +281,23 @@ def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str
 
 
 def _joint_ids(
-    parts: Sequence[tuple[IntArray, Sequence[str]]], where: Callable[[int], str]
+    parts: Sequence[tuple[npt.NDArray[np.int32], Sequence[str]]], where: Callable[[int], str]
 ) -> tuple[IntArray, list[list[str]]]:
     """(series (N,), of each id column the cells (S,)) of rows, numbered by their first appearance.
 
     parts: for each id column the code of each row (N,) and the cells that the codes stand for. UserError for an empty
     one; where: a row in words.
     """
-    series = np.zeros(len(parts[0][0]), dtype=np.int64)
+    changes = np.any([codes[1:] != codes[:-1] for codes, _ in parts], axis=0)
+    first = np.flatnonzero(np.concatenate([[True], changes]))  # the rows of a series mostly stand together
+    numbers = np.zeros(len(first), dtype=np.int64)
     for codes, words in parts:
         if "" in words and (codes == words.index("")).any():
             row = int((codes == words.index("")).argmax())
             raise UserError(f"{where(row)}: the id (data.id_column) is missing. Fill it in, or drop the line.")
-        pairs = series * len(words) + codes
-        first, counts = runs(pairs)  # the rows of a series mostly stand together
-        numbers, _ = pd.factorize(pairs[first])
-        series = np.repeat(numbers, counts)
+        numbers, _ = pd.factorize(numbers * len(words) + codes[first])
     firsts = first[np.diff(np.maximum.accumulate(numbers), prepend=-1) > 0]
+    series = np.repeat(numbers, np.diff(first, append=len(codes)))
     return series, [[words[code] for code in codes[firsts].tolist()] for codes, words in parts]
 
 
@@ -352,7 +352,7 @@ def rows_of(
 
     series, id_cells = np.zeros(len(table.values), dtype=np.int64), [[""]]
     if ids:
-        series, id_cells = _joint_ids([(cells[p].codes[rows] - np.int64(1), cells[p].words) for p in places], where)
+        series, id_cells = _joint_ids([(cells[p].codes[rows] - 1, cells[p].words) for p in places], where)
     times = table.steps
     if times is None:
         times = nanoseconds(table.timestamps) if layout.time_columns else _counted_times(layout, series)

@@ -85,7 +85,7 @@ class RawColumn:
         numbers (N,): what stands where a place is -1.
         """
         bare = np.array([*(word.strip(BLANKS) for word in words), ""], dtype=object)
-        used = pd.unique(codes[codes >= 0])
+        used = np.setdiff1d(pd.unique(codes), [-1])
         different, places = np.unique(bare[used], return_inverse=True)
         code_of = np.zeros(len(bare), dtype=np.int32)  # the last: of -1
         code_of[used] = places + 1

@@ -9,6 +9,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -202,7 +203,9 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, by
         stored = path.read_bytes()
     text, table = b"", None
     kind = next((kind for kind in KINDS if stored.startswith(kind)), b"")
-    with damaged(path, KINDS.get(kind, "")):
+    # of a large file this takes as long as reading its columns
+    with damaged(path, KINDS.get(kind, "")), ThreadPoolExecutor(1) as pool:
+        checksum = pool.submit(hashlib.md5, stored, usedforsecurity=False)
         if kind in (PARQUET, FEATHER):
             (table,) = ColumnarFile(pa.BufferReader(stored), kind).tables()
         elif kind == GZIP:
@@ -218,7 +221,7 @@ def unpacked(path: Path, sheet: str | None, findings: Findings) -> tuple[str, by
                     raise UserError(f"{path} is a zip archive of {len(names)} files. Unpack it, and name one file.")
         else:
             text = stored
-    return hashlib.md5(stored, usedforsecurity=False).hexdigest(), text, table
+    return checksum.result().hexdigest(), text, table
 
 
 @contextmanager

@@ -36,11 +36,10 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
     timestamps (N,), N >= 3, increasing. Only aliases that pandas 2.2 and 3 both know without a warning.
     """
-    step = _commonest_step(timestamps)
-    # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
-    own = pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
     # Below a day pandas knows hours of business too, of which no calendar has features.
-    candidates = [step] if own is None or are_below_a_day(timestamps) else [str(own), step]
+    # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
+    own = None if are_below_a_day(timestamps) else pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
+    candidates = filter(None, (own, _commonest_step(timestamps)))
     return next((freq for freq in candidates if rows_missing(timestamps, freq) == 0), None)
 
 
@@ -112,9 +111,8 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
 
 def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
     """The alias of the commonest distance."""
-    steps, counts = np.unique(np.diff(timestamps.to_numpy().astype("datetime64[ns]")), return_counts=True)
-    counts[steps <= np.timedelta64(0)] = 0  # three centuries overflow
-    step = int(steps[counts.argmax()].astype(np.int64))
+    counts = pd.Series(np.diff(timestamps.as_unit("ns").asi8)).value_counts().sort_index()
+    step = int(counts[counts.index > 0].idxmax())  # three centuries overflow
     size, alias = next((size, alias) for size, alias in _UNITS if step % size == 0)
     return alias if step == size else f"{step // size}{alias}"
 

@@ -56,9 +56,3 @@ def quoted(cell: str) -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun: '1 row', '3 rows'."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def runs(values: npt.NDArray[np.generic]) -> tuple[IntArray, IntArray]:
-    """Where each run (R,) of equal values (N,) that stand below one another begins, and how many values it has."""
-    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))[: len(values)]
-    return first, np.diff(first, append=len(values))
