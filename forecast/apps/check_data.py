@@ -62,7 +62,7 @@ def facts(check: FileCheck) -> list[str]:
     table = check.table
     if table is None:
         return []
-    cells = f"cells separated by {check.text.separator!r}, decimals by {check.layout.decimal!r}"
+    cells = f"cells separated by {check.text.separator!r}, decimals by {check.layout.decimal or '.'!r}"
     kind = cells if check.text.table is None else check.text.table.kind
     rows, times = f"{len(table.values)} rows, {len(check.header)} columns", table.timestamps
     shown = pd.DataFrame(table.values[:, :MAX_COLUMNS], columns=list(map(label, table.columns[:MAX_COLUMNS])))

@@ -137,8 +137,8 @@ def _voters(rows: PanelRows) -> list[int]:
 
 def _stamps(rows: PanelRows, series: int) -> pd.DatetimeIndex:
     """The times of a series."""
-    start, stop = rows.offsets[series : series + 2].tolist()
-    stamps: pd.DatetimeIndex = pd.DatetimeIndex(rows.times[start:stop].astype("datetime64[ns]"))
+    of_series = slice(*rows.offsets[series : series + 2])
+    stamps: pd.DatetimeIndex = pd.DatetimeIndex(rows.times[of_series].astype("datetime64[ns]"))
     return stamps
 
 

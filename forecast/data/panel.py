@@ -96,9 +96,6 @@ class PanelFrame:
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     facts: Facts | None = None
 
-    def __post_init__(self) -> None:
-        assert self.values.flags.c_contiguous, "windows are views of whole rows"
-
     @classmethod
     def single(
         cls, values: FloatArray, timestamps: pd.DatetimeIndex, columns: Sequence[str], freq: str, name: str

@@ -35,9 +35,9 @@ class PanelRows:
     series (N,): the number of the series, by the first appearance of its id. times (N,): nanoseconds since 1970, or
     steps that no calendar counts where `stepped`. values (N, C): NaN where one is missing. where: a row in words, as
     "my.csv: line 7". checksum: of all bytes that were read. time_format: in which the times were read, None for ISO
-    8601 and for columns of parts; time_zone, clock: as in PanelFrame; typed_times: whether they stood there as such,
-    and no text. id_column: None for one series, whose id is empty. id_cells: what each id column says of each series
-    (S,). name: of the panel, once its rows are sorted by series and time, each time once.
+    8601 and for columns of parts; time_zone, clock: as in PanelFrame. id_column: None for one series, whose id is
+    empty. id_cells: what each id column says of each series (S,). name: of the panel, once its rows are sorted by
+    series and time, each time once.
     """
 
     series: IntArray
@@ -53,7 +53,6 @@ class PanelRows:
     time_format: str | None = None
     time_zone: str | None = None
     clock: str | None = None
-    typed_times: bool = False
     id_cells: Mapping[str, Sequence[str]] = field(default_factory=dict)
     name: str = ""
 
@@ -149,8 +148,7 @@ def checksum_of(files: Sequence[str]) -> str:
 def prepare_rows(rows: PanelRows, source: CsvSource) -> PanelRows:
     """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
     steps = None if source.resample is None or source.aggregate is None else (source.resample, source.aggregate)
-    any_order = source.sort or rows.typed_times
-    return sort_rows(rows, source.duplicates, str(source.path), any_order=any_order, steps=steps)
+    return sort_rows(rows, source.duplicates, str(source.path), steps=steps)
 
 
 def sort_rows(
@@ -158,18 +156,14 @@ def sort_rows(
     how: Duplicates,
     name: str,
     *,
-    any_order: bool = True,
     steps: tuple[str, Aggregate] | None = None,
 ) -> PanelRows:
     """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
 
     Times near a grid are moved onto it, as `on_grid` does. name: of the panel. steps: a frequency, and what becomes of
-    the rows in one step of it. UserError for rows of one time and other values where `how` is error, and, but for
-    any_order, for one series whose times go back and forth.
+    the rows in one step of it. UserError for rows of one time and other values where `how` is error.
     """
-    given, same = rows, rows.series[1:] == rows.series[:-1]
-    forward = ((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all()
-    if not forward:
+    if not _are_sorted(rows):
         rows = rows.take(np.lexsort((rows.times, rows.series)))  # stable: rows of one time as in the file
     # moved first: two rows near one step of the grid then have one time
     if not rows.stepped:
@@ -178,8 +172,6 @@ def sort_rows(
         if note is not None:
             _log.info("%s: %s", name, note)
     again = _again(rows)
-    if not (forward or any_order or again.any()) and len(rows.ids) == 1:
-        _check_direction(given, name)
     if again.any() and (steps is None or how != "error"):
         rows = _made_one(rows, again, how, f"{name}: data.duplicates={how}")
     if steps is not None:
@@ -231,20 +223,35 @@ def _made_one(rows: PanelRows, again: Flags, how: Duplicates | Aggregate, key: s
     return once
 
 
+def _are_sorted(rows: PanelRows) -> bool:
+    """Whether rows stand in the order of their series and times."""
+    same = rows.series[1:] == rows.series[:-1]
+    return bool(((rows.series[1:] > rows.series[:-1]) | (same & (rows.times[1:] >= rows.times[:-1]))).all())
+
+
 def _check_direction(rows: PanelRows, name: str) -> None:
-    """UserError for one series whose times go back and forth: what was read may not be the time."""
-    back = np.diff(rows.times) < 0
-    if back.all():
-        _log.info("%s: the rows go back in time, and are read the other way round.", name)
+    """UserError for the rows of a file whose times go back and forth within a series: they may be read wrongly."""
+    if _are_sorted(rows):
         return
-    row = int(back.argmax()) + 1
-    now, before = (time_words(int(rows.times[place]), stepped=rows.stepped) for place in (row, row - 1))
-    raise UserError(
-        f"{rows.where(row)}: {now} follows {before}; the times go back in {counted(int(back.sum()), 'step')} of "
-        f"{len(back)}. Day and month may be exchanged: set data.time_format, as '%d/%m/%Y'. If several series stand "
-        "below one another, name the column that tells them apart: data.id_column=NAME. If the rows are just not in "
-        "order, set data.sort=true."
-    )
+    again = pd.DataFrame(
+        {"series": rows.series, "time": rows.times}
+    ).duplicated()  # as of two files one below the other
+    order = np.argsort(rows.series, kind="stable")
+    order = order[~again.to_numpy()[order]]
+    same = np.diff(rows.series[order]) == 0
+    back = same & (np.diff(rows.times[order]) < 0)
+    if back.any() and (back == same).all():
+        _log.info("%s: the rows go back in time, and are read the other way round.", name)
+    elif back.any():
+        place = int(back.argmax())
+        before, now = (time_words(int(rows.times[row]), stepped=rows.stepped) for row in order[place : place + 2])
+        row, steps = int(order[place + 1]), counted(int(back.sum()), "step")
+        raise UserError(
+            f"{rows.where(row)}: {now} follows {before}{rows.of_series(int(rows.series[row]))}; the times go back in "
+            f"{steps} of {same.sum()}. Day and month may be exchanged: set data.time_format, as '%d/%m/%Y'. If several "
+            "series stand below one another, name all columns that tell them apart: data.id_column=NAME. If the rows "
+            "are just not in order, sort them, or set data.sort=true."
+        )
 
 
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
@@ -348,7 +355,7 @@ def rows_of(
     rows = slice(None) if table.origin is None else table.origin
 
     def where(row: int) -> str:
-        return f"{path}: line {table.line(row)}"
+        return f"{path}: line {table.records([row])[row][0]}"
 
     series, id_cells = np.zeros(len(table.values), dtype=np.int64), [[""]]
     if ids:
@@ -358,7 +365,7 @@ def rows_of(
         times = nanoseconds(table.timestamps) if layout.time_columns else _counted_times(layout, series)
     is_counted = layout.freq == STEPS
     usual = "step" if is_counted else "date"
-    return PanelRows(
+    held = PanelRows(
         series=series,
         times=times,
         values=_finite_values(table.values, where, table.columns),
@@ -372,9 +379,11 @@ def rows_of(
         time_format=table.read.settings.get("data.time_format"),
         time_zone=table.read.settings.get("data.time_zone"),
         clock=table.read.clock,
-        typed_times=text.table is not None and bool(text.table.kind),
         id_cells=dict(zip(ids, id_cells, strict=False)),
     )
+    if not source.sort:
+        _check_direction(held, path)
+    return held
 
 
 def _melted(rows: PanelRows) -> PanelRows:

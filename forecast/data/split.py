@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import pandas as pd
 
 from forecast.bounds import SHARE_ABOVE_0, Positive, at_least
 from forecast.data.panel import PanelFrame
+from forecast.data.reading.layout import time_of
 from forecast.data.values.cells import IntArray
 from forecast.errors import UserError
 
@@ -90,7 +90,7 @@ class DateSplit(Split):
         """Each part begins at the first row not before its date. UserError if unreadable or unordered."""
         assert frame is not None
         keys = [key for key in ("val_start", "test_start", "end") if getattr(self, key) is not None]
-        dates = [_stamp(key, getattr(self, key)) for key in keys]
+        dates = [time_of(getattr(self, key), f"data.split.{key}") for key in keys]
         if dates != sorted(set(dates)):
             raise UserError(
                 f"data.split has the dates {' then '.join(map(str, dates))}; val_start must be before test_start, and "
@@ -149,15 +149,6 @@ class FoldSplit(Split):
         learned = int(self.cuts(lengths)[2].max())
         share = math.ceil(1000 * windows * pred_len / max(1, learned)) / 1000
         return f"backtest.val={share:g}" if learned - int(share * learned) >= least else None
-
-
-def _stamp(key: str, value: str) -> pd.Timestamp:
-    stamp = pd.to_datetime(str(value), format="ISO8601", errors="coerce")
-    if not isinstance(stamp, pd.Timestamp) or stamp.tz is not None:
-        raise UserError(
-            f"data.split.{key} is {value!r}, which is no date without a time zone. Write it as 2017-06-26 00:00:00."
-        )
-    return stamp
 
 
 @dataclass(frozen=True, eq=False)

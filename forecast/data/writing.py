@@ -102,7 +102,7 @@ class Writing:
         places = {name: header.index(name) for name in layout.time_columns}
         times = {name: [row[place].strip(BLANKS) for row in rows if place < len(row)] for name, place in places.items()}
         writer = TimeWriter.of(times, time_format, layout.time_zone) if times else None
-        return cls(text.separator, layout.decimal, writer, dict(layout.where or {}))
+        return cls(text.separator, layout.decimal or ".", writer, dict(layout.where or {}))
 
 
 PLAIN = Writing()

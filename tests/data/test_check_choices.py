@@ -35,6 +35,17 @@ def ambiguous_comma(data):
     return data.assign(load=[f"{1 + i % 9},{i:03}" for i in range(len(data))], temp=range(100, 100 + len(data)))
 
 
+def by_days(periods, written, count=24):
+    """Rows of days in one column and the parts of each in another, the last day of one part more."""
+    days = table(rows=(periods + 1) * count, freq=pd.Timedelta("1D") / count).assign(
+        part=lambda data: data.index % count + 1
+    )
+    days.loc[periods * count, ["date", "part"]] = days["date"].iloc[periods * count - 1], count + 1
+    return days[: periods * count + 1].assign(
+        date=lambda data: data["date"].dt.date, part=lambda data: [written(part) for part in data["part"]]
+    )
+
+
 COINS = np.random.default_rng(0).random(ROWS) < 0.5
 CHOICES = {  # a file, what is seen, and the keys that choose
     "two times": (
@@ -51,7 +62,7 @@ CHOICES = {  # a file, what is seen, and the keys that choose
     ),
     "a comma": (
         lambda: ambiguous_comma(table()),
-        "no cell of the file says which",
+        "no cell of the column says which",
         ["data.decimal=\"','\"", "data.thousands=\"','\""],
     ),
     "no time": (
@@ -105,6 +116,45 @@ CHOICES = {  # a file, what is seen, and the keys that choose
         lambda: pd.concat([table(), table(seed=1)[100:140]]),
         "40 of 653 rows repeat a timestamp with other values.",
         ["data.duplicates=last"],
+    ),
+    "thousands at a point": (
+        lambda: table().assign(
+            temp=[f"{1 + i // 300}.{i % 300 + 100}" if i > 290 else f"{i}" for i in range(ROWS)], load=range(ROWS)
+        ),
+        "'1.391' is 1.391 with",
+        ["data.decimal=\"'.'\"", "data.decimal=\"','\" data.thousands=\"'.'\""],
+    ),
+    "a day and a month of an office": (
+        lambda: table(rows=264, start="2023-01-01").assign(
+            date=lambda data: data["date"].dt.strftime("%d.%m.%Y %H:%M Uhr")
+        ),
+        "Column 'date' looks like a calendar's, as '01.01.2023 00:00 Uhr'",
+        ["data.time_column=date data.time_format=\"'%d.%m.%Y %H:%M Uhr'\""],
+    ),
+    "half hours of days": (
+        lambda: by_days(40, int, 48),
+        "49 series stand below one another",
+        ["data.id_column=part", 'data.time_column=null data.freq=30min data.start=2021-01-05 data.drop="[date, part]"'],
+    ),
+    "hours of days by name": (
+        lambda: by_days(60, "HE{:02}".format),
+        "or, if it counts the parts of a day",
+        ['data.time_column=null data.freq=h data.start=2021-01-05 data.drop="[date, part]"'],
+    ),
+    "hours of days in hundreds": (
+        lambda: by_days(60, lambda part: part * 100),
+        "or, if it counts the parts of a day",
+        ['data.time_column=null data.freq=h data.start=2021-01-05 data.drop="[date, part]"'],
+    ),
+    "a 25th hour": (
+        lambda: by_days(100, int),
+        "Column 'part' counts a 25th hour",
+        ['data.time_column=null data.freq=h data.start=2021-01-05 data.drop="[date, part]"'],
+    ),
+    "a special Sunday": (
+        lambda: table(rows=365, freq="D")[lambda data: (data["date"].dt.day_name() != "Sunday") | (data.index > 360)],
+        "Hardly a row is of a Sunday.",
+        ["data.gaps=zero", "data.gaps=interpolate"],
     ),
     "six days a week": (
         lambda: table(rows=365, freq="D")[lambda data: data["date"].dt.day_name() != "Sunday"],
@@ -171,26 +221,52 @@ def printed_file(check, folder, monkeypatch):
     return str(folder / NEW_FILE)
 
 
-def test_a_line_of_units_is_named_with_the_command_that_leaves_it_out(path, tmp_path, monkeypatch):
-    lines = lines_of(table())
-    check = checked(path, [lines[0], "(UTC),MW,degC", *lines[1:]])
-    assert "Line 2 holds no time and no number, but words, as '(UTC)'" in only(check, "error")
+UNITS = {
+    "units": (lambda lines: [lines[0], "(UTC),MW,degC", *lines[1:]], "Line 2 holds no time and no number, but words"),
+    "a logger": (
+        lambda lines: ["TOA5,CR1,CR1,12,Std,a.CR1,34", lines[0], "TS,MW,degC", ",Avg,Smp", *lines[1:]],
+        "Line 3, 4 holds no time and no number, but words, as 'degC'",
+    ),
+    "remarks, and types": (
+        lambda lines: [
+            "# by the survey",
+            "#",
+            *(line.replace(",", "\t") for line in [lines[0], "20d,14n,14n", *lines[1:]]),
+        ],
+        "Line 4 holds no time and no number, but words, as '20d'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_lines_of_units_are_named_with_the_command_that_leaves_them_out(path, tmp_path, monkeypatch, kind):
+    make, seen = UNITS[kind]
+    check = checked(path, make(lines_of(table())))
+    assert seen in only(check, "error")
     assert rows_by(check_file(printed_file(check, tmp_path, monkeypatch))).lengths.tolist() == [ROWS]
 
 
-def test_dates_in_the_header_are_named_with_the_command_that_turns_them(path, tmp_path, monkeypatch):
-    wide = series(3, place="abc".__getitem__).pivot(index="place", columns="date", values="load").reset_index()
-    check = of_table(path, wide)
-    assert "The names of 97 columns are times, the first '2021-01-05 00:00:00'" in only(check, "error")
+STORES = {
+    "all": (lambda data: data["date"].dt.day_name() != "Sunday", "No row is of a Sunday."),
+    "some": (lambda data: (data["date"].dt.day_name() != "Sunday") | (data["store"] == "a"), "No row is of a Sunday."),
+    "dekads": (lambda data: data["date"].dt.day.isin([1, 11, 21]), "Rows with values are 10 days, 0:00:00 apart"),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_days_that_series_of_a_panel_lack_are_asked_for(path, kind):
+    kept, seen = STORES[kind]
+    data = pd.concat([table(rows=365, freq="D").assign(store=store) for store in "abc"])
+    assert seen in only(of_table(path, data[kept], id_column="store"), "error")
+
+
+@pytest.mark.parametrize("behind", ["", " [YR2021]"])
+def test_dates_in_the_header_are_named_with_the_command_that_turns_them(path, tmp_path, monkeypatch, behind):
+    wide = series(3, place="abc".__getitem__).pivot(index="place", columns="date", values="load")
+    check = of_table(path, wide.rename(columns=lambda stamp: f"{stamp}{behind}").reset_index())
+    assert f"The names of 97 columns are times, the first '2021-01-05 00:00:00{behind}'" in only(check, "error")
     told = check_file(printed_file(check, tmp_path, monkeypatch), {"id_column": "place"})
     assert rows_by(told).lengths.tolist() == [97, 97, 97]
-
-
-def test_equal_rows_count_once(path):
-    lines = lines_of(table())
-    lines[20:20] = lines[20:21]
-    check = checked(path, lines)
-    assert rows_by(check).lengths.tolist() == [ROWS]
 
 
 def test_the_fewest_columns_that_tell_series_apart_are_named(path):

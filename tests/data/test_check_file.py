@@ -85,18 +85,21 @@ def test_the_rule_for_gaps_is_one_that_the_strict_reader_takes(path, cut, emptie
     assert (0 if frame.missing is None else np.count_nonzero(frame.missing.any(axis=1))) == len(cut)
 
 
+@pytest.mark.parametrize("given", [{}, {"id_column": "shop"}])
 @pytest.mark.parametrize(
     ("least", "share", "rule"), [(1, 0.4, "zero"), (0, 0.4, "interpolate"), (1, 0.02, "interpolate")]
 )
-def test_counts_without_a_zero_lack_the_rows_of_nothing(path, least, share, rule):
+def test_counts_without_a_zero_lack_the_rows_of_nothing(path, least, share, rule, given):
     """A shop that writes no row on a day without a sale; days with a 0 among the rows say that all days are written."""
     draws = np.random.default_rng(0)
     sold = pd.DataFrame({"date": pd.date_range("2021-01-05", periods=ROWS), "sold": draws.poisson(2, ROWS) + least})
     kept = draws.random(ROWS) > share
     kept[[0, -1]] = True
-    check = checked(path, lines_of(sold[kept]))
+    check = of_table(path, pd.concat([sold[kept].assign(shop=shop) for shop in ("ab" if given else "a")]), **given)
     assert f"data.gaps={rule}" in check.command
-    noted = any("above 0" in text and f"{(~kept).sum()} rows are missing" in text for text in check.reasons)
+    noted = any(
+        "above 0" in text and f"{(~kept).sum() * (1 + len(given))} rows are missing" in text for text in check.reasons
+    )
     assert noted == (rule == "zero")
 
 
@@ -125,6 +128,8 @@ def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
 def test_columns_that_say_nothing_are_no_targets(path):
     data = table().assign(site=3567500, fahrenheit=lambda data: 32 - 1.8 * data["load"], countdown=range(900, 287, -1))
     data["nearly"] = data["load"].where(data.index != 9)
+    for ramp in (np.arange(ROWS) + (np.arange(ROWS) > 99), (np.arange(ROWS) / 12).round(2), np.arange(ROWS) % 50):
+        assert "'ramp' is an even ramp" in of_table(path, table().assign(ramp=ramp)).reasons[0]
     data.loc[7, ["load", "fahrenheit"]] = np.nan
     check = of_table(path, data)
     assert check.reasons == [

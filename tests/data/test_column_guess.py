@@ -63,7 +63,6 @@ AMBIGUOUS = {
     "one comma": (["900", "4,800"], f"'4,800' is 4.8 with {COMMA} and 4800 with {THOUSANDS}"),
     "words beside it": (["M", "4,800", "", "7"], f"'4,800' is 4.8 with {COMMA} and 4800 with {THOUSANDS}"),
     "a comma and a point": (["4,800", "12.500"], f"'4,800' is 4800 with {THOUSANDS} and 4.8 with {COMMA}"),
-    "a point in all from 1000 on": (["837", "1.364"], "'1.364' is 1.364 with data.decimal=\"'.'\" and 1364 with "),
 }
 
 

@@ -1,9 +1,12 @@
 """Day and month exchanged wherever the day is at most 12, as a spreadsheet of another country does it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from data.csv_files import read_frame
+from data.panel_files import read, refusal
 
 from forecast.errors import UserError
 
@@ -34,6 +37,20 @@ def test_exchanged_days_are_refused(tmp_path, kind):
     path = write(tmp_path / "series.csv", exchanged(stamps), time_format)
     with pytest.raises(UserError, match=r"Day and month may be exchanged: set data.time_format"):
         read_frame(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("by", ["store", "date", None])
+def test_exchanged_days_are_refused_within_the_series_of_a_panel_and_among_typed_times(tmp_path, kind, by):
+    days = KINDS["days"][0]
+    table = pd.DataFrame({"store": "a", "date": exchanged(days), "y": np.arange(len(days)) % 7, "day": days})
+    table = pd.concat([table.assign(store=store) for store in ("ba" if by else "a")])
+    table = table.sort_values("day", kind="stable") if by == "date" else table
+    path = tmp_path / f"my.{kind}"
+    getattr(table.drop(columns="day"), f"to_{kind}")(path, index=False)
+    keys = {"panel": None, "drop": ["store"]} if by is None else {"id_column": "store"}
+    assert re.search(r"line \d+: 2019-03-13 \S+ follows 2019-12-03 .*; the times go back", refusal(path, **keys))
+    assert len(read(path, sort=True, gaps="interpolate", **keys)) == (2 if by else 1)
 
 
 def shuffled(stamps):

@@ -135,15 +135,9 @@ def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_
     table.to_csv(tmp_path / "series.csv", index=False)
     check = check_file(str(tmp_path / "series.csv"))
     assert check.command and check.layout.resample is None
-    assert [text for text in check.findings.texts("note") if sentence in text]
     frame = read_frame(tmp_path / "series.csv")
     assert (frame.timestamps == stamps).all() and frame.freq == freq
     assert len(notes(sentence, caplog)) == 1
-    caplog.clear()
-    as_panel(table).to_csv(tmp_path / "panel.csv", index=False)
-    panel = read(tmp_path / "panel.csv", id_column="id")
-    assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
-    assert len(notes("within 1 % of a step", caplog)) == 1
     as_panel(table).to_parquet(tmp_path / "panel.parquet", index=False)
     panel = read(tmp_path / "panel.parquet", id_column="id", cache=str(tmp_path / "cache"))
     assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
@@ -175,7 +169,7 @@ def test_rows_of_one_step_are_repeated_and_those_far_away_are_named(tmp_path):
     stamps = pd.date_range("2007-10-01", periods=300, freq="h")
     table = pd.DataFrame({"date": [*beside(stamps, 0, 1000), stamps[5] + pd.Timedelta("2ms")], "y": values(301, 24)})
     table.to_csv(tmp_path / "my.csv", index=False)
-    assert "stands already (line 7), with other values" in refusal(tmp_path / "my.csv")
+    assert "stands already (line 7), with other values" in refusal(tmp_path / "my.csv", sort=True)
     table.loc[300, "date"] = stamps[5] + pd.Timedelta("20min")
     table.to_csv(tmp_path / "my.csv", index=False)
     message = refusal(tmp_path / "my.csv")

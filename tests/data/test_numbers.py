@@ -173,7 +173,7 @@ def test_a_setting_that_cannot_be_is_refused(style):
     ],
 )
 def test_the_fix_of_a_fault_can_be_typed_and_mends_it(cell, style, says, fix):
-    words = fault_words(cell, NumberStyle(**style), "")
+    words = fault_words(cell, NumberStyle(**style), ())
     assert words.startswith(says)
     settings = re.findall(r'data\.\w+="[^"]*"', words)[: len(fix or {})]
     typed = [word.removeprefix("data.") for setting in settings for word in shlex.split(setting)]
@@ -207,6 +207,6 @@ def test_other_text_is_no_unit(cells):
 
 
 def test_a_unit_in_a_fault_is_named_with_the_key_that_cuts_it_off():
-    assert fault_words("5 kWh", NumberStyle(), "kWh").endswith(
-        'Set data.units="[kWh]", which cuts that off, or drop the column.'
+    assert fault_words("5 kWh", NumberStyle(), ["kWh", "%"]).endswith(
+        "Set data.units=\"[kWh, '%']\", which cuts that off, or drop the column."
     )

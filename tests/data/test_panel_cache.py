@@ -14,7 +14,7 @@ from data.panel_files import long_table, planted, read, refusal
 
 from forecast.data import cache
 
-KEYS = {"id_column": "unique_id", "gaps": "interpolate"}
+KEYS = {"id_column": "unique_id", "gaps": "interpolate", "sort": True}
 LENGTH = 40_000  # rows of most series of the large table, of which some nine are read at a time
 
 

@@ -25,26 +25,6 @@ def test_where_drop_columns_and_missing_choose_as_for_one_series(tmp_path, kind,
     assert read(path, id_column=["region", "unique_id"], columns=["y"]).ids[-1] == "south/s6"
 
 
-def test_texts_are_read_as_for_one_series(tmp_path):
-    path = tmp_path / "my.csv"
-    lines = [
-        f"{shop};{day:02}.03.2021;{hour:02}:00;1.234,{hour}" for shop in "ab" for day in (9, 25) for hour in range(24)
-    ]
-    kept = [line for line in lines if ";09." in line]
-    path.write_text("\n".join(["shop;date;time;sales", *kept]) + "\n")
-    frame = read(
-        path,
-        id_column="shop",
-        time_column=["date", "time"],
-        separator=";",
-        decimal=",",
-        thousands=".",
-        time_format="%d.%m.%Y %H:%M",
-    )
-    assert (frame.first, frame.freq, frame.time_column) == (pd.Timestamp("2021-03-09"), "h", "date")
-    assert frame.rows(1)[:12, 0].tolist() == np.array([float(f"1234.{h}") for h in range(12)], np.float64).tolist()
-
-
 @pytest.mark.parametrize(("how", "expected"), [("first", 1.0), ("last", 5.0), ("mean", 3.0), ("sum", 6.0)])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_repeated_rows_are_made_one_within_their_series(tmp_path, kind, how, expected):
@@ -78,7 +58,7 @@ def test_rows_are_brought_to_a_frequency_series_by_series_as_pandas_does_it(tmp_
     table.iloc[::9, 2] = np.nan
     path = tmp_path / f"my.{kind}"
     table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
-    frame = read(path, resample="6h", aggregate=aggregate, gaps="zero")
+    frame = read(path, resample="6h", aggregate=aggregate, gaps="zero", sort=True)
     assert frame.ids.tolist() == list(dict.fromkeys(table["unique_id"])) and frame.freq == "6h"
     for number, name in enumerate(frame.ids):
         mine = table[table["unique_id"] == name].sort_values("ds", kind="stable").set_index("ds")[["x", "y"]]

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from data.csv_files import read_frame, refusal
-from data.panel_files import read
 
 from forecast.data.describe.check import check_file
 
@@ -24,6 +23,8 @@ TITLES = {
     "separators alone behind": ("Report;;\nof May;;\n;;\n", ";", ","),
     "keys and values": ("Station;12\nUnit;mm\nFrom;2022-05-01\n\n", ";", "."),
     "a tab": ("Exported 2022-06-01, by hand\n", "\t", "."),
+    "a table": ("latitude,longitude,elevation,zone\n52.52,13.4,38,GMT\n\n", ",", "."),
+    "what a logger is": ("TOA5,CR1,CR1,12,Std,a.CR1,34\n", ",", "."),
     "many": ("".join(f"parameter {n}: mean of {n} minutes\n" for n in range(30)), ",", "."),
 }
 
@@ -49,13 +50,6 @@ def test_a_fault_is_named_by_its_line_in_the_file(tmp_path):
     path = tmp_path / "series.csv"
     path.write_text("Report of May\n\n" + table().replace("2022-05-01 07:00", "noon"))
     assert "line 11" in refusal(path)
-
-
-def test_of_several_series_too(tmp_path):
-    path = tmp_path / "panel.csv"
-    rows = pd.concat([pd.DataFrame({"date": STAMPS, "shop": shop, "y": 1.5}) for shop in "abc"])
-    path.write_text("Sales\n# all shops\n" + rows.to_csv(index=False))
-    assert read(path, id_column="shop").lengths.tolist() == [len(STAMPS)] * 3
 
 
 @pytest.mark.parametrize(

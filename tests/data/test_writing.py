@@ -17,10 +17,10 @@ STD = np.array([1.7, 240.0])
 
 
 def number(value, decimals, layout):
-    text = f"{value:.{decimals}f}"
+    text, decimal = f"{value:.{decimals}f}", layout.decimal or "."
     if layout.thousands:
-        text = f"{value:,.{decimals}f}".replace(",", "~").replace(".", layout.decimal).replace("~", layout.thousands)
-    return text.replace(".", layout.decimal) if not layout.thousands else text
+        text = f"{value:,.{decimals}f}".replace(",", "~").replace(".", decimal).replace("~", layout.thousands)
+    return text.replace(".", decimal) if not layout.thousands else text
 
 
 def write(path, layout, freq, cells_of, start):

@@ -46,7 +46,11 @@ def trained_source(recipe: DataRecipe, *, root: str | None) -> Source:
     """
     unused = {key for key in ("static_path", "static_on") if recipe.get(key) is None}  # of checkpoints of 1.0
     recipe = replace(recipe, node={key: value for key, value in recipe.node.items() if key not in unused})
-    changes: dict[str, object] = {"root": root} if root and "root" in recipe.node else {}
+    changes: dict[str, object] = {
+        **({"root": root} if root and "root" in recipe.node else {}),
+        # by null a training refuses what is not clear; it has read its rows
+        **({"decimal": "."} if recipe.node.get("decimal", ".") is None else {}),
+    }
     cache = recipe.get("cache")
     if cache and not list(Path(str(cache)).glob("panel-*/meta.json")):
         changes["cache"] = None

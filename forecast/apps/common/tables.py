@@ -75,7 +75,10 @@ def layout_of(frame: Frame, source: Source) -> dict[str, object]:
     Columns of time and of conditions that the table has are read as the source's own.
     """
     own = source if isinstance(source, CsvSource) else USUAL
-    kept = {key: getattr(own, key) for key in ("missing", "time_zone", "duplicates", "resample", "aggregate", "gaps")}
+    kept = {
+        key: getattr(own, key)
+        for key in ("missing", "time_zone", "sort", "duplicates", "resample", "aggregate", "gaps")
+    }
     if own.where and set(own.where) <= set(frame.rows):
         kept["where"] = own.where
     if not frame.time:

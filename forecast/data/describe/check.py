@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 
 from forecast.bounds import Text
-from forecast.data.describe.guess import FileCheck, Given, open_file, read_guessed, settings_of
+from forecast.data.describe.columns import are_counts
+from forecast.data.describe.guess import FileCheck, Given, check_steps, open_file, read_guessed, settings_of
 from forecast.data.grid import MissingRows
 from forecast.data.panel import PanelFrame
-from forecast.data.read import source_rows
+from forecast.data.read import panel_rows, source_rows
 from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import Layout, columns_named
 from forecast.data.reading.table import Table
 from forecast.data.roles import Roles
+from forecast.data.rows import prepare_rows
 from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
 from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
@@ -25,6 +27,7 @@ from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, train_words, typed_word
 from forecast.text.terminal import listed, quiet_output
 
+_MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
 MANY_ZEROS = 0.1  # share of them
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
 FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
@@ -79,16 +82,9 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
         use = {"target": free[-1], **use}
     layout = settings_of(check.layout)
     source = CsvSource(path=findings.path, split=ShareSplit(), **{"target": None, **layout, **use})  # type: ignore[arg-type]
-    try:
-        frame = source_rows(source)
-    except MissingRows as error:
-        if "gaps" in given:
-            raise
-        findings.add("mend", str(error))
-        source = replace(source, gaps="interpolate")
-        frame = source_rows(source)
-        gone = f"{frame.repair.rows_added} rows and {frame.repair.cells_filled} cells are missing"
-        findings.add("mend", f"{gone}, at most {frame.repair.longest_run} in succession.")
+    rows = prepare_rows(panel_rows(source, source.codebook()), source)
+    check_steps(check, rows)
+    source, frame = _without_gaps(check, source, are_counts(rows.values))
     targets = source.target_columns(frame)
     fit = suggest(frame, ShareSplit(), targets=targets, pred_len=pred_len, is_free=True)
     windows, is_long = _windows(frame, fit), frame.repair.longest_run > LONG_GAP * max(fit.lengths.pred_len, 2)
@@ -114,6 +110,34 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     is_rare = not has_season and any(map(mostly_zero, columns.values()))
     model, fitted = fitted_model(windows, fit.lengths, columns=len(targets), intermittent=is_rare)
     check.command = train_words(model, findings.path, {**settings, **sizes, **fitted})
+
+
+def _without_gaps(check: FileCheck, source: CsvSource, counts: bool) -> tuple[CsvSource, PanelFrame]:
+    """The source with the rule for the gaps of its rows, where none is typed, and these rows.
+
+    counts: whether all values are whole numbers above 0.
+    """
+    try:
+        return source, source_rows(source)
+    except MissingRows as error:
+        if "gaps" in check.given:
+            raise
+        message = str(error)
+    zero = replace(source, gaps="zero")
+    frame = source_rows(zero)
+    if counts and frame.repair.rows_added > _MANY_ABSENT * len(frame.values):
+        check.set(
+            f"data.gaps=zero: all values are whole numbers above 0, and {frame.repair.rows_added} rows are missing, as "
+            "if rows of 0 were not written. If nobody counted then, set data.gaps=interpolate",
+            gaps="zero",
+        )
+        return zero, frame
+    filled = replace(source, gaps="interpolate")
+    frame = source_rows(filled)
+    gone = f"{frame.repair.rows_added} rows and {frame.repair.cells_filled} cells are missing"
+    check.findings.add("mend", message)
+    check.findings.add("mend", f"{gone}, at most {frame.repair.longest_run} in succession.")
+    return filled, frame
 
 
 def _say_columns(check: FileCheck, table: Table, targets: Mapping[str, FloatArray]) -> None:

@@ -66,12 +66,14 @@ _PLAIN_STEPS = {
     "MS": 2_629_800,
     "QS": 7_889_400,
 }
+_HOUR = pd.Timedelta(hours=1)
 _WEEKS = pd.Timedelta(weeks=3)  # that show on which days nothing is open
 _STRAY = 0.01  # share of the rows that may be faults: off the usual grid, or one once more although the ids are known
 _MOST_IDS, _MOST_COLUMNS, _FEW_ROWS = 1_000, 12, 10
 # Of columns that somebody plans: different values and words, and the share of rows that repeat the one before.
 FEW_VALUES, FEW_WORDS, _STEADY = 4, 12, 0.9
 _EXACT, _ALIKE = 1e-6, 1 - 1e-9  # share of a step that a ramp is off; squared correlation of copies
+_MOST_EVEN, _MANY_ROWS = 0.95, 100  # share of the steps of a ramp; rows of which none may lie a step beside its line
 
 Names = tuple[str, ...]
 
@@ -111,7 +113,12 @@ def _stamps(cells: Mapping[str, "pd.Series[str]"], *names: str) -> pd.DatetimeIn
         stamps = read_timestamps({name: cells[name].tolist() for name in names}, missing=MISSING_SPELLINGS).stamps
     except UserError as error:
         return pd.DatetimeIndex([]) if isinstance(error, AmbiguousTime) else None
-    return stamps if np.sum(stamps.notna()) > _MOST * np.sum(~first.isin(MISSING_SPELLINGS)) else None
+    # hours 100 to 2400 are half read, as 10:00 to 24:00
+    return (
+        stamps
+        if np.sum(stamps.notna()) > (_MOST if len(names) == 1 else 1 - _FEW) * np.sum(~first.isin(MISSING_SPELLINGS))
+        else None
+    )
 
 
 def _is_clock(name: str, cells: "pd.Series[str]") -> bool:
@@ -126,12 +133,15 @@ def likely_calendar(columns: Mapping[str, Sequence[str]]) -> str:
     if name is None:
         return ""
     cell = columns[name][0]
-    text = re.sub(r"(?<=:\d\d)[+-]\d\d:?\d\d", "%z", re.sub(r"(?<!\d)\d{4}(?!\d)", "%Y", cell, count=1))
-    for directive in ("%m", "%d", "%H", "%M", "%S"):
-        text = re.sub(r"(?<!\d)\d\d(?!\d)", directive, text, count=1)
-    seen = f"Column {quoted(name)} looks like a calendar's, as {quoted(cell)}"
-    if "%Y" in text and read_cells(columns[name], text).notna().all():
-        return f"{seen}: set {typed('data.time_column', name)} {typed('data.time_format', text)}. "
+    seen, keys = f"Column {quoted(name)} looks like a calendar's, as {quoted(cell)}", []
+    for parts in (("%m", "%d"), ("%d", "%m")):
+        text = re.sub(r"(?<=:\d\d)[+-]\d\d:?\d\d", "%z", re.sub(r"(?<!\d)\d{4}(?!\d)", "%Y", cell, count=1))
+        for directive in (*parts, "%H", "%M", "%S"):
+            text = re.sub(r"(?<!\d)\d\d?(?!\d)", directive, text, count=1)
+        if "%m" in text and "%Y" in text and read_cells(columns[name], text).notna().all():
+            keys.append(f"{typed('data.time_column', name)} {typed('data.time_format', text)}")
+    if keys:
+        return f"{seen}: set {' or '.join(dict.fromkeys(keys))}. "
     return f"{seen}, but no data.time_format reads it: write it as 2016-07-01. "
 
 
@@ -162,6 +172,21 @@ def find_ids(columns: Sequence[RawColumn], table: Table, *, below: bool) -> tupl
     return (), times
 
 
+def counting_keys(column: RawColumn, days: pd.DatetimeIndex, drop: Sequence[str]) -> str:
+    """The keys that count rows whose column counts the parts of each day (N,), as hours 1 to 24 or HE01; "" for others.
+
+    drop: the columns to leave out then. On a day on which the clock is changed there may be an hour less or more.
+    """
+    sizes = pd.Series(1, index=days).groupby(level=0).size()
+    usual = int(sizes.median())
+    digits = [re.sub(r"\D", "", cell) or "0" for cell in column.cells(range(len(column)))]
+    is_up = (np.diff(np.array(digits, dtype=np.float64)) > 0) | (days[1:] != days[:-1])
+    is_part = usual % 24 == 0 == 1_440 % usual and (abs(sizes[:-1] - usual) <= usual // 24).all() and is_up.all()
+    freq = "h" if usual == 24 else f"{1_440 // usual}min"
+    keys = f"data.time_column=null data.freq={freq} data.start={days.min():%Y-%m-%d} {typed('data.drop', [*drop])}"
+    return keys if is_part else ""
+
+
 def _tells_levels(codes: IntArray, values: FloatArray) -> bool:
     """Whether codes (N,) are those of parts one after another, or the values (N, C) of one column lie apart by them."""
     groups = pd.DataFrame(values).groupby(codes)
@@ -186,18 +211,28 @@ def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
         )
 
 
-def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
-    """UserError for increasing timestamps (N,) that lack little but a day of each week, or hours of each day."""
-    step, span = pd.Timedelta(np.median(np.diff(stamps.to_numpy()))), stamps[-1] - stamps[0]
-    days = [f"a {calendar.day_name[day]}" for day in range(7) if day not in stamps.day_of_week]
-    hours = [f"{hour}:00" for hour in range(24) if step <= pd.Timedelta(hours=1) and hour not in stamps.hour]
-    share = (1 - len(days) / 7) * (1 - len(hours) / 24)
-    if share < 1 and len(stamps) * step >= (share - _FEW) * span and step <= pd.Timedelta(days=1) and span >= _WEEKS:
-        unknown = "" if hours else "; if the values are just unknown, data.gaps=interpolate"
-        raise UserError(
-            f"No row is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; if no step is "
-            f"there, {steps_keys}{unknown}."
-        )
+def check_closed(series: IntArray, stamps: pd.DatetimeIndex, steps_keys: str) -> None:
+    """UserError where a series of sorted rows (N,) lacks little but a day of each week, or hours of each day."""
+    step = pd.Timedelta(np.median(np.diff(stamps.to_numpy())[np.diff(series) == 0]))
+    for number in np.unique(series)[:: series.max() // _MOST_IDS + 1] if step <= pd.Timedelta(days=1) else ():
+        own = stamps[slice(*np.searchsorted(series, [number, number + 1]))]
+        by_day, by_hour = np.bincount(own.day_of_week, minlength=7), np.bincount(own.hour, minlength=24)
+        shut = by_day <= _FEW * by_day.max(), by_hour <= _FEW * by_hour.max()
+        days = [f"a {calendar.day_name[day]}" for day in np.flatnonzero(shut[0]).tolist()]
+        hours = [f"{hour}:00" for hour in np.flatnonzero(shut[1]) if step <= _HOUR]
+        share, span = (1 - len(days) / 7) * (1 - len(hours) / 24), own[-1] - own[0]
+        if share < 1 and len(own) * step >= (share - _FEW) * span and span >= _WEEKS:
+            unknown = "" if hours else "; if the values are just unknown, data.gaps=interpolate"
+            few = "Hardly a" if by_day[shut[0]].any() or (hours and by_hour[shut[1]].any()) else "No"
+            raise UserError(
+                f"{few} row is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; "
+                f"if no step is there, {steps_keys}{unknown}."
+            )
+
+
+def are_counts(values: FloatArray) -> bool:
+    """Whether values (N, C) are whole numbers above 0, so that rows of 0 may not be written."""
+    return bool((values > 0).all() and (values % 1 == 0).all())
 
 
 # columns of no use
@@ -206,9 +241,12 @@ def check_closed(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
 def useless_columns(table: pd.DataFrame) -> dict[str, str]:
     """{column: why} for gaps, constants, even ramps, and columns that are one before them, or a line of it."""
     steps, moves, shares = table.diff()[1:], table.max() > table.min(), table.isna().mean()
-    even = ((steps - steps.median()).abs() <= _EXACT * steps.abs().max()).all()
+    usual, line = steps.median(), np.linspace(table.iloc[0], table.iloc[-1], len(table))
+    even = ((steps - usual).abs() <= _EXACT * steps.abs().max()).mean() >= _MOST_EVEN  # but for holes and new series
+    even |= ((table - line).abs().max(skipna=False) <= usual.abs()) & (len(table) >= _MANY_ROWS)  # as of rounded hours
     reasons = {
-        name: "is an even ramp" if moves[name] else "is always the same" for name in table.columns[even | ~moves]
+        name: "is an even ramp" if moves[name] else "is always the same"
+        for name in table.columns[even & (usual != 0) | ~moves]
     }
     reasons |= {name: f"lacks {shares[name]:.0%} of its values" for name in table.columns[shares > MOST_MISSING]}
     others = table.drop(columns=[*reasons])
@@ -228,8 +266,3 @@ def planned_columns(table: pd.DataFrame) -> dict[str, str]:
         elif steady >= _STEADY and shares.max() <= MOST_MISSING:
             reasons[str(name)] = "moves in steps"
     return reasons if len(table) >= _FEW_ROWS * FEW_VALUES else {}
-
-
-def is_between(value: float, numbers: FloatArray) -> bool:
-    """Whether one of the numbers (N,) is this value, and others lie on both sides of it."""
-    return bool((numbers == value).any() and (numbers < value).any() and (numbers > value).any())

@@ -6,7 +6,7 @@ What several layouts read differently is refused, with the keys that choose.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 import numpy as np
 import pandas as pd
@@ -14,31 +14,46 @@ import pandas as pd
 from forecast.data.describe.columns import (
     FEW_WORDS,
     USUAL_NAMES,
+    are_counts,
     check_closed,
     check_even,
+    counting_keys,
     find_ids,
     find_times,
-    is_between,
     likely_calendar,
     planned_columns,
     useless_columns,
 )
 from forecast.data.grid import MOST_MISSING
-from forecast.data.reading.columns import NumberStyle, RawColumn, as_typed, guess_missing, guess_style, without_units
+from forecast.data.reading.columns import (
+    MISSING_SPELLINGS,
+    NumberStyle,
+    RawColumn,
+    as_typed,
+    guess_missing,
+    guess_style,
+    is_number,
+    without_units,
+)
 from forecast.data.reading.content import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats
+from forecast.data.reading.timestamps import read_timestamps
+from forecast.data.rows import PanelRows
 from forecast.data.seasonality import Suggestion
-from forecast.data.values.calendar import grid_frequency, on_grid, rows_missing
+from forecast.data.values.calendar import grid_frequency, rows_missing
 from forecast.data.values.cells import Findings, quoted
 from forecast.errors import UserError
 from forecast.text.overrides import hydra_value, typed
 from forecast.text.terminal import listed, shell_word
 
 _SAMPLE_ROWS, _SAMPLE_CHARACTERS = 2_000, 1 << 20  # that show how separators, times and numbers are written
-_MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
-_ID = re.compile(r"0\d+|\d+[eE]\d+", re.ASCII)  # a cell that another one may equal as a number alone
+_HEAD = 8  # rows, of which the first may hold units
+_WORDS, _DIGITS = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
+_NOTE = re.compile(r" \[\w+\]$")  # behind a year, as the World Bank writes it
+# A cell that another one may equal as a number alone, or beside which NA is a country.
+_ID = re.compile(rf"0\d+|\d+[eE]\d+|(?!(?:{'|'.join(map(re.escape, MISSING_SPELLINGS))})$)[A-Za-z]+", re.ASCII)
 
 NEW_FILE = "new.csv"  # what the commands write that a check prints for a file that no key reads
 
@@ -91,41 +106,51 @@ def open_file(check: FileCheck) -> dict[str, list[str]]:
         separator = guess_separator(check.text.whole().read(_SAMPLE_CHARACTERS))
         check.text = replace(check.text, separator=separator)
         if separator != ",":
-            value = r"\t" if separator == "\t" else separator
-            check.set(f"data.separator: {separator!r} cuts the header and the rows alike", separator=value)
+            check.set(
+                f"data.separator: {separator!r} cuts the header and the rows alike",
+                separator=separator.replace("\t", r"\t"),
+            )
     check.header = check.text.header((), check.findings)
-    by_column = zip_longest(check.header, *check.text.sample(_SAMPLE_ROWS), fillvalue="")
+    by_column = zip_longest(
+        check.header, *(cells for _, cells in islice(check.text.rows(), _SAMPLE_ROWS)), fillvalue=""
+    )
     return {name: column for name, (_, *column) in zip(check.header, by_column, strict=False)}
 
 
 def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
     """The rows of a file as they stand there; UserError where several readings give different data."""
     if "time_column" not in check.given:
-        _decide_time(check, {name: column[:_SAMPLE_ROWS] for name, column in cells.items()})
+        _decide_time(check, cells)
     check.layout.check()
     check.text.header(check.layout.time_columns, check.findings)
     spec = TableSpec.of(check.header, check.layout, str(check.text.path))
-    if check.text.table is None:
-        _check_units(check, cells)
-        if not {"decimal", "thousands"} & check.given.keys():
-            raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
-            style, cell = guess_style([without_units(raw[place], check.layout.units) for place in spec.candidates])
-            settings = NumberStyle().settings(style)
-            if settings:
-                keys = {key.removeprefix("data."): value for key, value in settings.items()}
-                check.set(f"{as_typed(settings)}: {cell}", **keys)
+    _check_units(check)
+    if check.text.table is None and not {"decimal", "thousands"} & check.given.keys():
+        raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
+        style, cell = guess_style([without_units(raw[place], check.layout.units) for place in spec.candidates])
+        if cell:
+            keys = as_typed(NumberStyle().settings(style))
+            check.set(f"{keys}: {cell}", decimal=style.decimal, thousands=style.thousands)
     words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
-    words |= {name for name in check.header if any(map(_ID.fullmatch, cells[name]))}
-    spec = replace(spec, layout=check.layout)
-    columns = read_columns(check.text, spec, words=[place for place, name in enumerate(check.header) if name in words])
+    spec, places = replace(spec, layout=check.layout), enumerate(check.header)
+    kept = [place for place, name in places if name in words or any(map(_ID.fullmatch, cells[name]))]
+    columns = read_columns(check.text, spec, words=kept)
+    times = [columns[check.header.index(name)] for name in check.layout.time_columns]
+    if len(times) == 2 and "25" in times[1].words and "26" not in times[1].words:
+        days = read_timestamps({times[0].name: times[0].cells(range(len(times[0])))}, missing=MISSING_SPELLINGS).stamps
+        if keys := counting_keys(times[1], days, [*check.layout.drop, *check.layout.time_columns]):
+            raise UserError(
+                f"Column {quoted(times[1].name)} counts a 25th hour, where the clock is set. Count the rows: {keys}"
+            )
     if "missing" not in check.given:
-        _decide_missing(check, [columns[place] for place in spec.candidates])
+        _decide_missing(check, [columns[place] for place in spec.candidates], spec.style)
     table = table_of(check.text, columns, replace(spec, layout=check.layout), check.findings)
     chosen = within(table.timestamps, check.layout, check.findings.path)
     table = table if chosen is None else table.take(chosen)
     others = [column for column in columns if column.name not in {*check.layout.time_columns, *check.layout.drop}]
     others = others if table.origin is None else [column.take(table.origin) for column in others]
-    _check_rows(check, table, others)
+    if "duplicates" not in check.given and not check.given.get("id_column"):
+        _check_series(check, table, others)
     _drop_columns(check, table, others)
     return table
 
@@ -150,12 +175,13 @@ def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
 
 def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
     """What to say of a file in which no time is found: what looks like one, and the keys that do without."""
-    dates = [name for name in check.header if possible_formats([name]) != [ISO]]
+    dates = [name for name in check.header if possible_formats([_NOTE.sub("", name)]) != [ISO]]
     if len(dates) > max(2, len(check.header) / 2):
         ids = [name for name in check.header if name not in dates]
+        bare = ".rename(columns=lambda name: name.split(' [')[0])" if _NOTE.search(dates[0]) else ""
         return UserError(
             f"The names of {len(dates)} columns are times, the first {quoted(dates[0])}: a line is a series. Make a "
-            f"line of each time: {_pandas_command(check, '', f'.melt({ids}, var_name={USUAL_NAMES[0]!r})')}"
+            f"line of each time: {_pandas_command(check, [], f'{bare}.melt({ids}, var_name={USUAL_NAMES[0]!r})')}"
         )
     return UserError(
         f"No column of {', '.join(map(quoted, check.header[:12]))} holds timestamps. {likely_calendar(cells)}If the "
@@ -164,66 +190,59 @@ def _no_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> UserError:
     )
 
 
-def _check_units(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
-    """UserError for a first row of words alone, also where the time should stand."""
-    row = {name: column[0].strip() for name, column in cells.items()}
-    words = [cell for cell in row.values() if NumberStyle().number(cell) is None]
-    times = "".join(row[name] for name in check.layout.time_columns)
-    if check.layout.time_columns and len(words) == len(row) and any(words) and not re.search(r"\d", times):
-        line, _ = next(check.text.rows())
+def _check_units(check: FileCheck) -> None:
+    """UserError for first rows of words alone, in which the time is not written as in those below."""
+    rows = [(line, [cell.strip() for cell in cells]) for line, cells in islice(check.text.rows(), _HEAD)]
+    times = {check.header.index(name) for name in check.layout.time_columns}
+    shapes = [
+        [_WORDS.sub("a", _DIGITS.sub("0", cell)) for n, cell in enumerate(cells) if n in times] for _, cells in rows
+    ]
+    first = next((number for number, shape in enumerate(shapes) if shape == shapes[-1]), 0)
+    words = [cell for _, cells in rows[:first] for cell in cells]
+    if any(words) and not any(map(is_number, words)):
+        lines = [line for line, _ in rows[:first]]
         raise UserError(
-            f"Line {line} holds no time and no number, but words, as {quoted(max(words, key=len))}: units, it seems. "
-            f"Leave it out: {_pandas_command(check, f', skiprows=[{line - 1}]', '')}"
+            f"Line {listed(map(str, lines))} holds no time and no number, but words, as "
+            f"{quoted(max(words, key=len))}: units, it seems. Leave it out: {_pandas_command(check, lines, '')}"
         )
 
 
-def _pandas_command(check: FileCheck, options: str, change: str) -> str:
-    """What to type into a shell to write a file anew."""
-    read = f"import pandas; pandas.read_csv({str(check.text.path)!r}, sep={check.text.separator!r}{options})"
+def _pandas_command(check: FileCheck, lines: Sequence[int], change: str) -> str:
+    """What to type into a shell to write a file anew, without some lines and those above the header; cells as text."""
+    kind = f"csv({str(check.text.path)!r}, sep={check.text.separator!r}"
+    if check.text.table is not None:
+        kind = f"excel({str(check.text.path)!r}, sheet_name={check.layout.sheet or 0!r}"
+    header, _ = next(check.text.records())
+    skipped = [*range(header - 1), *(line - 1 for line in lines)]
+    read = f"import pandas; pandas.read_{kind}, dtype=str, keep_default_na=False, skiprows={skipped})"
     return f"python -c {shell_word(f'{read}{change}.to_csv({NEW_FILE!r}, index=False)')}"
 
 
-def _decide_missing(check: FileCheck, columns: Sequence[RawColumn]) -> None:
+def _decide_missing(check: FileCheck, columns: Sequence[RawColumn], style: NumberStyle) -> None:
     """Takes words and numbers that mark missing values, unless a number lies among those of another column."""
-    style, reasons = NumberStyle(check.layout.decimal, check.layout.thousands), dict[Cell, str]()
+    reasons = dict[Cell, str]()
     for column in columns:
         for mark, reason in guess_missing(column, style).items():
-            others = [other.numbers for other in columns if other is not column]
-            if isinstance(mark, str) or not any(is_between(mark, n) for n in others):
+            others = [other.numbers for other in columns if other is not column and (other.numbers == mark).any()]
+            if isinstance(mark, str) or not any((n < mark).any() and (n > mark).any() for n in others):
                 reasons.setdefault(mark, f"column {quoted(column.name)}: {reason}")
     if reasons:
         check.set(f"data.missing={list(reasons)}: {'; '.join(reasons.values())}", missing=tuple(reasons))
 
 
-def _check_rows(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
-    """UserError for rows that are no even series, nor several that are told apart: nobody but the writer can choose.
-
-    columns: of its rows, those beside the time.
-    """
-    given, layout, names = check.given, check.layout, check.layout.time_columns
-    if "duplicates" not in given and not given.get("id_column"):
-        _check_series(check, table, columns)
-    stamps = table.ordered()
-    if not names or len(stamps) < 3 or layout.resample is not None or given.get("id_column"):
+def check_steps(check: FileCheck, rows: PanelRows) -> None:
+    """UserError for sorted rows that are no even series, and for days or hours without any: their writer can choose."""
+    given, drop = check.given, [*check.layout.drop, *check.layout.time_columns]
+    begin, end = rows.offsets[rows.lengths.argmax() :][:2]
+    if rows.stepped or not check.layout.time_columns or check.layout.resample is not None or end - begin < 3:
         return
-    times = stamps.as_unit("ns").asi8
-    times, note = on_grid(times, np.diff(times))
-    stamps = pd.DatetimeIndex(times.view("datetime64[ns]"))
-    if note is not None:
-        check.findings.say(note)
-    freq, counts = grid_frequency(stamps), bool((table.values > 0).all() and (table.values % 1 == 0).all())
-    steps_keys = f"data.time_column=null data.freq={STEPS} {typed('data.drop', [*layout.drop, *names])}"
-    absent = len(stamps) + 1 if freq is None else rows_missing(stamps, freq) or 0
+    stamps = pd.DatetimeIndex(rows.times.view("datetime64[ns]"))
+    longest, held = stamps[begin:end], ~np.isnan(rows.values[begin:end]).all(axis=1)
+    freq, steps_keys = grid_frequency(longest), f"data.time_column=null data.freq={STEPS} {typed('data.drop', drop)}"
     if freq != "B" and "gaps" not in given:
-        check_closed(stamps, steps_keys)
-    if absent > len(stamps) and not counts:
-        check_even(table.take(np.flatnonzero(~np.isnan(table.values).all(axis=1))).ordered(), steps_keys)
-    elif counts and _MANY_ABSENT * len(stamps) < absent <= len(stamps) and "gaps" not in given:
-        check.set(
-            f"data.gaps=zero: all values are whole numbers above 0, and {absent} rows are missing, as if rows of 0 "
-            "were not written. If nobody counted then, set data.gaps=interpolate",
-            gaps="zero",
-        )
+        check_closed(rows.series, stamps, steps_keys)
+    if freq is None or ((rows_missing(longest, freq) or 0) > len(longest) and not are_counts(rows.values)):
+        check_even(longest[held], steps_keys)
 
 
 def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
@@ -237,13 +256,15 @@ def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) 
         first = int((codes == np.bincount(codes).argmax()).argmax())
         cells = {column: column.cells([first])[0] for column in columns if column.name in names}
         ids = {column.name: cell if column.words else int(cell) for column, cell in cells.items()}
+        aside = [*check.layout.drop, *check.layout.time_columns, *names]
+        counting = counting_keys(next(iter(cells)), table.timestamps, aside) if repeats else ""
         check.ids, drop = names if repeats else (), f", or leave the column out with {typed('data.drop', list(names))}"
         raise UserError(
             f"{codes.max() + 1} series stand below one another{'' if repeats else ', it seems'}: "
             f"{f'{some}, and ' if repeats else ''}{' and '.join(map(quoted, names))} tell{'s' * (len(names) == 1)} "
             f"them apart. Read all as a panel with {typed('data.id_column', names[0] if len(names) == 1 else names)}, "
             f"or choose one, as {typed('data.where', {**(check.layout.where or {}), **ids})}"
-            f"{'' if repeats else drop}."
+            f"{drop if not repeats else f', or, if it counts the parts of a day, {counting}' if counting else ''}."
         )
     if differ:
         raise UserError(

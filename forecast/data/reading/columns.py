@@ -16,7 +16,6 @@ from forecast.text.overrides import typed
 
 BLANKS = " \t\n\v\f\r"  # what pandas takes for blank around a number
 _LARGEST = 1e15  # whole numbers below it are written without an exponent
-_ROWS = 16  # of a typed table made text at a time: often just the first is needed
 MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>", "#n/a"})  # in capitals too
 # As files write them; pandas compares letter by letter.
 MISSING_SPELLINGS = frozenset(
@@ -25,15 +24,16 @@ MISSING_SPELLINGS = frozenset(
 _FLAGS = {"true": 1.0, "false": 0.0}
 # As regular expressions: spaces that do not break a line and typeset apostrophes too.
 _THOUSANDS = {",": ",", ".": r"\.", " ": "[ \u00a0\u202f]", "'": "['\u2019]"}
+_THOUSANDS_AT_A_POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 _WITH_UNIT = re.compile(r"([$€£¥]?)[+-]?\d[\d.,'\s]*((?:[^\W\d_]|[%‰°$€£¥])\S*)?")
 Kind = Literal["numbers", "row numbers", "empty", "text"]
 _INDEX_NAMES = {"index", "idx", "id", "no", "no.", "nr", "nr.", "#", "row", "rownames"}
 _NAMELESS = re.compile(r"((unnamed: |column )\d+)?", re.ASCII)
 _MARKS = {"m", "t", "-", "--", "---", "?", ".", "..", "*", "missing", "nil", "void", "unknown", "n.a.", "nd", "n.d."}
 _CODE = re.compile(r"-99\.9+|-?999+(\.9+)?|-[1-9]00", re.ASCII)  # numbers that programs write for no value
+_FIRST = 1_000  # rows
 _MOST_CODES, _MANY = 3, 10  # such codes in a column, different numbers beside them
 _MOST_WORDS = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
-_WHOLE = re.compile(r"[+-]?[1-9]\d*", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +134,7 @@ class TypedTable:
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of the header and of every row."""
         yield self.header, self.names
-        for first in range(0, len(self.lines), _ROWS):
-            rows = range(first, len(self.lines))[:_ROWS]
-            cells = zip(*(column.cells(rows) for column in self.columns), strict=True)
-            yield from zip(self.lines[first : rows.stop], map(list, cells), strict=True)
+        yield from map(self.record, range(len(self.lines)))
 
 
 @dataclass(frozen=True)
@@ -240,16 +237,16 @@ def is_number(text: str) -> bool:
     return any(style.number(text) is not None for style in STYLES)
 
 
-def fault_words(cell: str, style: NumberStyle, unit: str) -> str:
-    """What is wrong with a cell that is no number in a style, and the fix. unit: that of all cells of its column."""
+def fault_words(cell: str, style: NumberStyle, units: Sequence[str]) -> str:
+    """What is wrong with a cell that is no number in a style, and the fix. units: those that data.units should name."""
     ways = {other.number(cell): as_typed(style.settings(other)) for other in reversed(STYLES)}  # the simplest of each
     ways.pop(None, None)
     if ways:
         fix = f"Set {' or '.join(ways.values())}, or write all numbers alike."
         return f"{quoted(cell)} is no number with {style.decimal!r} before decimals. {fix}"
     fix = "Correct it, drop the column, or name it in data.missing if it stands for no value."
-    if unit:
-        fix = f"Set {typed('data.units', [unit])}, which cuts that off, or drop the column."
+    if units:
+        fix = f"Set {typed('data.units', [*units])}, which cuts that off, or drop the column."
     return f"{quoted(cell)} is no number. {fix}"
 
 
@@ -298,32 +295,43 @@ def _mostly_words(column: RawColumn, style: NumberStyle) -> bool:
 def guess_style(columns: Sequence[RawColumn]) -> tuple[NumberStyle, str]:
     """The first style that reads all columns but those of text, and the first cell that shows it, in words.
 
-    The default where no style does. UserError where two styles read other numbers: 4,800 alone, or 1.364 where all
-    numbers below 1000 are whole.
+    The default where no style does. UserError where two styles read other numbers: 4,800 alone.
     """
     columns = [column for column in columns if column_kind(column) != "text"]
     cells = [(column.name, word) for column in columns for word in column.words if is_number(word)]
     shown = [f"{quoted(cell)} in column {quoted(name)}" for name, cell in cells if _DEFAULT.number(cell) is None]
-    if not shown and not any(map(_may_part_thousands, columns)):
-        return _DEFAULT, ""
     fitting = [style for style in STYLES if all(style.number(cell) is not None for _, cell in cells)]
-    style, *rivals = fitting or [_DEFAULT]
+    style, *rivals = fitting if fitting and shown else [_DEFAULT]
     for rival in rivals:
         for name, cell in cells:
             if style.number(cell) != rival.number(cell):
-                first, second = (as_typed(_DEFAULT.settings(way) or {"data.decimal": "."}) for way in (style, rival))
-                raise UserError(
-                    f"Column {quoted(name)}: {quoted(cell)} is {style.number(cell):.12g} with {first} and "
-                    f"{rival.number(cell):.12g} with {second}, and no cell of the file says which. Set {first}, or "
-                    f"{second}."
-                )
+                raise _undecided(f"Column {quoted(name)}", cell, style, rival)
     return style, "".join(shown[:1])
 
 
-def _may_part_thousands(column: RawColumn) -> bool:
-    """Whether a column has numbers with a point, and whole ones, all of these below 1000."""
-    whole = [word.lstrip("+-") for word in column.words if _WHOLE.fullmatch(word)]
-    return 0 < max(map(len, whole), default=0) <= 3 and any("." in word for word in column.words)
+def _undecided(where: str, cell: str, style: NumberStyle, rival: NumberStyle) -> UserError:
+    """What to say of a cell that two styles read differently."""
+    first, second = (as_typed(_DEFAULT.settings(way) or {"data.decimal": "."}) for way in (style, rival))
+    return UserError(
+        f"{where}: {quoted(cell)} is {style.number(cell):.12g} with {first} and "
+        f"{rival.number(cell):.12g} with {second}, and no cell of the column says which. Set {first}, or {second}."
+    )
+
+
+def check_points(where: str, numbers: FloatArray, written: Iterable[str]) -> None:
+    """UserError for a column where a point may part thousands: 1.364 where the others are whole, below 1000.
+
+    where: file and column. numbers (N,): as the point of decimals reads them. written: its cells.
+    """
+    for part in (numbers[:_FIRST], numbers):  # most columns show at once that they hold decimals
+        sizes = np.abs(part[~np.isnan(part)])
+        pointed = sizes[np.minimum(sizes, 1000) % 1 > 0]
+        if (sizes >= 1000).any() or (pointed < 1).any() or (np.round(pointed, 3) != pointed).any():
+            return
+    some_are_whole = 0 < len(pointed) < len(sizes)
+    cells = [cell for cell in written if "." in cell and _DEFAULT.number(cell) is not None] if some_are_whole else []
+    if cells and all(map(_THOUSANDS_AT_A_POINT.fullmatch, cells)):
+        raise _undecided(where, cells[0], _DEFAULT, NumberStyle(",", "."))
 
 
 def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str | float, str]:

@@ -41,7 +41,6 @@ KINDS = {  # of a file, by its first bytes
 SEPARATORS = (",", ";", "\t", "|")
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 _NO_NAME = re.compile(r"\s*([-+.\d]*\d|$)", re.ASCII)
-_PART = 1 << 16  # bytes in the middle and at the end of which rows are looked at
 _SAMPLE = 100  # lines that titles are looked for in, and separators tried on
 csv.field_size_limit(1 << 30)  # after a quotation mark that is never closed one cell holds half of the file
 
@@ -94,17 +93,6 @@ class CsvText:
             return {row: self.table.record(row) for row in numbers}
         records = islice(self.rows(), max(numbers, default=-1) + 1)
         return {row: record for row, record in enumerate(records) if row in numbers}
-
-    def sample(self, rows: int) -> list[list[str]]:
-        """The cells of the first rows, and of as many in the middle and at the end of a text."""
-        sample = [cells for _, cells in islice(self.rows(), rows)]
-        size = len(self.content)
-        if len(sample) == rows:
-            for place in (size // 2, max(size - _PART, 0)):
-                lines = self.content[place : place + _PART].decode(errors="ignore").splitlines()[1 : rows + 1]
-                some = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
-                sample += [cells for cells in some if len(cells) == len(sample[0])]
-        return sample
 
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has.
@@ -178,7 +166,8 @@ def header_line(lines: Sequence[str], separator: str) -> int:
     """The place of the line with the names of the columns, 0 but where titles stand above names of whole rows."""
     rows = [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines] or [[]]
     place = header_place(rows)
-    return 0 if any(map(_NO_NAME.match, rows[place])) else place
+    below = zip(rows[place], rows[-1], strict=False)
+    return place if any(_NO_NAME.match(cell) and not _NO_NAME.match(name) for name, cell in below) else 0
 
 
 def guess_separator(text: str) -> str:
@@ -275,15 +264,15 @@ def _text(cell: object) -> str:
 
 
 def header_place(rows: Sequence[Sequence[object]]) -> int:
-    """The first row that reaches as far as most do: a title above a table stands in its first cells."""
-    extents = list(map(_extent, rows))
+    """The first row that reaches as far as most do: a title above a table stands in its first cells.
+
+    Where that one reaches farther, as what a logger says of itself, it is the first of names that reaches just as far.
+    """
+    extents = [max((n for n, cell in enumerate(row, start=1) if cell != ""), default=0) for row in rows]
     usual = median_low([extent for extent in extents[len(rows) // 2 :] if extent] or [0])
-    return next((place for place, extent in enumerate(extents) if extent >= usual > 0), 0)
-
-
-def _extent(row: Sequence[object]) -> int:
-    """The place of the last cell that holds something, from 1."""
-    return max((place for place, cell in enumerate(row, start=1) if cell != ""), default=0)
+    place = next((place for place, extent in enumerate(extents) if extent >= usual > 0), 0)
+    equal = extents.index(usual)
+    return equal if not any(_NO_NAME.match(str(name)) for name in rows[equal][:usual]) else place
 
 
 def columnar_kind(path: Path) -> bytes | None:

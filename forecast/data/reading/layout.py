@@ -28,10 +28,10 @@ class Layout:
     time_column: one name, or several whose cells make one timestamp (year, month, day; date, time); None: the file
     has none, then `freq` and `start` say when its rows were measured. time_format: as strptime takes it, or unix,
     unix_ms; None: found. time_zone: whose clock shows timestamps with an offset; None: UTC. sheet: of a workbook;
-    None: the only one with data. missing: further words and numbers that stand for no value. units: text that
-    stands beside numbers and is cut off. columns: those to read,
+    None: the only one with data. decimal: None: a point, refused where it may part thousands. missing: further words
+    and numbers that stand for no value. units: text that stands beside numbers and is cut off. columns: those to read,
     None for all numeric ones, less `drop`. where: rows to read, by what their cells say. since, until: the first and
-    the last time to read, None: all. sort: whether the rows of one series may stand in any order. duplicates: what
+    the last time to read, None: all. sort: whether the rows of a series may stand in any order. duplicates: what
     becomes of rows with one timestamp and different values. resample: the frequency to which rows are brought by
     `aggregate`. gaps: what becomes of missing rows and cells.
     """
@@ -43,7 +43,7 @@ class Layout:
     start: Text | None = None
     sheet: Text | None = None
     separator: str = ","
-    decimal: str = "."
+    decimal: str | None = None
     thousands: str | None = None
     missing: Sequence[Cell] = ()
     units: Sequence[Text] = ()

@@ -15,6 +15,7 @@ from forecast.data.reading.columns import (
     NumberStyle,
     RawColumn,
     bare,
+    check_points,
     column_kind,
     fault_words,
     read_numbers,
@@ -116,7 +117,7 @@ class TableSpec:
     @property
     def style(self) -> NumberStyle:
         """How numbers are written."""
-        return NumberStyle(self.layout.decimal, self.layout.thousands, tuple(self.layout.missing))
+        return NumberStyle(self.layout.decimal or ".", self.layout.thousands, tuple(self.layout.missing))
 
     @property
     def candidates(self) -> Sequence[int]:
@@ -148,10 +149,6 @@ class Table:
     steps: IntArray | None
     read: TimeReading
 
-    def ordered(self) -> pd.DatetimeIndex:
-        """The timestamps, increasing, each once."""
-        return self.timestamps.sort_values().unique()
-
     def take(self, rows: npt.NDArray[np.intp]) -> "Table":
         """Some rows alone."""
         origin = rows if self.origin is None else self.origin[rows]
@@ -163,10 +160,6 @@ class Table:
         of_file = {row: row if self.origin is None else int(self.origin[row]) for row in rows}
         records = self.text.records_of(of_file.values())
         return {row: records[there] for row, there in of_file.items()}
-
-    def line(self, row: int) -> int:
-        """The line in the file of a row."""
-        return self.records([row])[row][0]
 
 
 def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> list[RawColumn]:
@@ -183,7 +176,12 @@ def read_columns(text: CsvText, spec: TableSpec, *, words: Collection[int]) -> l
         if place in words and not (is_time and place in spec.times):
             columns[place] = column.as_words()
         elif place in spec.candidates and not is_time:
-            columns[place] = with_numbers(without_units(column, layout.units), spec.style)
+            bare_cells = without_units(column, layout.units)
+            columns[place] = with_numbers(bare_cells, spec.style)
+            if not (layout.decimal or layout.thousands or (text.table and not column.words)):
+                of_file = (row[place].strip() for _, row in text.rows() if place < len(row))  # read where needed
+                written = bare_cells.as_words().words if column.words else of_file
+                check_points(f"{text.path}: column {quoted(column.name)}", columns[place].numbers, written)
     return columns
 
 
@@ -202,7 +200,7 @@ def _parsed(text: CsvText, spec: TableSpec, numbers: Collection[int]) -> list[Ra
             io.BytesIO(text.content),
             sep=text.separator,
             skiprows=text.above,
-            decimal=spec.layout.decimal,
+            decimal=spec.style.decimal,
             float_precision="round_trip" if _ROUNDS else None,
             header=0,
             names=list(places),
@@ -266,17 +264,19 @@ def table_of(text: CsvText, columns: Sequence[RawColumn], spec: TableSpec, findi
     names = tuple(spec.header[place] for place in places)
     table = Table(text, names, read.stamps, values, origin, steps, read)
     if faults:
-        raise UserError("\n".join(_fault_lines(sorted(faults)[:_MOST_FAULTS], table, spec)))
+        raise UserError("\n".join(_fault_lines(sorted(faults), table, spec)))
     return table
 
 
 def _fault_lines(faults: Sequence[tuple[int, int, str]], table: Table, spec: TableSpec) -> Iterator[str]:
-    """A line for each of some cells: where it stands, what is wrong with it, and the fix.
+    """A line for each of the first cells: where it stands, what is wrong with it, and the fix.
 
     faults: the row and the place of each, and what is wrong with a time, or the unit of the numbers.
     """
-    records = table.records([row for row, *_ in faults])
-    for row, place, detail in faults:
+    units = dict.fromkeys([*spec.layout.units, *(unit for _, place, unit in faults if place not in spec.times)])
+    units.pop("", None)
+    records = table.records([row for row, *_ in faults[:_MOST_FAULTS]])
+    for row, place, detail in faults[:_MOST_FAULTS]:
         line, cells = records[row]
         parts = spec.times if place in spec.times else [place]
         cell = " ".join(cells[part].strip(BLANKS) for part in parts if part < len(cells))
@@ -284,7 +284,7 @@ def _fault_lines(faults: Sequence[tuple[int, int, str]], table: Table, spec: Tab
             message, fix = FAULTS[detail]
             message = f"{message.format(quoted(cell))}. {fix}"
         else:
-            message = fault_words(bare(cell, spec.layout.units), spec.style, detail)
+            message = fault_words(bare(cell, spec.layout.units), spec.style, [*units] if detail else ())
         yield f"{table.text.path}: line {line}, column {quoted(spec.header[place])}: {message}"
 
 

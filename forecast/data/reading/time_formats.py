@@ -92,6 +92,7 @@ _TAIL = re.compile(
     r"(?:(?P<pgap> ?)(?P<p>[AaPp][Mm]))?(?:(?P<zgap> ?)(?P<z>[Zz]|[+-]\d\d:?\d\d))?",
     re.ASCII,
 )
+_CENTURY_ENDS = 2046  # a year of two digits is one of the hundred before
 _SAMPLE = 1_000  # cells from which the formats to be tried are collected, evenly spread; all decide between them
 
 
@@ -137,7 +138,7 @@ def _tail_format(tail: str) -> str | None:
 def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     """(U,) naive, in UTC where the cells carry an offset; NaT for a cell that is not of the format.
 
-    Hour 24 is midnight of the next day.
+    Hour 24 is midnight of the next day; a year of two digits is one from 1946 to 2045.
     time_format: strptime directives as pandas knows them, ISO8601, quarter, week, year.month, excel (its days), unix,
     unix_ms, unix_us or unix_ns. ValueError for an unknown directive, and for a format without a year.
     """
@@ -158,6 +159,8 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     texts[late] = [_HOUR_24.sub(r"\g<1>00\2", text) for text in texts[late]]
     stamps = pd.to_datetime(texts, format=time_format, errors="coerce", utc=True, cache=False)
     stamps = pd.DatetimeIndex(stamps).tz_localize(None)
+    if "%y" in time_format:
+        stamps = stamps.where(stamps.year < _CENTURY_ENDS, stamps - pd.DateOffset(years=100))
     return pd.DatetimeIndex(stamps.where(stamps.year.isin(YEARS))) + late.astype("timedelta64[D]")
 
 

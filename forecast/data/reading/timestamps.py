@@ -33,6 +33,7 @@ _PARTS = {
     "second": ("second", "seconds", "sec", "secs"),
 }
 _DIRECTIVES = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S"}
+# Of a column that may hold the days of a spreadsheet: 39356 may as well be a second.
 _DAY = re.compile(r"(?:^|[^a-z])(?:date|datetime|day|ds|dt|datum)(?:$|[^a-z])")
 # What is wrong with a cell by the kinds of `TimeReading.faults`, and the fix.
 FAULTS = {
@@ -75,11 +76,6 @@ def part_of(name: str) -> str | None:
     """The part of a time that a column of this name holds."""
     bare = re.sub("[^a-z]", "", name.lower())
     return next((part for part, known in _PARTS.items() if bare in known), None)
-
-
-def is_day(name: str) -> bool:
-    """Whether a column of this name may hold the days of a spreadsheet: 39356 may as well be a second."""
-    return _DAY.search(name.lower()) is not None
 
 
 def format_of_parts(columns: Mapping[str, Sequence[str]], missing: Collection[str]) -> str | None:
@@ -146,7 +142,7 @@ def read_timestamps(
     if parts_format is not None:
         time_format, stamps = parts_format, read_cells(texts, parts_format)
     elif time_format is None:
-        time_format, stamps = _decided(texts, codes, are_days=all(map(is_day, columns)))
+        time_format, stamps = _decided(texts, codes, are_days=all(_DAY.search(name.lower()) for name in columns))
     else:
         time_format = time_format.replace("%Z", "%z")  # names of zones but UTC are not unique
         try:
