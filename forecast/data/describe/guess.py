@@ -129,8 +129,8 @@ def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
         raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
         style, cell = guess_style([without_units(raw[place], check.layout.units) for place in spec.candidates])
         if cell:
-            keys = as_typed(NumberStyle().settings(style))
-            check.set(f"{keys}: {cell}", decimal=style.decimal, thousands=style.thousands)
+            keys = NumberStyle().settings(style)
+            check.set(f"{as_typed(keys)}: {cell}", **{key.removeprefix("data."): value for key, value in keys.items()})
     words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
     spec, places = replace(spec, layout=check.layout), enumerate(check.header)
     kept = [place for place, name in places if name in words or any(map(_ID.fullmatch, cells[name]))]
