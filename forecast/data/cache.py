@@ -70,8 +70,8 @@ def _fingerprint(source: CsvSource, files: Sequence[Path], freq: str | None, col
     """The name of the folder of a panel, which changes with the files and with the keys that say how they are read."""
     read = {key.name: getattr(source, key.name) for key in fields(Layout) if key.name != "columns"}
     states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    known = repr((_VERSION, source.id_column, source.named, read, columns and [*columns], freq, states))
-    return "panel-" + hashlib.md5(known.encode(), usedforsecurity=False).hexdigest()[:20]
+    known = _VERSION, source.id_column, source.named, read, columns and [*columns], freq, states
+    return "panel-" + hashlib.md5(repr(known).encode(), usedforsecurity=False).hexdigest()[:20]
 
 
 def _opened(home: Path, name: str) -> PanelFrame:
@@ -171,11 +171,11 @@ def _whole_series(source: CsvSource, files: Sequence[Path], book: Codebook) -> I
         with damaged(path, KINDS[kind]), pa.memory_map(str(path)) as raw:
             file = ColumnarFile(raw, kind)
             for table in file.tables(max(1, CELLS // len(file.kinds))):
-                text = CsvText(path, ",", table=table)
-                rows = rows_of(text, table.names, source, book, findings)
+                text, names = CsvText(path, ",", table=table), [column.name for column in table.columns]
+                rows = rows_of(text, names, source, book, findings)
                 if source.columns is None:
                     source = replace(source, columns=_columns(rows, file, source))
-                    rows = rows_of(text, table.names, source, book, findings)
+                    rows = rows_of(text, names, source, book, findings)
                 if file.kinds.get(rows.time_column) != "time":
                     raise UserError(
                         f"{path}: data.cache needs one column of dates or timestamps, data.time_column=NAME. Store the "

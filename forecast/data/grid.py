@@ -328,8 +328,10 @@ def _check_sparse(rows: PanelRows, grid: Grid, there: IntArray, positions: IntAr
     longest, part = int(sizes.argmax()), ""
     if len(sizes) > 1 and sizes[longest] > max(_WORTH * len(positions), 2) and not grid.stepped:
         since, until = (grid.words(int(rows.times[there[place]])) for place in (ends[longest], ends[longest + 1] - 1))
-        keys = f"{typed('data.since', since)} {typed('data.until', until)}"
-        part = f"read the longest part without a large hole with {keys}, "
+        part = (
+            "read the longest part without a large hole with "
+            f"{typed('data.since', since)} {typed('data.until', until)}, "
+        )
     raise UserError(
         f"{rows.name}: column {quoted(rows.columns[int(gone.argmax())])} has no value in {gone.max()} of {length} rows "
         f"at the frequency '{grid.freq}'. That is no gap to fill: {part}drop the column, resample the file to a "
@@ -354,8 +356,7 @@ def frame_of(series: Regular, rows: PanelRows, grid: Grid, *, counted: bool) -> 
     for reason, names in left_out.items():
         some = listed(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         _log.warning("%s: %d series left out, %s: %s", name, len(names), reason, some)
-    repair = series.repair
-    if repair.longest_run:
+    if (repair := series.repair).longest_run:
         does = f"added {repair.rows_added} missing rows and filled {repair.cells_filled} empty cells"
         _log.info("%s: data.gaps=%s %s; longest gap in rows: %d", name, repair.policy, does, repair.longest_run)
     begin = int(series.steps.min())

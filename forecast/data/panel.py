@@ -141,8 +141,7 @@ class PanelFrame:
 
     @cached_property
     def _calendar(self) -> pd.DatetimeIndex:
-        steps = int((self.steps + self.lengths).max())
-        return pd.date_range(self.first, periods=steps, freq=self.freq)
+        return pd.date_range(self.first, periods=int((self.steps + self.lengths).max()), freq=self.freq)
 
     def times(self, more: int = 0) -> IntArray:
         """Of each step of the calendar: nanoseconds, or its number in the file where that counts steps."""

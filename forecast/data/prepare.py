@@ -211,8 +211,8 @@ def prepare(
         scaler = replace(Scales.fit(panel, scaling, train.first, train.stop, **sizes), floor=floor)
     calendar = frame_calendar(panel, encoding)
     size = calendar.element_size() * len(panel.values) * (calendar.shape[1] + len(panel.columns))
-    large = size > MOST_KEPT or isinstance(panel.values, np.memmap)
-    kept = None if large else scaled_table(panel, scaler, calendar, len(panel.columns) - len(covariates))
+    is_small = size <= MOST_KEPT and not isinstance(panel.values, np.memmap)
+    kept = scaled_table(panel, scaler, calendar, len(panel.columns) - len(covariates)) if is_small else None
     return Prepared(
         frame=panel,
         splits=rows,

@@ -17,9 +17,10 @@ from forecast.data.reading.content import CsvText
 from forecast.data.reading.layout import STEPS, USUAL, Aggregate, Duplicates, Layout, known_frequency
 from forecast.data.reading.table import Codebook, TableSpec, counted_stamps, read_columns, table_of
 from forecast.data.sources import CsvSource
-from forecast.data.values.calendar import on_grid
+from forecast.data.values.calendar import commonest_step, on_grid
 from forecast.data.values.cells import JOINT, Findings, Flags, FloatArray, IntArray, counted, quoted
 from forecast.errors import UserError, closest
+from forecast.text.overrides import typed
 from forecast.text.terminal import listed
 
 KNOWN_IDS = ("unique_id", "item_id")  # as other libraries call them
@@ -246,21 +247,24 @@ def _check_direction(rows: PanelRows, name: str) -> None:
         place = int(back.argmax())
         before, now = (time_words(int(rows.times[row]), stepped=rows.stepped) for row in order[place : place + 2])
         row, steps = int(order[place + 1]), counted(int(back.sum()), "step")
+        stamps = pd.DatetimeIndex(rows.times[order].view("datetime64[ns]"))
+        keys = f"data.freq={commonest_step(stamps)} {typed('data.start', str(stamps[0]))}"
         raise UserError(
             f"{rows.where(row)}: {now} follows {before}{rows.of_series(int(rows.series[row]))}; the times go back in "
-            f"{steps} of {same.sum()}. Day and month may be exchanged: set data.time_format, as '%d/%m/%Y'. If several "
-            "series stand below one another, name all columns that tell them apart: data.id_column=NAME. If the rows "
-            "are just not in order, sort them, or set data.sort=true."
+            f"{steps} of {same.sum()}. Day and month may be exchanged: set data.time_format, as '%d/%m/%Y', or, "
+            f"where rows of dates are in order, count them: data.time_column=null {keys}. "
+            "If several series stand below one another, name all columns that tell them apart: data.id_column=NAME. If "
+            "the rows are just not in order, sort them, or set data.sort=true."
         )
 
 
 def _repeated(rows: PanelRows, row: int, count: int) -> UserError:
     """What to say of a row whose time stands in the row before, as do so many."""
-    series, time = rows.ids[rows.series[row]], time_words(int(rows.times[row]), stepped=rows.stepped)
-    of_series = f" of the series {quoted(series)}" if series else ""
+    time = time_words(int(rows.times[row]), stepped=rows.stepped)
     return UserError(
-        f"{rows.where(row)}: {time}{of_series} stands already ({rows.where(row - 1).rpartition(': ')[2]}), with other "
-        f"values; so do {count} of {counted(len(rows), 'row')}. If several series stand below one another, name all "
+        f"{rows.where(row)}: {time}{rows.of_series(int(rows.series[row]))} stands already "
+        f"({rows.where(row - 1).rpartition(': ')[2]}), with other values; so do {count} of "
+        f"{counted(len(rows), 'row')}. If several series stand below one another, name all "
         "columns that tell them apart, as data.id_column=NAME or data.id_column=[NAME, NAME], or choose one, as "
         "data.where='{region: Albany}'; else set data.duplicates=mean, sum, first or last."
     )
@@ -275,8 +279,7 @@ def layout_of(source: CsvSource, header: Sequence[str]) -> Layout:
 
 def id_columns(source: CsvSource, header: Sequence[str], path: str) -> tuple[str, ...]:
     """The columns that tell the series apart; UserError where the header lacks one."""
-    usual = next((name for name in KNOWN_IDS if name in header), KNOWN_IDS[0])
-    names = source.id_column or usual
+    names = source.id_column or next((name for name in KNOWN_IDS if name in header), KNOWN_IDS[0])
     names = (names,) if isinstance(names, str) else tuple(names)
     absent = next((name for name in names if name not in header), None)
     if absent is not None:

@@ -1,9 +1,9 @@
 """The season of a series: what a naive forecast repeats, how clearly a file repeats it, and what goes with it.
 
-That are lengths of windows, a split and the padding that fit the rows of a file, however few they are.
+That are lengths of windows, a split, padding and models that fit the rows of a file, however few they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,9 +104,8 @@ def rank_seasons(values: FloatArray, freq: str, *, pred_len: int | None = None) 
         )
         for period, name in periods.items()
     ]
-    least = min(season.error for season in seasons)
-    by_chance = 1 + STANDARD_ERRORS / np.sqrt(len(last) - start)
-    best = next(season for season in seasons if season.error <= by_chance * least + _ROUNDING)
+    most = (1 + STANDARD_ERRORS / np.sqrt(len(last) - start)) * min(season.error for season in seasons)
+    best = next(season for season in seasons if season.error <= most + _ROUNDING)
     return sorted(seasons, key=lambda season: (season is not best, season.error))
 
 
@@ -149,8 +148,8 @@ def suggest_lengths(rows: int, freq: str, seasons: Sequence[Season], *, pred_len
     clear = [season.period for season in seasons if season.autocorrelation >= CLEAR]
     pred_len = pred_len or _fitting(calendar_unit(freq), near=usual_pred_len(freq), most=val * 4 // 5)
     seq_len = look_back(clear, pred_len=pred_len, most=most)
-    label_len = label_len_of(seq_len=seq_len, pred_len=pred_len)
-    return Lengths(seq_len, label_len, pred_len) if seq_len >= 4 and pred_len >= 1 else None
+    lengths = Lengths(seq_len, label_len_of(seq_len=seq_len, pred_len=pred_len), pred_len)
+    return lengths if seq_len >= 4 and pred_len >= 1 else None
 
 
 def look_back(periods: Sequence[int], *, pred_len: int, most: int) -> int:
@@ -268,3 +267,64 @@ def share_of_zeros(values: FloatArray) -> float:
 def mostly_zero(values: FloatArray) -> bool:
     """Whether values (N,) are intermittent."""
     return share_of_zeros(values) > INTERMITTENT
+
+
+# Models that fit the windows of a file
+
+
+FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
+FEWEST_WINDOWS = 10  # to train a network on
+# Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
+# only evaluated costs a third.
+STEPS_TO_TRAIN = 6_000_000
+EVALUATED = 1 / 3
+MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
+# Forecasts without overlap that the val rows hold: fewer cannot say of trees whether they help (docs/experiments.md,
+# "What check-data advises").
+ENOUGH_FORECASTS = 10
+MOST_FORECAST_STEPS = 5_000_000  # of all columns of val and test windows: with trees a minute and a half on one core
+UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
+
+
+def fitted_model(
+    windows: Mapping[str, int], lengths: Lengths, *, columns: int, intermittent: bool = False
+) -> tuple[str, dict[str, object]]:
+    """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
+
+    intermittent: most values are 0, which then has the least absolute error. Boosted trees stand on a ridge; the val
+    windows choose how many there are, none among the choices.
+    """
+    forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
+    steps = (windows["val"] + windows["test"]) * lengths.pred_len * columns
+    if forecasts < ENOUGH_FORECASTS or steps > MOST_FORECAST_STEPS:
+        return "ridge", {}
+    return "boosted_trees", {} if intermittent else {"model.error": "absolute"}
+
+
+def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, object]:
+    """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
+
+    windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
+    the model and the smaller the batches. Each is seen MOST_EPOCHS times, more often where that makes less than UPDATES
+    steps, and less where it is more work than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a part.
+    """
+    train, val, test = windows["train"], windows["val"], windows["test"]
+    width = 32 if train < HARDLY_ANY_WINDOWS else 64
+    batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
+    affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
+    affordable_epochs = int(affordable / (train + EVALUATED * val))
+    epochs = min(max(affordable_epochs, FEWEST_EPOCHS), max(MOST_EPOCHS, UPDATES * batch_size // train))
+    batches = int((affordable / FEWEST_EPOCHS - EVALUATED * val) / batch_size)
+    return {
+        "model.d_model": width,
+        "model.n_heads": 4,
+        "model.d_ff": 2 * width,
+        **({"model.instance_norm": True} if drifts or train < FEW_WINDOWS else {}),
+        "data.batch_size": batch_size,
+        "optim.lr": 1e-3,
+        "schedule": "cosine",
+        "trainer.max_epochs": epochs,
+        # the val rows are few, too: the best of their errors is known late
+        **({"callbacks.early_stopping.patience": epochs // 5} if epochs >= MOST_EPOCHS else {}),
+        **({"trainer.limit_train_batches": max(batches, FEWEST_BATCHES)} if affordable_epochs < FEWEST_EPOCHS else {}),
+    }

@@ -171,8 +171,7 @@ def panel_cuts(split: Split, frame: PanelFrame, *, pred_len: int) -> dict[str, T
     """
     edges = np.vstack([split.cuts(frame.lengths, frame) + frame.offsets[:-1], frame.offsets[1:]])
     assert (np.diff(edges, axis=0) >= 0).all(), f"the parts of {split} share rows"
-    parts = map(TargetRows, edges[:-1], edges[1:])
-    rows = dict(zip((*ANYWHERE, TAIL), parts, strict=True))
+    rows = dict(zip((*ANYWHERE, TAIL), map(TargetRows, edges[:-1], edges[1:]), strict=True))
     if isinstance(split, LastSplit) and not split.test:
         rows["test"] = rows["val"]
     if not (rows[TAIL].stop - rows[TAIL].first >= pred_len).any():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from forecast.data.describe.check import STEPS_TO_TRAIN, find_drift, fitted_model, informer_settings
-from forecast.data.seasonality import Lengths
+from forecast.data.describe.check import find_drift
+from forecast.data.seasonality import STEPS_TO_TRAIN, Lengths, fitted_model, informer_settings
 
 TRAIN, VAL, ROWS = range(70), range(70, 83), 101
 LENGTHS = Lengths(seq_len=96, label_len=48, pred_len=24)

@@ -117,6 +117,55 @@ CHOICES = {  # a file, what is seen, and the keys that choose
         "40 of 653 rows repeat a timestamp with other values.",
         ["data.duplicates=last"],
     ),
+    "a calendar that no format reads": (
+        lambda: table(rows=96).assign(date=[f"{1 + quarter % 4}Q{quarter // 4 + 70}" for quarter in range(96)]),
+        "Column 'date' looks like a calendar's, as '1Q70', but no data.time_format reads it",
+        [],
+    ),
+    "prices with their sign": (
+        lambda: table().assign(load=lambda data: [f"€ {load:.2f}" for load in data["load"].abs()]),
+        "Column 'load' may hold numbers, as '€ ",
+        ["data.units=\"['€']\"", 'data.drop="[load]"'],
+    ),
+    "numbers of several units": (
+        lambda: table().assign(load=[f"{i % 90}.5 {'cm' if i % 7 else 'm'}" for i in range(ROWS)]),
+        "Column 'load' may hold numbers, as '0.5 m': correct it, or leave it out",
+        ['data.drop="[load]"'],
+    ),
+    "orders": (
+        lambda: pd.DataFrame({"date": table()["date"].repeat(3), "order": [f"C{i}" for i in range(3 * ROWS)], "n": 1}),
+        "1226 of 1839 rows repeat a timestamp with other values.",
+        ["data.duplicates=sum"],
+    ),
+    "days exchanged in whole years": (
+        lambda: table(rows=8760, start="2023-01-01").assign(
+            date=lambda data: [
+                stamp.replace(month=stamp.day, day=stamp.month) if stamp.day < 13 else stamp for stamp in data["date"]
+            ]
+        ),
+        "Day and month may be exchanged",
+        ["data.time_column=null data.freq=h data.start=\"'2023-01-01 00:00:00'\""],
+    ),
+    "three days a week": (
+        lambda: table(rows=900, freq="D")[lambda data: data["date"].dt.day_of_week.isin([0, 2, 4])],
+        "No row is of a Tuesday, a Thursday, a Saturday, a Sunday.",
+        ["data.gaps=zero", 'data.time_column=null data.freq=steps data.drop="[date]"'],
+    ),
+    "hours from and to": (
+        lambda: table(rows=1440).assign(
+            part=[f"{hour % 24:02}:00-{(hour + 1) % 24:02}:00" for hour in range(1440)],
+            date=lambda data: data["date"].dt.date,
+        ),
+        "or, if it counts the parts of a day",
+        ['data.time_column=null data.freq=h data.start=2021-01-05 data.drop="[date, part]"'],
+    ),
+    "local midnights as numbers": (
+        lambda: table(rows=500, freq="D").assign(
+            date=lambda data: data["date"].dt.tz_localize("Europe/Berlin").astype("int64") // 10**6
+        ),
+        "data.time_zone=Europe/Berlin",
+        ["data.time_zone=Europe/Berlin"],
+    ),
     "thousands at a point": (
         lambda: table().assign(
             temp=[f"{1 + i // 300}.{i % 300 + 100}" if i > 290 else f"{i}" for i in range(ROWS)], load=range(ROWS)
@@ -148,7 +197,7 @@ CHOICES = {  # a file, what is seen, and the keys that choose
     ),
     "a 25th hour": (
         lambda: by_days(100, int),
-        "Column 'part' counts a 25th hour",
+        "or, if it counts the parts of a day",
         ['data.time_column=null data.freq=h data.start=2021-01-05 data.drop="[date, part]"'],
     ),
     "a special Sunday": (
@@ -207,10 +256,9 @@ def test_several_readings_are_refused_with_the_keys_that_choose(path, kind):
         assert (len(rows_by(check)) > 1) == ("id_column" in words)
 
 
-def test_a_calendar_that_no_format_reads_is_named(path):
-    data = table(rows=96).assign(date=[f"{1 + quarter % 4}Q{quarter // 4 + 70}" for quarter in range(96)])
-    seen = "Column 'date' looks like a calendar's, as '1Q70', but no data.time_format reads it"
-    assert seen in only(of_table(path, data), "error")
+def test_equal_rows_count_once_and_that_is_said(path):
+    check = of_table(path, pd.concat([table(), table()[100:140]]))
+    assert "40 of 653 rows repeat a timestamp with equal values, and count once" in "".join(texts(check, "note"))
 
 
 def printed_file(check, folder, monkeypatch):
@@ -247,8 +295,8 @@ def test_lines_of_units_are_named_with_the_command_that_leaves_them_out(path, tm
 
 
 STORES = {
-    "all": (lambda data: data["date"].dt.day_name() != "Sunday", "No row is of a Sunday."),
-    "some": (lambda data: (data["date"].dt.day_name() != "Sunday") | (data["store"] == "a"), "No row is of a Sunday."),
+    "all": (lambda data: data["date"].dt.day_name() != "Sunday", "No row of some series is of a Sunday."),
+    "some": (lambda data: (data["date"].dt.day_name() != "Sunday") | (data["store"] == "a"), "No row of some series"),
     "dekads": (lambda data: data["date"].dt.day.isin([1, 11, 21]), "Rows with values are 10 days, 0:00:00 apart"),
 }
 
@@ -258,6 +306,13 @@ def test_the_days_that_series_of_a_panel_lack_are_asked_for(path, kind):
     kept, seen = STORES[kind]
     data = pd.concat([table(rows=365, freq="D").assign(store=store) for store in "abc"])
     assert seen in only(of_table(path, data[kept], id_column="store"), "error")
+
+
+def test_months_in_the_header_are_named_with_the_command_that_stacks_them(path, tmp_path, monkeypatch):
+    names = ["year", *pd.date_range("2021", periods=12, freq="MS").strftime("%b")]
+    wide = pd.DataFrame([[year, *range(year % 9, 12 + year % 9)] for year in range(1950, 2000)], columns=names)
+    told = check_file(printed_file(of_table(path, wide), tmp_path, monkeypatch))
+    assert (told.freq, told.table.values[:13, 0].tolist()) == ("MS", [*range(6, 18), 7])
 
 
 @pytest.mark.parametrize("behind", ["", " [YR2021]"])

@@ -128,8 +128,10 @@ def test_a_drifting_level_is_seen_and_the_informer_normalises_its_windows(path):
 def test_columns_that_say_nothing_are_no_targets(path):
     data = table().assign(site=3567500, fahrenheit=lambda data: 32 - 1.8 * data["load"], countdown=range(900, 287, -1))
     data["nearly"] = data["load"].where(data.index != 9)
-    for ramp in (np.arange(ROWS) + (np.arange(ROWS) > 99), (np.arange(ROWS) / 12).round(2), np.arange(ROWS) % 50):
-        assert "'ramp' is an even ramp" in of_table(path, table().assign(ramp=ramp)).reasons[0]
+    hours = np.arange(ROWS)
+    told = hours // 24 % 7, np.sin(hours * np.pi / 12).round(3)  # by the day of the week, by the hour
+    for ramp in (hours + (hours > 99), (hours / 12).round(2), hours % 50, *told):
+        assert "data.drop=[ramp]: 'ramp' is " in of_table(path, table().assign(ramp=ramp)).reasons[0]
     data.loc[7, ["load", "fahrenheit"]] = np.nan
     check = of_table(path, data)
     assert check.reasons == [

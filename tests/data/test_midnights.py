@@ -141,10 +141,6 @@ def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_
     as_panel(table).to_parquet(tmp_path / "panel.parquet", index=False)
     panel = read(tmp_path / "panel.parquet", id_column="id", cache=str(tmp_path / "cache"))
     assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
-    wide = pd.DataFrame({"date": table["date"], "one": table["y"], "two": table["y"] + 1})
-    wide.to_csv(tmp_path / "wide.csv", index=False)
-    panel = read(tmp_path / "wide.csv", panel="columns")
-    assert panel.freq == freq and panel.first == stamps[0] and set(panel.lengths) == {800}
 
 
 @pytest.mark.parametrize(

@@ -263,11 +263,6 @@ def test_years_that_pandas_cannot_count_in_nanoseconds_are_faults(year):
     assert 1 in read(["2016-07-01 13:00:00.000000001", f"{year}-12-31 23:59:59.5"]).faults
 
 
-def test_a_missing_digit_is_not_made_up_by_another_split():
-    assert read(["20160711 1:00 PM", "2016711 2:00 PM", "20160713 3:00 PM"]).faults == {1: "unreadable"}
-    assert read(["13.5.2016 18.00", "13.5.2016 18.5"]).faults == {1: "unreadable"}
-
-
 def test_words_are_no_timestamps():
     reading = read(["low", "high", ""])
     assert reading.faults == {0: "unreadable", 1: "unreadable", 2: "missing"}

@@ -33,7 +33,7 @@ from forecast.apps.auto.task import (
 )
 from forecast.apps.common.command import BEGUN, Answer
 from forecast.config.run_config import Monitor
-from forecast.data.describe.check import FEWEST_WINDOWS
+from forecast.data.seasonality import FEWEST_WINDOWS
 from forecast.documents import read_document
 from forecast.errors import UserError
 from forecast.files import json_text, write_json, write_text

@@ -19,7 +19,16 @@ from forecast.data.reading.layout import Layout, columns_named
 from forecast.data.reading.table import Table
 from forecast.data.roles import Roles
 from forecast.data.rows import prepare_rows
-from forecast.data.seasonality import CLEAR, Lengths, Suggestion, mostly_zero, share_of_zeros, suggest
+from forecast.data.seasonality import (
+    CLEAR,
+    FEWEST_WINDOWS,
+    Suggestion,
+    fitted_model,
+    informer_settings,
+    mostly_zero,
+    share_of_zeros,
+    suggest,
+)
 from forecast.data.sources import CsvSource
 from forecast.data.split import ANYWHERE, ShareSplit, WindowOrigins, panel_cuts, usable_windows
 from forecast.data.values.cells import Findings, FloatArray, counted, quoted
@@ -30,18 +39,6 @@ from forecast.text.terminal import listed, quiet_output
 _MANY_ABSENT = 0.05  # of the rows: counts without a 0 then lack the rows of nothing
 MANY_ZEROS = 0.1  # share of them
 DRIFT = 0.5  # standard deviations: around the mean of the train rows a forecast then errs by a quarter of the variance
-FEW_WINDOWS, HARDLY_ANY_WINDOWS = 2_000, 500
-FEWEST_WINDOWS = 10  # to train a network on
-# Steps of windows that an Informer of the widths below is trained on in two to three minutes on one core; one that is
-# only evaluated costs a third.
-STEPS_TO_TRAIN = 6_000_000
-EVALUATED = 1 / 3
-MOST_EPOCHS, FEWEST_EPOCHS, FEWEST_BATCHES = 20, 2, 50
-# Forecasts without overlap that the val rows hold: fewer cannot say of trees whether they help (docs/experiments.md,
-# "What check-data advises").
-ENOUGH_FORECASTS = 10
-MOST_FORECAST_STEPS = 5_000_000  # of all columns of val and test windows: with trees a minute and a half on one core
-UPDATES = 1_000  # of the weights: where the windows are few, more epochs than MOST_EPOCHS
 LONG_GAP = 0.5  # of a season or of pred_len: a line drawn over more of it is no guess any more
 PROPOSAL = "Known in advance?"  # in the note on columns that are not used
 ROLES = [key.name for key in fields(Roles)]
@@ -73,15 +70,16 @@ def check_file(path: str, given: Given | None = None, *, pred_len: int | None = 
 
 def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     """Finds season, lengths, the rule for gaps, drift and the commands for a file without errors."""
-    given, findings = check.given, check.findings
+    given, path = check.given, check.findings.path
     use = {key: given[key] for key in ("id_column", "features", "target", *ROLES) if given.get(key)}
     if "target" in use and not use.keys() & {"features", *ROLES}:
         use = {"features": "S", **use}
     free = [name for name in table.columns if name not in (*columns_named(use), *check.layout.drop)]
     if "target" not in use and free and use.keys() & {*ROLES}:
         use = {"target": free[-1], **use}
-    layout = settings_of(check.layout)
-    source = CsvSource(path=findings.path, split=ShareSplit(), **{"target": None, **layout, **use})  # type: ignore[arg-type]
+    source = CsvSource(
+        **{"path": path, "split": ShareSplit(), "target": None, **settings_of(check.layout), **use}  # type: ignore[arg-type]
+    )
     rows = prepare_rows(panel_rows(source, source.codebook()), source)
     check_steps(check, rows)
     source, frame = _without_gaps(check, source, are_counts(rows.values))
@@ -90,26 +88,25 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     windows, is_long = _windows(frame, fit), frame.repair.longest_run > LONG_GAP * max(fit.lengths.pred_len, 2)
     if is_long and source.gaps == "interpolate" and "gaps" not in given:
         masked = _windows(source_rows(replace(source, gaps="mask")), fit)
-        if all(masked.values()):
-            source, windows = replace(source, gaps="mask"), masked
-    check.layout, check.freq, check.suggestion = replace(check.layout, gaps=source.gaps), frame.freq, fit
-    check.windows = windows
+        source, windows = (replace(source, gaps="mask"), masked) if all(masked.values()) else (source, windows)
+    check.layout = replace(check.layout, gaps=source.gaps)
+    check.freq, check.suggestion, check.windows = frame.freq, fit, windows
     columns = {frame.columns[place]: frame.values[:, place] for place in targets}
     _say_columns(check, table, columns)
     if len(frame) == 1:
         parts = panel_cuts(fit.cut or ShareSplit(), frame, pred_len=fit.lengths.pred_len)
         train, val = (range(int(parts[name].first[0]), int(parts[name].stop[0])) for name in ("train", "val"))
         check.drift = find_drift(frame.of([*columns]).values, [*columns], train=train, val=val)
-    keys = {f"data.{key}": value for key, value in {**settings_of(check.layout), **use}.items()}
-    settings, sizes = keys | fit.settings(), fit.lengths._asdict()
+    sizes, keys = fit.lengths._asdict(), {**settings_of(check.layout), **use}
+    settings = {f"data.{key}": value for key, value in keys.items()} | fit.settings()
     if len(frame) == 1 and windows["train"] >= FEWEST_WINDOWS and windows["val"]:
         of_informer = informer_settings(windows, fit.lengths, drifts=check.drift is not None)
-        check.informer_command = train_words("informer", findings.path, {**settings, **sizes, **of_informer})
+        check.informer_command = train_words("informer", path, {**settings, **sizes, **of_informer})
     sizes.pop("label_len")  # of a decoder
     has_season = any(season.autocorrelation >= CLEAR for season in fit.seasons[:1])
     is_rare = not has_season and any(map(mostly_zero, columns.values()))
     model, fitted = fitted_model(windows, fit.lengths, columns=len(targets), intermittent=is_rare)
-    check.command = train_words(model, findings.path, {**settings, **sizes, **fitted})
+    check.command = train_words(model, path, {**settings, **sizes, **fitted})
 
 
 def _without_gaps(check: FileCheck, source: CsvSource, counts: bool) -> tuple[CsvSource, PanelFrame]:
@@ -145,14 +142,20 @@ def _say_columns(check: FileCheck, table: Table, targets: Mapping[str, FloatArra
     blank = pd.DataFrame(table.values, columns=list(table.columns))[list(targets)].isna().all(axis=1)
     ahead = int(blank[::-1].cumprod().sum())
     if ahead and (check.planned or check.given.get("known")) and not check.given.get("id_column"):
-        rows = f"{counted(ahead, 'row')} at the end lack{'s' * (ahead == 1)} {listed(targets)}"
-        check.findings.add("note", f"{rows}: with data.known they are the future, and no future=FILE is needed.")
+        check.findings.add(
+            "note",
+            f"{counted(ahead, 'row')} at the end lack{'s' * (ahead == 1)} {listed(targets)}: with data.known they are "
+            "the future, and no future=FILE is needed.",
+        )
     if check.planned:
         # without blanks, at which a terminal would break a line
         words = [f"data.target={hydra_value(*targets)}"] if len(targets) == 1 else []
         words.append(f"data.known=[{','.join(map(hydra_value, check.planned))}]")
-        text = f"Not used: {listed(check.planned)}. {PROPOSAL} {' '.join(map(typed_word, words))} future=FILE, "
-        check.findings.add("note", f"{text}data.holidays=DE")
+        check.findings.add(
+            "note",
+            f"Not used: {listed(check.planned)}. {PROPOSAL} {' '.join(map(typed_word, words))} future=FILE, "
+            "data.holidays=DE",
+        )
     for name, values in targets.items():
         share = share_of_zeros(values)
         if share >= MANY_ZEROS and not (values % 1 > 0).any():
@@ -186,49 +189,3 @@ def find_drift(values: FloatArray, columns: Sequence[str], *, train: range, val:
     shift = (after.mean(axis=0) - before.mean(axis=0)) / deviation
     farthest = int(abs(shift).argmax())
     return (columns[farthest], float(shift[farthest])) if abs(shift[farthest]) >= DRIFT else None
-
-
-def fitted_model(
-    windows: Mapping[str, int], lengths: Lengths, *, columns: int, intermittent: bool = False
-) -> tuple[str, dict[str, object]]:
-    """The model without gradient steps that fits so many val and test windows of `columns`, and its keys of train.
-
-    intermittent: most values are 0, which then has the least absolute error. Boosted trees stand on a ridge; the val
-    windows choose how many there are, none among the choices.
-    """
-    forecasts = (windows["val"] + lengths.pred_len - 1) // lengths.pred_len
-    steps = (windows["val"] + windows["test"]) * lengths.pred_len * columns
-    if forecasts < ENOUGH_FORECASTS or steps > MOST_FORECAST_STEPS:
-        return "ridge", {}
-    return "boosted_trees", {} if intermittent else {"model.error": "absolute"}
-
-
-def informer_settings(windows: Mapping[str, int], lengths: Lengths, *, drifts: bool) -> dict[str, object]:
-    """Keys of train for an Informer of a size that the train windows can fit, and a training of some minutes.
-
-    windows: how many train, val and test hold. drifts: whether the level does. The fewer train windows, the narrower
-    the model and the smaller the batches. Each is seen MOST_EPOCHS times, more often where that makes less than UPDATES
-    steps, and less where it is more work than STEPS_TO_TRAIN; of a file too long for FEWEST_EPOCHS an epoch is a part.
-    """
-    train, val, test = windows["train"], windows["val"], windows["test"]
-    width = 32 if train < HARDLY_ANY_WINDOWS else 64
-    batch_size = 8 if train < HARDLY_ANY_WINDOWS else 16 if train < FEW_WINDOWS else 32
-    affordable = STEPS_TO_TRAIN / sum(lengths) - EVALUATED * (val + test)
-    affordable_epochs = int(affordable / (train + EVALUATED * val))
-    epochs = min(max(affordable_epochs, FEWEST_EPOCHS), max(MOST_EPOCHS, UPDATES * batch_size // train))
-    settings: dict[str, object] = {
-        "model.d_model": width,
-        "model.n_heads": 4,
-        "model.d_ff": 2 * width,
-        **({"model.instance_norm": True} if drifts or train < FEW_WINDOWS else {}),
-        "data.batch_size": batch_size,
-        "optim.lr": 1e-3,
-        "schedule": "cosine",
-        "trainer.max_epochs": epochs,
-    }
-    if epochs >= MOST_EPOCHS:  # the val rows are few, too: the best of their errors is known late
-        settings["callbacks.early_stopping.patience"] = epochs // 5
-    if affordable_epochs < FEWEST_EPOCHS:
-        batches = int((affordable / FEWEST_EPOCHS - EVALUATED * val) / batch_size)
-        settings["trainer.limit_train_batches"] = max(batches, FEWEST_BATCHES)
-    return settings

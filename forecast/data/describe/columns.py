@@ -14,7 +14,6 @@ import pandas as pd
 from forecast.data.grid import MOST_MISSING
 from forecast.data.reading.columns import BLANKS, MISSING_SPELLINGS, RawColumn
 from forecast.data.reading.table import Table
-from forecast.data.reading.time_formats import read_cells
 from forecast.data.reading.timestamps import AmbiguousTime, part_of, read_timestamps
 from forecast.data.values.cells import FloatArray, IntArray, counted, quoted
 from forecast.errors import UserError
@@ -66,7 +65,7 @@ _PLAIN_STEPS = {
     "MS": 2_629_800,
     "QS": 7_889_400,
 }
-_HOUR = pd.Timedelta(hours=1)
+_HOUR, _DAY = pd.Timedelta(hours=1), pd.Timedelta(days=1)
 _WEEKS = pd.Timedelta(weeks=3)  # that show on which days nothing is open
 _STRAY = 0.01  # share of the rows that may be faults: off the usual grid, or one once more although the ids are known
 _MOST_IDS, _MOST_COLUMNS, _FEW_ROWS = 1_000, 12, 10
@@ -138,7 +137,8 @@ def likely_calendar(columns: Mapping[str, Sequence[str]]) -> str:
         text = re.sub(r"(?<=:\d\d)[+-]\d\d:?\d\d", "%z", re.sub(r"(?<!\d)\d{4}(?!\d)", "%Y", cell, count=1))
         for directive in (*parts, "%H", "%M", "%S"):
             text = re.sub(r"(?<!\d)\d\d?(?!\d)", directive, text, count=1)
-        if "%m" in text and "%Y" in text and read_cells(columns[name], text).notna().all():
+        is_read = "%m" in text and "%Y" in text
+        if is_read and not read_timestamps({name: columns[name]}, missing=(), time_format=text).faults:
             keys.append(f"{typed('data.time_column', name)} {typed('data.time_format', text)}")
     if keys:
         return f"{seen}: set {' or '.join(dict.fromkeys(keys))}. "
@@ -191,8 +191,8 @@ def _tells_levels(codes: IntArray, values: FloatArray) -> bool:
     """Whether codes (N,) are those of parts one after another, or the values (N, C) of one column lie apart by them."""
     groups = pd.DataFrame(values).groupby(codes)
     least, most = np.sort(groups.min().to_numpy(), axis=0), np.sort(groups.max().to_numpy(), axis=0)
-    apart = (least[1:] - most[:-1] > groups.std().max().to_numpy()).all(axis=0)
-    return bool(apart.any()) or np.count_nonzero(np.diff(codes)) == codes.max()
+    are_apart = bool((least[1:] - most[:-1] > groups.std().max().to_numpy()).all(axis=0).any())
+    return are_apart or np.count_nonzero(np.diff(codes)) == codes.max()
 
 
 def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
@@ -211,21 +211,26 @@ def check_even(stamps: pd.DatetimeIndex, steps_keys: str) -> None:
         )
 
 
-def check_closed(series: IntArray, stamps: pd.DatetimeIndex, steps_keys: str) -> None:
-    """UserError where a series of sorted rows (N,) lacks little but a day of each week, or hours of each day."""
-    step = pd.Timedelta(np.median(np.diff(stamps.to_numpy())[np.diff(series) == 0]))
-    for number in np.unique(series)[:: series.max() // _MOST_IDS + 1] if step <= pd.Timedelta(days=1) else ():
+def check_closed(series: IntArray, stamps: pd.DatetimeIndex, freq: str | None, steps_keys: str) -> None:
+    """UserError where a series of sorted rows (N,) lacks little but days of each week, or hours of each day.
+
+    freq: of the longest, None for none; that of business days has no weekend.
+    """
+    step = pd.Timedelta(np.median(np.diff(stamps.to_numpy())[np.diff(series) == 0])) if freq not in ("B", "D") else _DAY
+    for number in np.unique(series)[:: series.max() // _MOST_IDS + 1] if step <= _DAY else ():
         own = stamps[slice(*np.searchsorted(series, [number, number + 1]))]
         by_day, by_hour = np.bincount(own.day_of_week, minlength=7), np.bincount(own.hour, minlength=24)
         shut = by_day <= _FEW * by_day.max(), by_hour <= _FEW * by_hour.max()
         days = [f"a {calendar.day_name[day]}" for day in np.flatnonzero(shut[0]).tolist()]
         hours = [f"{hour}:00" for hour in np.flatnonzero(shut[1]) if step <= _HOUR]
         share, span = (1 - len(days) / 7) * (1 - len(hours) / 24), own[-1] - own[0]
-        if share < 1 and len(own) * step >= (share - _FEW) * span and span >= _WEEKS:
+        is_open = share == 1 or (freq == "B" and share == 5 / 7) or len(days) == 6  # of a week apart
+        if not is_open and len(own) * step >= (share - _FEW) * span and span >= _WEEKS:
             unknown = "" if hours else "; if the values are just unknown, data.gaps=interpolate"
             few = "Hardly a" if by_day[shut[0]].any() or (hours and by_hour[shut[1]].any()) else "No"
+            some = " of some series" if series.max() else ""
             raise UserError(
-                f"{few} row is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; "
+                f"{few} row{some} is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; "
                 f"if no step is there, {steps_keys}{unknown}."
             )
 
@@ -238,8 +243,8 @@ def are_counts(values: FloatArray) -> bool:
 # columns of no use
 
 
-def useless_columns(table: pd.DataFrame) -> dict[str, str]:
-    """{column: why} for gaps, constants, even ramps, and columns that are one before them, or a line of it."""
+def useless_columns(table: pd.DataFrame, stamps: pd.DatetimeIndex) -> dict[str, str]:
+    """{column: why} for gaps, constants, ramps, what the time (N,) tells, and columns that are another, or its line."""
     steps, moves, shares = table.diff()[1:], table.max() > table.min(), table.isna().mean()
     usual, line = steps.median(), np.linspace(table.iloc[0], table.iloc[-1], len(table))
     even = ((steps - usual).abs() <= _EXACT * steps.abs().max()).mean() >= _MOST_EVEN  # but for holes and new series
@@ -248,6 +253,10 @@ def useless_columns(table: pd.DataFrame) -> dict[str, str]:
         name: "is an even ramp" if moves[name] else "is always the same"
         for name in table.columns[even & (usual != 0) | ~moves]
     }
+    for part in ("hour", "day_of_week", "day", "month"):
+        groups = table.groupby(getattr(stamps, part))
+        is_told = (groups.max() == groups.min()).all() & (len(table) >= 2 * groups.ngroups)
+        reasons = {name: f"is told by the {part.replace('_', ' ')}" for name in table.columns[is_told]} | reasons
     reasons |= {name: f"lacks {shares[name]:.0%} of its values" for name in table.columns[shares > MOST_MISSING]}
     others = table.drop(columns=[*reasons])
     alike = np.corrcoef(others.fillna(others.mean()), rowvar=False) ** 2 > _ALIKE

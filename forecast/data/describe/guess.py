@@ -3,6 +3,7 @@
 What several layouts read differently is refused, with the keys that choose.
 """
 
+import calendar
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -30,6 +31,7 @@ from forecast.data.reading.columns import (
     NumberStyle,
     RawColumn,
     as_typed,
+    check_text,
     guess_missing,
     guess_style,
     is_number,
@@ -39,7 +41,6 @@ from forecast.data.reading.content import CsvText, guess_separator
 from forecast.data.reading.layout import STEPS, USUAL, Cell, Layout, columns_named, within
 from forecast.data.reading.table import Table, TableSpec, read_columns, table_of
 from forecast.data.reading.time_formats import ISO, possible_formats
-from forecast.data.reading.timestamps import read_timestamps
 from forecast.data.rows import PanelRows
 from forecast.data.seasonality import Suggestion
 from forecast.data.values.calendar import grid_frequency, rows_missing
@@ -128,23 +129,26 @@ def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
     if check.text.table is None and not {"decimal", "thousands"} & check.given.keys():
         raw = [RawColumn.of_cells(name, pd.Series(column, dtype=object)) for name, column in cells.items()]
         style, cell = guess_style([without_units(raw[place], check.layout.units) for place in spec.candidates])
-        if cell:
-            keys = NumberStyle().settings(style)
-            check.set(f"{as_typed(keys)}: {cell}", **{key.removeprefix("data."): value for key, value in keys.items()})
+        if settings := NumberStyle().settings(style):
+            check.set(
+                f"{as_typed(settings)}: {cell}",
+                **{key.removeprefix("data."): value for key, value in settings.items()},
+            )
     words = {*check.layout.time_columns, *columns_named({key: check.given.get(key) for key in ("where", "id_column")})}
     spec, places = replace(spec, layout=check.layout), enumerate(check.header)
-    kept = [place for place, name in places if name in words or any(map(_ID.fullmatch, cells[name]))]
-    columns = read_columns(check.text, spec, words=kept)
+    columns = read_columns(
+        check.text, spec, words=[n for n, name in places if name in words or any(map(_ID.fullmatch, cells[name]))]
+    )
     times = [columns[check.header.index(name)] for name in check.layout.time_columns]
     if len(times) == 2 and "25" in times[1].words and "26" not in times[1].words:
-        days = read_timestamps({times[0].name: times[0].cells(range(len(times[0])))}, missing=MISSING_SPELLINGS).stamps
-        if keys := counting_keys(times[1], days, [*check.layout.drop, *check.layout.time_columns]):
-            raise UserError(
-                f"Column {quoted(times[1].name)} counts a 25th hour, where the clock is set. Count the rows: {keys}"
-            )
+        check.set(f"time: no hour, for {quoted(times[1].name)} counts a 25th one", time_column=times[0].name)
+    ids = columns_named({"id_column": check.given.get("id_column")})
+    spec = replace(spec, layout=check.layout.changed({"drop": [*check.layout.drop, *ids]}))
     if "missing" not in check.given:
         _decide_missing(check, [columns[place] for place in spec.candidates], spec.style)
-    table = table_of(check.text, columns, replace(spec, layout=check.layout), check.findings)
+    spec = replace(spec, layout=replace(spec.layout, missing=check.layout.missing))
+    check_text([columns[place] for place in spec.candidates], spec.style, spec.layout.units, check.layout.drop)
+    table = table_of(check.text, columns, spec, check.findings)
     chosen = within(table.timestamps, check.layout, check.findings.path)
     table = table if chosen is None else table.take(chosen)
     others = [column for column in columns if column.name not in {*check.layout.time_columns, *check.layout.drop}]
@@ -164,8 +168,16 @@ def _decide_time(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> None:
     if not times and check.layout.freq is None:
         raise _no_time(check, cells)
     if len(times) > 1:
-        choices = " or ".join(typed("data.time_column", key) for key in keys)
-        raise UserError(f"{len(times)} times stand in the columns, and differ. Set {choices}.")
+        choices = (typed("data.time_column", key) for key in keys)
+        raise UserError(f"{len(times)} times stand in the columns, and differ. Set {' or '.join(choices)}.")
+    months = [name for name in check.header if name[:3].title() in calendar.month_abbr[1:]]
+    if len(months) == len(calendar.month_abbr) - 1 and len(times) == 1:
+        by_year = f".set_index({times[0][0]!r})[{months}].rename_axis(columns='month').stack().rename('value')"
+        raise UserError(
+            f"The columns {listed(months)} are the months of a line. Make a line of each month: "
+            f"{_pandas_command(check, [], f'{by_year}.reset_index()')}, or read {len(months)} series of a row a line: "
+            f"{typed('data.time_column', keys[0])}."
+        )
     if not times:
         check.set("data.time_column=null: no column holds timestamps", time_column=None)
     elif keys[0] != USUAL.time_column:
@@ -239,8 +251,8 @@ def check_steps(check: FileCheck, rows: PanelRows) -> None:
     stamps = pd.DatetimeIndex(rows.times.view("datetime64[ns]"))
     longest, held = stamps[begin:end], ~np.isnan(rows.values[begin:end]).all(axis=1)
     freq, steps_keys = grid_frequency(longest), f"data.time_column=null data.freq={STEPS} {typed('data.drop', drop)}"
-    if freq != "B" and "gaps" not in given:
-        check_closed(rows.series, stamps, steps_keys)
+    if "gaps" not in given:
+        check_closed(rows.series, stamps, freq, steps_keys)
     if freq is None or ((rows_missing(longest, freq) or 0) > len(longest) and not are_counts(rows.values)):
         check_even(longest[held], steps_keys)
 
@@ -248,6 +260,8 @@ def check_steps(check: FileCheck, rows: PanelRows) -> None:
 def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
     """UserError for rows of several series, and for those of one that repeat a time with other values."""
     rows = pd.DataFrame(table.values).assign(time=table.timestamps)
+    texts = {column.name: column.codes for column in columns if column.name not in table.columns}  # orders, say, differ
+    rows = pd.concat([rows, pd.DataFrame(texts)], axis=1)
     repeats, differ = int(rows["time"].duplicated().sum()), rows.drop_duplicates()["time"].duplicated().any()
     some = f"{repeats} of {len(rows)} rows repeat a timestamp"
     below = bool(differ) and rows["time"].duplicated(keep=False).mean() > MOST_MISSING
@@ -271,6 +285,8 @@ def _check_series(check: FileCheck, table: Table, columns: Sequence[RawColumn]) 
             f"{some} with other values. Set data.duplicates=last where later rows correct earlier ones, mean or sum; "
             "data.time_format where day and month may be exchanged; or add a column with the name of the series."
         )
+    if repeats:
+        check.findings.say(f"{some} with equal values, and count once; data.duplicates=sum adds them.")
 
 
 def _drop_columns(check: FileCheck, table: Table, columns: Sequence[RawColumn]) -> None:
@@ -284,13 +300,13 @@ def _drop_columns(check: FileCheck, table: Table, columns: Sequence[RawColumn]) 
     kept = {*columns_named(given)} - {target}
     names = [name for name in sorted(table.columns, key=lambda name: name != target) if name not in kept]
     frame = pd.DataFrame(table.values, columns=list(table.columns))[names]
-    useless = useless_columns(frame)
+    useless = useless_columns(frame, table.timestamps)
     planned = {} if target is not None else planned_columns(frame.drop(columns=[*useless]))
-    words = [column.name for column in columns if column.name not in kept and 2 <= len(column.words) <= FEW_WORDS]
-    check.planned += [*planned, *(name for name in words if name not in table.columns)]
+    words = (column.name for column in columns if column.name not in kept and 2 <= len(column.words) <= FEW_WORDS)
     bad: dict[str, str] = {}
     for reasons in (useless, planned):
         bad |= reasons if len({*bad, *reasons} - {target}) < len(table.columns) else {}
+    check.planned += dict.fromkeys(n for n in (*planned, *words) if n in bad or n not in table.columns)
     bad.pop(f"{target}", None)
     if bad:
         drop, why = (*check.layout.drop, *bad), ", ".join(f"{quoted(name)} {reason}" for name, reason in bad.items())

@@ -25,12 +25,20 @@ _FLAGS = {"true": 1.0, "false": 0.0}
 # As regular expressions: spaces that do not break a line and typeset apostrophes too.
 _THOUSANDS = {",": ",", ".": r"\.", " ": "[ \u00a0\u202f]", "'": "['\u2019]"}
 _THOUSANDS_AT_A_POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
+# A number with decimals and other text: € 49.20, 49.2*, (8.63), 1.23M.
+_AFFIXED = re.compile(r"\D{0,6}\d{1,3}(?:[',. ]?\d{3})*[.,]\d+\D{0,8}", re.ASCII)
+_UNIT = re.compile(r"[^\W\d_]+|[$€£¥%‰°*]")
 _WITH_UNIT = re.compile(r"([$€£¥]?)[+-]?\d[\d.,'\s]*((?:[^\W\d_]|[%‰°$€£¥])\S*)?")
 Kind = Literal["numbers", "row numbers", "empty", "text"]
 _INDEX_NAMES = {"index", "idx", "id", "no", "no.", "nr", "nr.", "#", "row", "rownames"}
 _NAMELESS = re.compile(r"((unnamed: |column )\d+)?", re.ASCII)
 _MARKS = {"m", "t", "-", "--", "---", "?", ".", "..", "*", "missing", "nil", "void", "unknown", "n.a.", "nd", "n.d."}
-_CODE = re.compile(r"-99\.9+|-?999+(\.9+)?|-[1-9]00", re.ASCII)  # numbers that programs write for no value
+# Numbers that programs write for no value, as `g` formats them: nines, the ends of whole numbers, those of netCDF.
+_CODE = re.compile(
+    r"-99\.9+|-?999+(\.9+)?|-[1-9]00|-?(?P<digit>[5-9])(?P=digit){2,}(\.(?P=digit)+)?|-9998|-?3276[78]|65535|-?2\.14748e\+09|4\.29497e\+09"
+    r"|-?1e\+\d\d|9\.96921e\+36|-?3\.40282e\+38",
+    re.ASCII,
+)
 _FIRST = 1_000  # rows
 _MOST_CODES, _MANY = 3, 10  # such codes in a column, different numbers beside them
 _MOST_WORDS = 0.5  # share of the cells: beyond it a column holds words, below it some cells are damaged
@@ -73,8 +81,7 @@ class RawColumn:
     def of_cells(cls, name: str, cells: "pd.Series[str]") -> "RawColumn":
         """A column of text, in the order in which its words appear."""
         codes, words = pd.factorize(cells.fillna("").str.strip(BLANKS).to_numpy(dtype=object))
-        none = np.broadcast_to(np.float64(np.nan), len(codes))
-        return cls(name, none, codes.astype(np.int32) + 1, words.tolist())
+        return cls(name, np.broadcast_to(np.float64(np.nan), len(codes)), codes.astype(np.int32) + 1, words.tolist())
 
     @classmethod
     def of_words(
@@ -89,8 +96,8 @@ class RawColumn:
         different, places = np.unique(bare[used], return_inverse=True)
         code_of = np.zeros(len(bare), dtype=np.int32)  # the last: of -1
         code_of[used] = places + 1
-        none = np.broadcast_to(np.float64(np.nan), len(codes))
-        return cls(name, none if numbers is None else numbers, code_of[codes], different.tolist())
+        numbers = np.broadcast_to(np.float64(np.nan), len(codes)) if numbers is None else numbers
+        return cls(name, numbers, code_of[codes], different.tolist())
 
     def as_words(self) -> "RawColumn":
         """The same where all cells are words."""
@@ -122,18 +129,13 @@ class TypedTable:
     lines: Sequence[int]
     header: int = 1
 
-    @property
-    def names(self) -> list[str]:
-        """Those of the columns."""
-        return [column.name for column in self.columns]
-
     def record(self, row: int) -> tuple[int, list[str]]:
         """(line, cells) of a row."""
         return self.lines[row], [column.cells([row])[0] for column in self.columns]
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of the header and of every row."""
-        yield self.header, self.names
+        yield self.header, [column.name for column in self.columns]
         yield from map(self.record, range(len(self.lines)))
 
 
@@ -265,7 +267,7 @@ def without_units(column: RawColumn, units: Sequence[str]) -> RawColumn:
 def bare(word: str, units: Sequence[str]) -> str:
     """A word without the text that data.units names at its end, or before it."""
     for unit in units:
-        word = word.removeprefix(unit).removesuffix(unit).strip()
+        word = re.sub(rf"^([+-]?){re.escape(unit)} *", r"\1", word).removesuffix(unit).strip()
     return word
 
 
@@ -334,6 +336,29 @@ def check_points(where: str, numbers: FloatArray, written: Iterable[str]) -> Non
         raise _undecided(where, cells[0], _DEFAULT, NumberStyle(",", "."))
 
 
+def check_text(columns: Sequence[RawColumn], style: NumberStyle, units: Sequence[str], drop: Sequence[str]) -> None:
+    """UserError for a column of text that may be numbers with a unit or a mark, which would be left out.
+
+    units, drop: those of the layout.
+    """
+    for column in columns:
+        words = [word for word in column.words if word.lower() not in MISSING_WORDS]
+        are_numbers = (
+            np.mean([_AFFIXED.fullmatch(word) is not None for word in words]) > _MOST_WORDS if words else False
+        )
+        if len(words) > _MANY and are_numbers and column_kind(column, style) == "text":
+            own = {re.sub(r"[\d., '+-]+", "", word) for word in words}
+            cut = (
+                f"set {typed('data.units', [*units, *own])}, which cuts that off, "
+                if _UNIT.fullmatch("|".join(own))
+                else ""
+            )
+            raise UserError(
+                f"Column {quoted(column.name)} may hold numbers, as {quoted(words[0])}: {cut}correct it, or leave it "
+                f"out with {typed('data.drop', [*drop, column.name])}."
+            )
+
+
 def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str | float, str]:
     """What seems to mean a missing value, with the reason: a known mark among numbers, a usual code far from others."""
     values, cells = read_numbers(column, style), counted(len(column), "cell")
@@ -347,7 +372,7 @@ def guess_missing(column: RawColumn, style: NumberStyle = _DEFAULT) -> dict[str 
     others = numbers.index.drop(codes)
     for code in codes if len(others) > _MANY else ():
         if max(others[0] - code, code - others[-1]) > others[-1] - others[0]:
-            mark = int(code) if code.is_integer() else code
+            mark = int(code) if code.is_integer() and abs(code) < _LARGEST else code
             reasons[mark] = (
                 f"{mark} stands in {numbers[code]} of {cells}, all other numbers lie between {others[0]:g} and "
                 f"{others[-1]:g}"

@@ -88,11 +88,10 @@ class CsvText:
 
     def records_of(self, rows: Collection[int]) -> dict[int, tuple[int, list[str]]]:
         """(line, cells) of some data rows, read in one go."""
-        numbers = set(rows)
         if self.table is not None:
-            return {row: self.table.record(row) for row in numbers}
-        records = islice(self.rows(), max(numbers, default=-1) + 1)
-        return {row: record for row, record in enumerate(records) if row in numbers}
+            return {row: self.table.record(row) for row in rows}
+        records = islice(self.rows(), max(rows, default=-1) + 1)
+        return {row: record for row, record in enumerate(records) if row in rows}
 
     def verified(self, findings: Findings, sheet: str | None = None) -> "CsvText":
         """The same with its content, unpacked, in the encoding that it has.
@@ -271,8 +270,8 @@ def header_place(rows: Sequence[Sequence[object]]) -> int:
     extents = [max((n for n, cell in enumerate(row, start=1) if cell != ""), default=0) for row in rows]
     usual = median_low([extent for extent in extents[len(rows) // 2 :] if extent] or [0])
     place = next((place for place, extent in enumerate(extents) if extent >= usual > 0), 0)
-    equal = extents.index(usual)
-    return equal if not any(_NO_NAME.match(str(name)) for name in rows[equal][:usual]) else place
+    equal = next((n for n, extent in enumerate(extents) if extent == usual > 0), place)
+    return place if any(_NO_NAME.match(str(name)) for row in rows[equal : equal + 1] for name in row[:usual]) else equal
 
 
 def columnar_kind(path: Path) -> bytes | None:

@@ -333,7 +333,7 @@ def _times(columns: Sequence[RawColumn], rows: int, spec: TableSpec) -> tuple[Ti
     if len(spec.times) == 1 and layout.time_format is None:
         if isinstance(column, TimeColumn):
             return typed_timestamps(column.stamps, layout.time_zone), None
-        if whole_numbers(column.words, column.name):
+        if whole_numbers(column.words, column.name, layout.time_zone):
             steps = np.array([int(float(word)) for word in column.words], dtype=np.int64)[column.codes - 1]
             stamps = pd.DatetimeIndex((steps - steps.min()).astype("datetime64[ms]"))
             return TimeReading(stamps, {}, {}), steps

@@ -124,15 +124,16 @@ def _tail_format(tail: str) -> str | None:
     if match is None:
         return None if tail else ""
     packed, between = match["packed"] or "", match["t"] or ""
-    pieces = [
-        re.sub(" +", " ", match["gap"]) + ("%I" if match["p"] else "%H"),
-        f"{between}%M" if between or packed else "",
-        f"{between}%S" if match["seconds"] or len(packed) == 6 else "",
-        f"{match['f']}%f" if match["f"] else "",
-        f"{match['pgap']}%p" if match["p"] else "",
-        f"{match['zgap']}%z" if match["z"] else "",
-    ]
-    return "".join(pieces)
+    return "".join(
+        [
+            re.sub(" +", " ", match["gap"]) + ("%I" if match["p"] else "%H"),
+            f"{between}%M" if between or packed else "",
+            f"{between}%S" if match["seconds"] or len(packed) == 6 else "",
+            f"{match['f']}%f" if match["f"] else "",
+            f"{match['pgap']}%p" if match["p"] else "",
+            f"{match['zgap']}%z" if match["z"] else "",
+        ]
+    )
 
 
 def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
@@ -152,8 +153,6 @@ def read_cells(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
         texts[:] = [plain_text(match) if match else "" for match in matches]
     if time_format != ISO and not any(year in time_format.replace("%%", "") for year in ("%Y", "%y", "%G")):
         raise ValueError("it has no year (%Y or %y)")
-    if (packed := _packed(time_format)) is not None:
-        texts[[packed.fullmatch(text) is None for text in texts]] = ""
     texts[np.isin(texts, CLOCK)] = ""
     late = np.array(["24" in text and _HOUR_24.search(text) is not None for text in texts], dtype=bool)
     texts[late] = [_HOUR_24.sub(r"\g<1>00\2", text) for text in texts[late]]
@@ -172,13 +171,3 @@ def _read_numbers(cells: Sequence[str], time_format: str) -> pd.DatetimeIndex:
     origin = EXCEL_START if time_format == "excel" else "unix"
     stamps = pd.DatetimeIndex(pd.to_datetime(numbers, unit=unit, origin=origin, errors="coerce")).round(finest)
     return pd.DatetimeIndex(stamps.where(stamps.year.isin(YEARS)))
-
-
-def _packed(time_format: str) -> re.Pattern[str] | None:
-    """Digits that strptime would cut anywhere: 2016711 as %Y%m%d, 18.5 as %H.%M; None where none are."""
-    runs = re.split(r"((?:%[YymdHIMSjGVWU]){2,}|\.%M)", time_format)
-    for i in range(1, len(runs), 2):
-        digits = sum({"%Y": 4, "%G": 4, "%j": 3}.get(directive, 2) for directive in re.findall("%.", runs[i]))
-        runs[i] = rf"{re.escape(runs[i][:1].strip('%'))}(?<!\d)\d{{{digits}}}(?!\d)"
-    runs[::2] = [".*" if text else "" for text in runs[::2]]
-    return re.compile("".join(runs), re.DOTALL) if len(runs) > 1 else None

@@ -20,6 +20,7 @@ from forecast.text.overrides import typed
 Codes = npt.NDArray[np.intp]
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 _SERIAL = re.compile(r"[2-7]\d{4}(\.\d*)?", re.ASCII)  # days of a spreadsheet, of the years 1954 to 2118
+_OFFSET, _MOST_OFFSETS = re.compile(r"(?<=:\d\d)[+-]\d\d:?\d\d$", re.ASCII), 4  # more are no offsets: 00:00-01:00
 _YEAR_AND_NUMBER = re.compile(r"\d{4}[-/. ]\d\d?", re.ASCII)
 # The parts of a time that may stand in columns of their own, the coarsest first, and what such columns are called.
 _PARTS = {
@@ -154,6 +155,8 @@ def read_timestamps(
             ) from error
     settings = {} if time_format == ISO else {"data.time_format": time_format}
     kinds, are_instants = _faults(texts, stamps, time_format)
+    if len({zone[0] for zone in map(_OFFSET.search, texts) if zone}) > _MOST_OFFSETS:
+        kinds[:] = "unreadable"
     stamps, clock = pd.DatetimeIndex(stamps.where(kinds == "")), None
     if are_instants:
         stamps, clock = _by_clock(stamps, time_zone, texts[codes[0]])
@@ -163,14 +166,14 @@ def read_timestamps(
     return TimeReading(stamps[codes], settings, faults, clock)
 
 
-def whole_numbers(words: Sequence[str], name: str = "") -> bool:
+def whole_numbers(words: Sequence[str], name: str = "", time_zone: str | None = None) -> bool:
     """Whether all of these are whole numbers, and not all of them dates written so, as 2016 and 20160701 are.
 
-    name: of their column. AmbiguousTime as `read_timestamps`.
+    name: of their column. time_zone, AmbiguousTime: as for `read_timestamps`.
     """
     if not words or not all(_WHOLE.fullmatch(word) for word in words):
         return False
-    return bool(read_timestamps({name: words}, missing=()).faults)
+    return bool(read_timestamps({name: words}, missing=(), time_zone=time_zone).faults)
 
 
 def typed_timestamps(stamps: pd.DatetimeIndex, time_zone: str | None) -> TimeReading:
@@ -274,7 +277,7 @@ def _ambiguous(texts: list[str], codes: Codes, readings: Mapping[str, pd.Datetim
     differ = [(other != first) & (first.notna() | other.notna()) for other in others] or [first.notna()]
     row = int(np.any(differ, axis=0)[codes].argmax())
     settings = {known: typed("data.time_format", known) for known in readings}
-    meanings = [f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items()]
+    meanings = (f"{stamps[codes[row]]} with {settings[known]}" for known, stamps in readings.items())
     return AmbiguousTime(
         f"{quoted(texts[codes[row]])} in row {row + 1} is {', or '.join(meanings)}, and that is not guessed. "
         f"Set {' or '.join(settings.values())}.",

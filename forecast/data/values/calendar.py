@@ -39,7 +39,7 @@ def infer_frequency(timestamps: pd.DatetimeIndex) -> str | None:
     # Below a day pandas knows hours of business too, of which no calendar has features.
     # pandas 3.1 warns that infer_freq will return an offset; an index that infers its own frequency does both alike.
     own = None if are_below_a_day(timestamps) else pd.DatetimeIndex(timestamps.to_numpy(), freq="infer").freqstr
-    candidates = filter(None, (own, _commonest_step(timestamps)))
+    candidates = filter(None, (own, commonest_step(timestamps)))
     return next((freq for freq in candidates if rows_missing(timestamps, freq) == 0), None)
 
 
@@ -71,12 +71,12 @@ def grid_frequency(timestamps: pd.DatetimeIndex) -> str | None:
 
 
 def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
-    """(row, freq, what it expects): the first row between two steps of the frequency that holds most and lacks fewest.
+    """(row, freq, what it expects): the first row between two steps of the frequency that holds most and lacks few.
 
     timestamps (N,) increasing, on no grid.
     """
     grids = {freq: _on_grid(timestamps, freq) for freq in _likely_frequencies(timestamps)}
-    freq = max(grids, key=lambda freq: 2 * grids[freq][0].sum() - grids[freq][1])
+    freq = max(grids, key=lambda freq: (grids[freq][1] <= 2 * len(timestamps), grids[freq][0].sum(), -grids[freq][1]))
     row = int(grids[freq][0].argmin())
     if row == 0:  # within a month, which has nothing to follow
         return 1, freq, f"{timestamps[1] - to_offset(freq)} before it"
@@ -85,7 +85,7 @@ def first_deviation(timestamps: pd.DatetimeIndex) -> tuple[int, str, str]:
 
 def _likely_frequencies(timestamps: pd.DatetimeIndex) -> list[str]:
     """The likelier first: of two that lack as many rows the first is taken."""
-    step = _commonest_step(timestamps)
+    step = commonest_step(timestamps)
     if are_below_a_day(timestamps):
         return [step]
     day, month = f"{timestamps[0]:%a}".upper(), f"{timestamps[0]:%b}".upper()
@@ -109,7 +109,7 @@ def future_timestamps(last: pd.Timestamp, freq: str, periods: int) -> pd.Datetim
     return steps[1:]
 
 
-def _commonest_step(timestamps: pd.DatetimeIndex) -> str:
+def commonest_step(timestamps: pd.DatetimeIndex) -> str:
     """The alias of the commonest distance."""
     counts = pd.Series(np.diff(timestamps.as_unit("ns").asi8)).value_counts().sort_index()
     step = int(counts[counts.index > 0].idxmax())  # three centuries overflow
