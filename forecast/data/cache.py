@@ -106,7 +106,7 @@ def can_be_converted(source: CsvSource, files: Sequence[Path]) -> bool:
 
 def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: Codebook, folder: Path) -> None:
     """Writes the panel of files into a folder, some series after the others. UserError as `read_panel`."""
-    name = str(source.path)
+    name, findings = str(source.path), Findings(str(source.path))
     parts: list[Regular] = []
     starts: list[IntArray] = []
     ids: list[str] = []
@@ -114,7 +114,7 @@ def _convert(source: CsvSource, files: Sequence[Path], freq: str | None, book: C
     # little-endian on every machine: another one may read the folder
     with (folder / _VALUES).open("wb") as values_file, (folder / _MEASURED).open("wb") as measured_file:
         for rows in _whole_series(source, files, book):
-            ordered = sort_rows(rows, source.duplicates, name)
+            ordered = sort_rows(rows, source.duplicates, findings)
             grid, positions = panel_grid(ordered, trained_on=freq)
             freq = grid.freq
             part = regular(ordered, grid, positions, source.gaps, known=source.known)

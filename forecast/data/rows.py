@@ -146,23 +146,23 @@ def checksum_of(files: Sequence[str]) -> str:
     return files[0] if len(files) == 1 else hashlib.md5(" ".join(files).encode(), usedforsecurity=False).hexdigest()
 
 
-def prepare_rows(rows: PanelRows, source: CsvSource) -> PanelRows:
+def prepare_rows(rows: PanelRows, source: CsvSource, findings: Findings | None = None) -> PanelRows:
     """Rows sorted by series and time, each time once, at the frequency that the source asks for; errors as below."""
     steps = None if source.resample is None or source.aggregate is None else (source.resample, source.aggregate)
-    return sort_rows(rows, source.duplicates, str(source.path), steps=steps)
+    return sort_rows(rows, source.duplicates, Findings(str(source.path)) if findings is None else findings, steps=steps)
 
 
 def sort_rows(
     rows: PanelRows,
     how: Duplicates,
-    name: str,
+    findings: Findings,
     *,
     steps: tuple[str, Aggregate] | None = None,
 ) -> PanelRows:
     """Rows sorted by series and time, repeated ones made one by `how`, equal ones however that is; said in a line.
 
-    Times near a grid are moved onto it, as `on_grid` does. name: of the panel. steps: a frequency, and what becomes of
-    the rows in one step of it. UserError for rows of one time and other values where `how` is error.
+    Times near a grid are moved onto it, as `on_grid` does. findings: in the panel. steps: a frequency, and what becomes
+    of the rows in one step of it. UserError for rows of one time and other values where `how` is error.
     """
     if not _are_sorted(rows):
         rows = rows.take(np.lexsort((rows.times, rows.series)))  # stable: rows of one time as in the file
@@ -171,14 +171,14 @@ def sort_rows(
         times, note = on_grid(rows.times, np.diff(rows.times)[rows.series[1:] == rows.series[:-1]])
         rows = replace(rows, times=times)
         if note is not None:
-            _log.info("%s: %s", name, note)
+            findings.say(note)
     again = _again(rows)
     if again.any() and (steps is None or how != "error"):
-        rows = _made_one(rows, again, how, f"{name}: data.duplicates={how}")
+        rows = _made_one(rows, again, how, f"{findings.path}: data.duplicates={how}")
     if steps is not None:
-        rows = replace(rows, times=_step_times(rows, steps[0], name))
-        rows = _made_one(rows, _again(rows), steps[1], f"{name}: data.resample={steps[0]}")
-    return replace(rows, name=name)
+        rows = replace(rows, times=_step_times(rows, steps[0], findings.path))
+        rows = _made_one(rows, _again(rows), steps[1], f"{findings.path}: data.resample={steps[0]}")
+    return replace(rows, name=findings.path)
 
 
 def _again(rows: PanelRows) -> Flags:

@@ -135,6 +135,7 @@ def test_times_beside_a_regular_one_by_less_than_a_hundredth_of_a_step_are_that_
     table.to_csv(tmp_path / "series.csv", index=False)
     check = check_file(str(tmp_path / "series.csv"))
     assert check.command and check.layout.resample is None
+    assert [text for text in check.findings.texts("note") if sentence in text]
     frame = read_frame(tmp_path / "series.csv")
     assert (frame.timestamps == stamps).all() and frame.freq == freq
     assert len(notes(sentence, caplog)) == 1

@@ -80,7 +80,7 @@ def _advise(check: FileCheck, table: Table, pred_len: int | None) -> None:
     source = CsvSource(
         **{"path": path, "split": ShareSplit(), "target": None, **settings_of(check.layout), **use}  # type: ignore[arg-type]
     )
-    rows = prepare_rows(panel_rows(source, source.codebook()), source)
+    rows = prepare_rows(panel_rows(source, source.codebook()), source, findings=check.findings)
     check_steps(check, rows)
     source, frame = _without_gaps(check, source, are_counts(rows.values))
     targets = source.target_columns(frame)
