@@ -443,8 +443,8 @@ DATA = [
         "data-val-rows-in-train",
         "Parts of a split share no row.",
         "forecast/data/split.py",
-        "parts = map(TargetRows, edges[:-1], edges[1:])",
-        "parts = map(TargetRows, edges[:-1], [edges[1] + 1, *edges[2:]])",
+        "map(TargetRows, edges[:-1], edges[1:])",
+        "map(TargetRows, edges[:-1], [edges[1] + 1, *edges[2:]])",
         ("tests/data/test_split.py::test_ett_has_the_published_window_counts",),
     ),
     Mutant(
@@ -638,8 +638,8 @@ READING = [
         "check-data-forgets-a-key",
         "The command that check-data prints reads the file as the check has read it.",
         "forecast/data/describe/check.py",
-        "{**settings_of(check.layout), **use}.items()",
-        '{**settings_of(replace(check.layout, decimal=".")), **use}.items()',
+        "sizes, keys = fit.lengths._asdict(), {**settings_of(check.layout), **use}",
+        "sizes, keys = fit.lengths._asdict(), {**settings_of(replace(check.layout, decimal=None)), **use}",
         ("tests/data/test_check_file.py::test_separator_decimal_and_time_column_are_guessed_and_named_in_the_command",),
     ),
     Mutant(
