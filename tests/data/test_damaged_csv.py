@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 from datetime import datetime
+from itertools import dropwhile
 from pathlib import Path
 
 import hypothesis
@@ -143,14 +144,17 @@ def text_in(content):
 
 def rows_in(content, frame, options):
     """(cells of the time, values) of a file, read without pandas; a row of nothing but separators is none."""
-    separator = options["separator"].replace("\\t", "\t")
-    text = io.StringIO(text_in(content), newline=None)
-    rows = [row for row in csv.reader(text, delimiter=separator, skipinitialspace=True) if "".join(row).strip()]
+    lines = csv.reader(
+        io.StringIO(text_in(content), newline=None),
+        delimiter=options["separator"].replace("\\t", "\t"),
+        skipinitialspace=True,
+    )
+    rows = [*dropwhile(lambda row: len(row) < 2, (row for row in lines if "".join(row).strip()))]  # no title
     header = told_apart([name if name.strip() else f"column {place}" for place, name in enumerate(rows[0], start=1)])
     places, time = [header.index(name) for name in frame.columns], header.index(options.get("time_column", "date"))
     padded = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    values = [[number_of(cells[at], options["decimal"]) for at in places] for cells in padded]
-    return [cells[time] for cells in padded], np.array(values)
+    values = ([number_of(cells[at], options["decimal"]) for at in places] for cells in padded)
+    return [cells[time] for cells in padded], np.array([*values])
 
 
 def without_ends(stamps, values):
