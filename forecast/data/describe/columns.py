@@ -220,14 +220,14 @@ def check_closed(series: IntArray, stamps: pd.DatetimeIndex, freq: str | None, s
     for number in np.unique(series)[:: series.max() // _MOST_IDS + 1] if step <= _DAY else ():
         own = stamps[slice(*np.searchsorted(series, [number, number + 1]))]
         by_day, by_hour = np.bincount(own.day_of_week, minlength=7), np.bincount(own.hour, minlength=24)
-        shut = by_day <= _FEW * by_day.max(), by_hour <= _FEW * by_hour.max()
-        days = [f"a {calendar.day_name[day]}" for day in np.flatnonzero(shut[0]).tolist()]
-        hours = [f"{hour}:00" for hour in np.flatnonzero(shut[1]) if step <= _HOUR]
+        closed_days, closed_hours = by_day <= _FEW * by_day.max(), by_hour <= _FEW * by_hour.max()
+        days = [f"a {calendar.day_name[day]}" for day in np.flatnonzero(closed_days).tolist()]
+        hours = [f"{hour}:00" for hour in np.flatnonzero(closed_hours) if step <= _HOUR]
         share, span = (1 - len(days) / 7) * (1 - len(hours) / 24), own[-1] - own[0]
         is_open = share == 1 or (freq == "B" and share == 5 / 7) or len(days) == 6  # of a week apart
         if not is_open and len(own) * step >= (share - _FEW) * span and span >= _WEEKS:
             unknown = "" if hours else "; if the values are just unknown, data.gaps=interpolate"
-            few = "Hardly a" if by_day[shut[0]].any() or (hours and by_hour[shut[1]].any()) else "No"
+            few = "Hardly a" if by_day[closed_days].any() or (hours and by_hour[closed_hours].any()) else "No"
             some = " of some series" if series.max() else ""
             raise UserError(
                 f"{few} row{some} is of {', '.join(days + hours)}. If nothing happens then, set data.gaps=zero; "

@@ -142,8 +142,8 @@ def read_guessed(check: FileCheck, cells: Mapping[str, Sequence[str]]) -> Table:
     times = [columns[check.header.index(name)] for name in check.layout.time_columns]
     if len(times) == 2 and "25" in times[1].words and "26" not in times[1].words:
         check.set(f"time: no hour, for {quoted(times[1].name)} counts a 25th one", time_column=times[0].name)
-    ids = columns_named({"id_column": check.given.get("id_column")})
-    spec = replace(spec, layout=check.layout.changed({"drop": [*check.layout.drop, *ids]}))
+    dropped = [*check.layout.drop, *columns_named({"id_column": check.given.get("id_column")})]
+    spec = replace(spec, layout=replace(check.layout, drop=dropped))
     if "missing" not in check.given:
         _decide_missing(check, [columns[place] for place in spec.candidates], spec.style)
     spec = replace(spec, layout=replace(spec.layout, missing=check.layout.missing))

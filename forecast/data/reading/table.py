@@ -273,8 +273,9 @@ def _fault_lines(faults: Sequence[tuple[int, int, str]], table: Table, spec: Tab
 
     faults: the row and the place of each, and what is wrong with a time, or the unit of the numbers.
     """
-    units = dict.fromkeys([*spec.layout.units, *(unit for _, place, unit in faults if place not in spec.times)])
-    units.pop("", None)
+    units = dict.fromkeys(
+        [*spec.layout.units, *(unit for _, place, unit in faults if unit and place not in spec.times)]
+    )
     records = table.records([row for row, *_ in faults[:_MOST_FAULTS]])
     for row, place, detail in faults[:_MOST_FAULTS]:
         line, cells = records[row]
